@@ -1,0 +1,158 @@
+"""What every mechanism that perturbs the second-moment matrix shares.
+
+The query is A = sum_i x_i x_i^T over rows x_i of norm at most `row_norm`, not divided
+by the number of rows. Rows beyond the bound are clipped onto it, each on its own, so
+clipping maps neighbours to neighbours and costs no privacy. The release is A plus a
+random symmetric matrix; principal components of a release
+(`dpaudit.subspace.top_components`) are post-processing and inherit its privacy.
+
+Sensitivities, for rows in the unit ball and D' = D with one change:
+
+- Frobenius norm. ADD_REMOVE: ||x x^T||_F = ||x||^2 <= 1. REPLACE_ONE:
+  ||x x^T - y y^T||_F^2 = ||x||^4 + ||y||^4 - 2 <x, y>^2 <= 2, attained at orthonormal
+  x and y (so only for d >= 2).
+- Upper triangle as a vector, diagonal and off-diagonal entries once each. For any
+  symmetric S its squared norm is (||S||_F^2 + sum_i S_ii^2) / 2. ADD_REMOVE:
+  (||x||^4 + sum_i x_i^4)/2 <= 1, attained at a basis vector. REPLACE_ONE: the sum over
+  the diagonal is at most ||S||_F^2 <= 2, hence 2, attained at two basis vectors.
+- Nuclear norm. ADD_REMOVE: 1. REPLACE_ONE: 2, by the triangle inequality, attained at
+  orthonormal x and y.
+
+All scale with the square of the norm bound; for REPLACE_ONE at d = 1 they are loose.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import MatrixNorm, Sensitivity
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.rows import clip_rows
+from dpaudit.subspace import second_moment
+from dpaudit.validation import check_count, check_matrix, check_positive
+
+__all__ = [
+    "SecondMomentMechanism",
+    "second_moment_sensitivity",
+    "semi_definite_trace",
+]
+
+Array = NDArray[np.float64]
+
+_UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
+    ("frobenius", Relation.ADD_REMOVE): 1.0,
+    ("frobenius", Relation.REPLACE_ONE): float(np.sqrt(2)),
+    ("upper-triangle", Relation.ADD_REMOVE): 1.0,
+    ("upper-triangle", Relation.REPLACE_ONE): float(np.sqrt(2)),
+    ("nuclear", Relation.ADD_REMOVE): 1.0,
+    ("nuclear", Relation.REPLACE_ONE): 2.0,
+}
+
+
+def second_moment_sensitivity(
+    norm: MatrixNorm, relation: Relation | str, row_norm: float = 1.0
+) -> Sensitivity:
+    """Return the sensitivity of A in a norm (proofs: head of this module).
+
+    Examples
+    --------
+    >>> second_moment_sensitivity("nuclear", "replace-one", row_norm=3.0)
+    Sensitivity(value=18.0, norm='nuclear')
+    """
+    unit = _UNIT_SENSITIVITIES[norm, Relation.parse(relation)]
+    return Sensitivity(unit * check_positive("row_norm", row_norm) ** 2, norm)
+
+
+def semi_definite_trace(difference: Array) -> float:
+    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues.
+
+    Raises
+    ------
+    UnsupportedError
+        If S has eigenvalues of both signs.
+    """
+    values = np.linalg.eigvalsh(difference)
+    rounding = 1e-12 * np.abs(values).max()
+    if values[0] < -rounding and values[-1] > rounding:
+        raise UnsupportedError(
+            "exact privacy needs A' - A to be semi-definite, but its eigenvalues "
+            f"reach from {values[0]:g} to {values[-1]:g}"
+        )
+    return float(abs(values.sum()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondMomentMechanism(ABC):
+    """A + noise, for rows clipped to a public norm.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    row_norm : float
+        Public bound on the l2 norm of a row; longer rows are clipped onto it.
+    """
+
+    claim: Claim
+    relation: Relation = Relation.ADD_REMOVE
+    row_norm: float = 1.0
+
+    sensitivity_norm: ClassVar[MatrixNorm]
+    """The norm in which the privacy proof needs the sensitivity of A."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """The sensitivity of A that the privacy proof uses."""
+        return second_moment_sensitivity(
+            self.sensitivity_norm, self.relation, self.row_norm
+        )
+
+    @abstractmethod
+    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` noise matrices, shape (size, d, d)."""
+
+    def statistic(self, data: ArrayLike) -> Array:
+        """Return A for the clipped rows of `data`, shape (d, d)."""
+        return second_moment(clip_rows(check_matrix("data", data), self.row_norm))
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, d, d)."""
+        statistic = self.statistic(data)
+        size = check_count("size", size, minimum=0)
+        releases = self.noise(size, len(statistic), rng=rng)
+        releases += statistic
+        return releases
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (d, d)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def worst_case(self, dimension: int = 2) -> Pair:
+        """Return the canonical worst pair (noise is additive: the rest is no matter).
+
+        ADD_REMOVE: a row at a basis vector joins a zero row. REPLACE_ONE: one basis
+        vector replaces another, or a zero row where d = 1.
+        """
+        check_count("dimension", dimension)
+        first, second = np.zeros((2, 1, dimension))
+        first[0, 0] = self.row_norm
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair(second, np.vstack([second, first]), self.relation)
+        if dimension > 1:
+            second[0, 1] = self.row_norm
+        return Pair(second, first, self.relation)
+
+    def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:
+        return self.statistic(data) - self.statistic(other)

@@ -1,0 +1,40 @@
+"""The exact privacy loss, where the mechanism knows it.
+
+By the Neyman-Pearson lemma its level sets are the best events there are, provided that
+the mechanism samples what it says it samples. The portfolio therefore does not rely on
+it alone.
+"""
+
+from typing import cast
+
+import numpy as np
+
+from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import HasPrivacyLoss, Release
+
+__all__ = ["ExactLoss"]
+
+
+class ExactLoss(Attack):
+    """Score = log(density on D / density on D')."""
+
+    name = "exact-loss"
+    learns = False
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say whether the mechanism has a privacy loss in this case."""
+        if not isinstance(target.mechanism, HasPrivacyLoss):
+            return False
+        try:
+            self.score(target, {}, cast(Array, releases)[:1])
+        except UnsupportedError:
+            return False
+        return True
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        mechanism = cast(HasPrivacyLoss, target.mechanism)
+        pair = target.pair
+        return np.asarray(
+            mechanism.privacy_loss(cast(Array, releases), pair.data, pair.neighbour)
+        )

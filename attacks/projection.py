@@ -1,0 +1,74 @@
+"""Projection of releases on the direction in which their mean moves.
+
+For noise with a density that falls off alike in all directions this is the best single
+number to look at. The direction is known where the mechanism has a noiseless statistic
+(`MeanShift`), and estimated from the past otherwise (`LinearDiscriminant`).
+"""
+
+from typing import cast
+
+import numpy as np
+
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, as_features
+from dpaudit.mechanism import HasStatistic, Release
+
+__all__ = ["LinearDiscriminant", "MeanShift"]
+
+
+class MeanShift(Attack):
+    """Score = inner product with statistic(D) - statistic(D')."""
+
+    name = "mean-shift"
+    learns = False
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say whether the mechanism's statistic has the shape of its releases."""
+        return (
+            isinstance(target.mechanism, HasStatistic)
+            and isinstance(releases, np.ndarray)
+            and np.shape(target.mechanism.statistic(target.pair.data))
+            == releases.shape[1:]
+        )
+
+    def fit(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> Parameters:
+        mechanism = cast(HasStatistic, target.mechanism)
+        return {
+            "direction": mechanism.statistic(target.pair.data)
+            - mechanism.statistic(target.pair.neighbour)
+        }
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        flat = cast(Array, releases).reshape(len(releases), -1)
+        return flat @ np.ravel(parameters["direction"])
+
+
+class LinearDiscriminant(Attack):
+    """Score = Fisher's linear discriminant with a Ledoit-Wolf covariance."""
+
+    name = "linear-discriminant"
+    learns = True
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say whether the direction has to be estimated."""
+        return not MeanShift().applies(target, releases)
+
+    def fit(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> Parameters:
+        from sklearn.covariance import ledoit_wolf
+
+        first, second = as_features(on_data), as_features(on_neighbour)
+        shift = first.mean(axis=0) - second.mean(axis=0)
+        centred = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
+        scale = centred.std(axis=0)
+        scale[scale == 0] = 1.0
+        covariance, _ = ledoit_wolf(centred / scale, assume_centered=True)
+        # Constant features make the covariance singular; the ridge is far below any
+        # other rounding.
+        covariance[np.diag_indices_from(covariance)] += 1e-9
+        return {"direction": np.linalg.solve(covariance, shift / scale) / scale}
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        return as_features(releases) @ parameters["direction"]

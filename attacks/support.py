@@ -1,0 +1,53 @@
+"""Releases that are possible on one dataset and impossible on its neighbour.
+
+One such release refutes any pure claim in principle; an audit turns their frequency
+into evidence. The support comes from the mechanism where it states one. A black box
+that returns d x d symmetric matrices on data with d columns is tried with a guess that
+fits a common design, positive semi-definite noise on the second-moment matrix: a wrong
+guess finds nothing, and claims nothing.
+"""
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.mechanism import HasStatistic, HasSupport, Release
+from dpaudit.subspace import second_moment
+
+__all__ = ["Support"]
+
+
+class Support(Attack):
+    """Score = [possible on D] - [possible on D'], one of -1, 0, 1."""
+
+    name = "support"
+    learns = False
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say whether a support is known, or worth guessing."""
+        if isinstance(target.mechanism, HasSupport):
+            return True
+        if isinstance(target.mechanism, HasStatistic):
+            return False
+        data = target.pair.data
+        return (
+            isinstance(releases, np.ndarray)
+            and data.ndim == 2
+            and releases.shape[1:] == (data.shape[1], data.shape[1])
+        )
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        pair, matrices = target.pair, cast(Array, releases)
+        on_data = self._possible(target, matrices, pair.data)
+        on_neighbour = self._possible(target, matrices, pair.neighbour)
+        return on_data.astype(np.float64) - on_neighbour
+
+    @staticmethod
+    def _possible(target: Target, releases: Array, data: Array) -> NDArray[np.bool_]:
+        if isinstance(target.mechanism, HasSupport):
+            return target.mechanism.in_support(releases, data)
+        residuals = np.nan_to_num(releases - second_moment(data))
+        values = np.linalg.eigvalsh(residuals)
+        return np.asarray(values[:, 0] >= -1e-9 * np.abs(values).max(axis=1))

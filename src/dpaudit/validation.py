@@ -1,0 +1,113 @@
+"""Argument checks shared by the whole package.
+
+Each check returns the value in its canonical type or raises
+`~dpaudit.errors.InputError` with a sentence that names the argument, the value that
+was given and what is allowed.
+"""
+
+import math
+from collections.abc import Sequence
+from difflib import get_close_matches
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import InputError
+
+__all__ = [
+    "check_count",
+    "check_fraction",
+    "check_matrix",
+    "check_name",
+    "check_nonnegative",
+    "check_positive",
+]
+
+
+def _real(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a real number, got {value!r}")
+    return float(value)
+
+
+def check_positive(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is finite and > 0."""
+    number = _real(name, value)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"{name} must be a finite number > 0, got {value!r}")
+    return number
+
+
+def check_nonnegative(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it is finite and >= 0."""
+    number = _real(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise InputError(f"{name} must be a finite number >= 0, got {value!r}")
+    return number
+
+
+def check_fraction(name: str, value: object, *, allow_zero: bool = False) -> float:
+    """Return `value` as a float, or raise unless it is in (0, 1), or in [0, 1)."""
+    number = _real(name, value)
+    if not (0 < number < 1 or (allow_zero and number == 0)):
+        allowed = "[0, 1)" if allow_zero else "(0, 1)"
+        raise InputError(f"{name} must be in {allowed}, got {value!r}")
+    return number
+
+
+def check_count(
+    name: str, value: object, *, minimum: int = 1, maximum: int | None = None
+) -> int:
+    """Return `value` as an int, or raise unless it is an integer in range."""
+    bounds = f">= {minimum}" + ("" if maximum is None else f" and <= {maximum}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or int(value) < minimum
+        or (maximum is not None and int(value) > maximum)
+    ):
+        raise InputError(f"{name} must be an integer {bounds}, got {value!r}")
+    return int(value)
+
+
+def check_matrix(
+    name: str, value: ArrayLike, *, min_rows: int = 0
+) -> NDArray[np.float64]:
+    """Return `value` as a finite float64 array of shape (n, d) with d >= 1.
+
+    Raises
+    ------
+    InputError
+        If the array is not two-dimensional, has no column, has fewer than
+        `min_rows` rows, is not numeric, or holds a NaN or an infinity (the first
+        such row is named).
+    """
+    try:
+        matrix = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be a numeric array of shape (n, d), "
+            f"got {type(value).__name__} that does not convert to one"
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[1] < 1 or matrix.shape[0] < min_rows:
+        raise InputError(
+            f"{name} must have shape (n, d) with n >= {min_rows} and d >= 1, "
+            f"got shape {matrix.shape}"
+        )
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"{name} must be finite, but row {row} has a NaN or infinity")
+    return matrix
+
+
+def check_name(name: str, value: str, known: Sequence[str]) -> str:
+    """Return `value` if it is one of `known`, or raise with the nearest suggestion."""
+    if value in known:
+        return value
+    close = get_close_matches(value, known, n=1, cutoff=0.4)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise InputError(
+        f"unknown {name} {value!r}{hint} (known: {', '.join(sorted(known))})"
+    )
