@@ -1,0 +1,97 @@
+"""Datasets to audit and to compare mechanisms on.
+
+Synthetic ones come with the truth; scikit-learn's digits and breast cancer work
+everywhere; MNIST and Covertype are read from the user's files, never downloaded.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from dpaudit.datasets.covertype import load_covertype
+from dpaudit.datasets.dataset import Dataset
+from dpaudit.datasets.mnist import load_mnist
+from dpaudit.datasets.shipped import load_breast_cancer, load_digits
+from dpaudit.datasets.synthetic import haystack, spiked_gaussian
+from dpaudit.errors import InputError
+from dpaudit.validation import check_name
+
+__all__ = [
+    "Dataset",
+    "haystack",
+    "load",
+    "load_breast_cancer",
+    "load_covertype",
+    "load_digits",
+    "load_mnist",
+    "names",
+    "spiked_gaussian",
+]
+
+_REGISTRY: dict[str, Callable[..., Dataset]] = {
+    "breast_cancer": load_breast_cancer,
+    "covertype": load_covertype,
+    "digits": load_digits,
+    "haystack": haystack,
+    "mnist": load_mnist,
+    "spiked_gaussian": spiked_gaussian,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `load` knows, sorted.
+
+    Examples
+    --------
+    >>> from dpaudit.datasets import names
+    >>> names()
+    ('breast_cancer', 'covertype', 'digits', 'haystack', 'mnist', 'spiked_gaussian')
+    """
+    return tuple(sorted(_REGISTRY))
+
+
+def load(name: str, **options: Any) -> Dataset:
+    """Return a dataset by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    **options
+        Arguments of the function behind the name, all by keyword.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If the name or an option is unknown (the nearest is suggested), or an option is
+        missing or out of range.
+    DataUnavailableError
+        If the dataset needs files that are not on this machine.
+
+    Examples
+    --------
+    >>> from dpaudit.datasets import load
+    >>> load("digits").rows.shape
+    (1797, 64)
+    >>> load("digit")
+    Traceback (most recent call last):
+    ...
+    dpaudit.errors.InputError: unknown dataset 'digit'; did you mean 'digits'? ...
+    """
+    loader = _REGISTRY[check_name("dataset", name, names())]
+    signature = inspect.signature(loader)
+    if options and not signature.parameters:
+        raise InputError(
+            f"dataset {name!r} takes no options, got {next(iter(options))!r}"
+        )
+    for option in options:
+        check_name(f"option of {name!r}", option, tuple(signature.parameters))
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise InputError(f"dataset {name!r}: {error}") from None
+    return loader(**options)

@@ -1,0 +1,378 @@
+"""Subspace measures against definitions, SciPy, mpmath, and their invariances."""
+
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaudit.errors import InputError
+from dpaudit.stacks import check_basis
+from dpaudit.subspace import (
+    captured_variance,
+    captured_variance_share,
+    geodesic_distance,
+    largest_principal_angle_sine,
+    principal_angles,
+    projector_distance,
+    second_moment,
+    top_components,
+)
+
+# How busy the machine is must not decide a test.
+no_deadline = settings(deadline=None)
+
+DISTANCES = [
+    geodesic_distance,
+    largest_principal_angle_sine,
+    projector_distance,
+    lambda v, w: projector_distance(v, w, norm="frobenius"),
+]
+
+
+def random_basis(rng, *shape):
+    return np.linalg.qr(rng.standard_normal(shape)).Q
+
+
+def random_symmetric(rng, *leading, d):
+    noise = rng.standard_normal((*leading, d, d))
+    return noise + np.swapaxes(noise, -1, -2)
+
+
+def projector(v):
+    return v @ v.T
+
+
+def plane_pair(angles, d):
+    """Two subspaces of R^d with the given principal angles, by construction."""
+    k = len(angles)
+    v, w = np.zeros((d, k)), np.zeros((d, k))
+    v[:k] = np.eye(k)
+    w[:k] = np.diag(np.cos(angles))
+    w[k : 2 * k] = np.diag(np.sin(angles))
+    return v, w
+
+
+@st.composite
+def pairs(draw, same_rank=False):
+    """Two random subspaces of one space, from independent to nearly equal."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    d = draw(st.integers(1, 8))
+    k = draw(st.integers(1, d))
+    rank = k if same_rank else draw(st.integers(1, d))
+    v = random_basis(rng, d, k)
+    if rank == k and draw(st.booleans()):
+        shift = 10.0 ** draw(st.integers(-14, 0)) * rng.standard_normal((d, k))
+        return v, np.linalg.qr(v + shift).Q
+    return v, random_basis(rng, d, rank)
+
+
+# Angles and distances
+
+
+@no_deadline
+@given(pairs())
+def test_angles_agree_with_scipy(pair):
+    # SciPy sorts in descending order. Where small and large angles mix, it takes some
+    # from the ill-conditioned formula: hence 1e-7. The next tests hold the accuracy.
+    expected = scipy.linalg.subspace_angles(*pair)[::-1]
+    np.testing.assert_allclose(principal_angles(*pair), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "angles",
+    [
+        [0.0, 1e-300, 1e-15, 1e-9],
+        [1e-8, 1e-8, 1e-4, np.pi / 4],
+        [0.3, np.pi / 2 - 1e-8, np.pi / 2 - 1e-15, np.pi / 2],
+        [1e-12, np.pi / 4 - 1e-9, np.pi / 4 + 1e-9, np.pi / 2 - 1e-12],
+    ],
+)
+def test_small_and_large_angles_are_accurate_to_rounding(angles):
+    rng = np.random.default_rng(5)
+    v, w = plane_pair(angles, d=10)
+    turn = random_basis(rng, 10, 10)
+    v = turn @ v @ random_basis(rng, 4, 4)
+    w = turn @ w @ random_basis(rng, 4, 4)
+    np.testing.assert_allclose(principal_angles(v, w), angles, atol=4e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-8, 1e-3, 1.0, 1e8])
+def test_angles_agree_with_fifty_digits(scale):
+    rng = np.random.default_rng(11)
+    v = random_basis(rng, 5, 2)
+    w = np.linalg.qr(v + scale * rng.standard_normal((5, 2))).Q
+    with mpmath.workdps(50):
+        # The floating-point bases, orthonormalised again to 50 digits.
+        exact = [mpmath.qr(mpmath.matrix(b.tolist()), mode="skinny")[0] for b in (v, w)]
+        gram = exact[0].T * exact[1]
+        # cos^2 theta are the eigenvalues of the Gram matrix times its transpose.
+        cosines = [mpmath.sqrt(x) for x in mpmath.eigsy(gram * gram.T)[0]]
+        expected = sorted(float(mpmath.re(mpmath.acos(min(c, 1)))) for c in cosines)
+    np.testing.assert_allclose(principal_angles(v, w), expected, atol=4e-15)
+
+
+@no_deadline
+@given(pairs())
+def test_distances_agree_with_the_projectors(pair):
+    v, w = pair
+    difference = projector(v) - projector(w)
+    np.testing.assert_allclose(
+        projector_distance(v, w), np.linalg.norm(difference, 2), atol=1e-13
+    )
+    np.testing.assert_allclose(
+        projector_distance(v, w, norm="frobenius"),
+        np.linalg.norm(difference),
+        atol=1e-13,
+    )
+
+
+@no_deadline
+@given(pairs(same_rank=True))
+def test_equal_ranks_give_one_sine_by_three_routes(pair):
+    v, w = pair
+    sine = largest_principal_angle_sine(v, w)
+    np.testing.assert_allclose(sine, projector_distance(v, w), atol=1e-15)
+    np.testing.assert_allclose(
+        sine, np.linalg.norm((np.eye(len(v)) - projector(v)) @ w, 2), atol=1e-13
+    )
+
+
+@no_deadline
+@given(pairs(same_rank=True))
+def test_the_geodesic_has_the_length_of_its_angles(pair):
+    angles = scipy.linalg.subspace_angles(*pair)
+    np.testing.assert_allclose(
+        geodesic_distance(*pair), np.sqrt(np.sum(angles**2)), atol=1e-7
+    )
+
+
+@no_deadline
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(3, 6))
+def test_distances_are_metrics_on_the_grassmannian(seed, k, d):
+    rng = np.random.default_rng(seed)
+    a, b, c = random_basis(rng, 3, d, k)
+    for distance in DISTANCES:
+        assert distance(a, a) <= 1e-14
+        assert distance(a, b) >= 0
+        np.testing.assert_allclose(distance(a, b), distance(b, a), atol=1e-14)
+        assert distance(a, c) <= distance(a, b) + distance(b, c) + 1e-13
+
+
+@no_deadline
+@given(pairs(), st.integers(0, 2**32))
+def test_only_the_spans_matter(pair, seed):
+    rng = np.random.default_rng(seed)
+    v, w = pair
+    d = len(v)
+    turn = random_basis(rng, d, d)
+    rotated = turn @ v @ random_basis(rng, v.shape[1], v.shape[1])
+    expected = principal_angles(v, w)
+    np.testing.assert_allclose(
+        principal_angles(rotated, turn @ w), expected, atol=1e-13
+    )
+
+
+def test_a_subspace_inside_another_has_angle_zero_but_projector_distance_one():
+    whole = np.eye(4)
+    part = whole[:, :2]
+    assert largest_principal_angle_sine(part, whole) == 0
+    assert projector_distance(part, whole) == 1
+    np.testing.assert_allclose(
+        projector_distance(part, whole, norm="frobenius"), np.sqrt(2)
+    )
+
+
+# Variance
+
+
+def test_second_moment_is_the_sum_of_outer_products():
+    rows = np.random.default_rng(2).standard_normal((7, 4))
+    expected = sum(np.outer(x, x) for x in rows)
+    moment = second_moment(rows)
+    np.testing.assert_allclose(moment, expected, rtol=1e-13, atol=1e-14)
+    np.testing.assert_array_equal(moment, moment.T)
+
+
+def test_second_moment_of_nobody_is_zero():
+    np.testing.assert_array_equal(second_moment(np.empty((0, 3))), np.zeros((3, 3)))
+
+
+@no_deadline
+@given(st.integers(0, 2**32), st.integers(1, 6), st.data())
+def test_top_components_are_the_eigenvectors_in_descending_order(seed, d, data):
+    k = data.draw(st.integers(1, d))
+    matrix = random_symmetric(np.random.default_rng(seed), d=d)
+    v = top_components(matrix, k)
+    eigenvalues = np.sort(np.linalg.eigvalsh(matrix))[::-1][:k]
+    np.testing.assert_allclose(v.T @ v, np.eye(k), atol=1e-13)
+    np.testing.assert_allclose(matrix @ v, v * eigenvalues, atol=1e-12)
+
+
+@no_deadline
+@given(st.integers(0, 2**32), st.integers(1, 6), st.data())
+def test_no_subspace_captures_more_than_the_top_components(seed, d, data):
+    k = data.draw(st.integers(1, d))
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((d + 2, d))
+    matrix = second_moment(rows)
+    share = captured_variance_share(random_basis(rng, 50, d, k), matrix)
+    assert (share >= 0).all()
+    assert (share <= 1 + 1e-12).all()
+    np.testing.assert_allclose(
+        captured_variance_share(top_components(matrix, k), matrix), 1, rtol=1e-12
+    )
+
+
+def test_captured_variance_is_the_energy_of_the_projected_rows():
+    rng = np.random.default_rng(3)
+    rows, v = rng.standard_normal((9, 5)), random_basis(rng, 5, 2)
+    np.testing.assert_allclose(
+        captured_variance(v, second_moment(rows)),
+        sum(np.linalg.norm(v.T @ x) ** 2 for x in rows),
+        rtol=1e-13,
+    )
+
+
+def test_repeated_eigenvalues_still_give_a_maximiser():
+    matrix = np.diag([2.0, 1.0, 1.0, 1.0])
+    v = top_components(matrix, 2)
+    check_basis("v", v)
+    np.testing.assert_allclose(captured_variance(v, matrix), 3.0)
+    np.testing.assert_array_equal(v, top_components(matrix, 2))
+
+
+# Trial axes
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((), (6,)), ((6,), ()), ((4, 1), (6,)), ((6,), (6,)), ((0,), ())],
+)
+@pytest.mark.parametrize("function", [principal_angles, *DISTANCES])
+def test_measures_of_stacks_equal_a_loop_over_pairs(function, left, right):
+    rng = np.random.default_rng(8)
+    v, w = random_basis(rng, *left, 5, 2), random_basis(rng, *right, 5, 2)
+    leading = np.broadcast_shapes(left, right)
+    vs = np.broadcast_to(v, (*leading, 5, 2))
+    ws = np.broadcast_to(w, (*leading, 5, 2))
+    result = np.asarray(function(v, w))
+    assert result.shape[: len(leading)] == leading
+    for i in itertools.product(*map(range, leading)):
+        np.testing.assert_allclose(result[i], function(vs[i], ws[i]), atol=1e-14)
+
+
+@pytest.mark.parametrize("function", [captured_variance, captured_variance_share])
+@pytest.mark.parametrize(
+    ("left", "right"), [((), (6,)), ((6,), ()), ((4, 1), (6,)), ((0,), ())]
+)
+def test_variances_of_stacks_equal_a_loop_over_pairs(function, left, right):
+    rng = np.random.default_rng(9)
+    v = random_basis(rng, *left, 5, 2)
+    a = random_symmetric(rng, *right, d=5) + 20 * np.eye(5)
+    leading = np.broadcast_shapes(left, right)
+    vs = np.broadcast_to(v, (*leading, 5, 2))
+    matrices = np.broadcast_to(a, (*leading, 5, 5))
+    result = np.asarray(function(v, a))
+    assert result.shape == leading
+    for i in itertools.product(*map(range, leading)):
+        np.testing.assert_allclose(result[i], function(vs[i], matrices[i]), rtol=1e-13)
+
+
+def test_top_components_of_a_stack_equal_a_loop():
+    matrices = random_symmetric(np.random.default_rng(10), 3, 2, d=4)
+    stack = top_components(matrices, 2)
+    assert stack.shape == (3, 2, 4, 2)
+    for i in itertools.product(range(3), range(2)):
+        one = top_components(matrices[i], 2)
+        np.testing.assert_allclose(principal_angles(stack[i], one), 0, atol=1e-13)
+
+
+# Bad input
+
+E1 = np.eye(3)[:, :1]
+BAD_BASES = [
+    (np.ones((2, 3)) / np.sqrt(2), "1 <= k <= d"),
+    (np.empty((3, 0)), "1 <= k <= d"),
+    ([1.0, 0.0, 0.0], "must have shape"),
+    (2 * E1, r"orthonormal columns, but V\^T V differs from the identity by 3"),
+    (np.ones((3, 2)) / np.sqrt(3), "orthonormal columns"),
+    ([[np.nan], [0.0], [1.0]], "must be finite"),
+    ([[np.inf], [0.0], [1.0]], "must be finite"),
+    ([["x"], ["y"], ["z"]], "must be a numeric array"),
+    ([[1.0], [0.0, 0.0]], "must be a numeric array"),
+    (None, "must have shape|must be"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_BASES)
+def test_bad_bases_are_named(bad, message):
+    for function in [principal_angles, *DISTANCES]:
+        with pytest.raises(InputError, match=f"^basis .*({message})"):
+            function(bad, E1)
+        with pytest.raises(InputError, match=f"^other .*({message})"):
+            function(E1, bad)
+    for function in [captured_variance, captured_variance_share]:
+        with pytest.raises(InputError, match=f"^basis .*({message})"):
+            function(bad, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((2, 3)), r"must have shape \(..., d, d\)"),
+        (np.empty((0, 0)), r"must have shape \(..., d, d\)"),
+        (np.ones(3), r"must have shape \(..., d, d\)"),
+        ([[1.0, 2.0], [0.0, 1.0]], "must be symmetric"),
+        ([[1e-9, 2e-9], [0.0, 1e-9]], "must be symmetric"),
+        (np.diag([1.0, np.nan]), "must be finite"),
+        (np.diag([1.0, -np.inf]), "must be finite"),
+        ([["a"]], "must be a numeric array"),
+    ],
+)
+def test_bad_matrices_are_named(bad, message):
+    with pytest.raises(InputError, match=f"^matrix {message}"):
+        top_components(bad, 1)
+    with pytest.raises(InputError, match=f"^matrix {message}"):
+        captured_variance([[1.0], [0.0]], bad)
+
+
+@pytest.mark.parametrize("k", [0, 4, -1, 1.0, True, "2", None])
+def test_impossible_numbers_of_components_are_named(k):
+    with pytest.raises(
+        InputError, match="n_components must be an integer >= 1 and <= 3"
+    ):
+        top_components(np.eye(3), k)
+
+
+def test_shapes_that_do_not_fit_are_named():
+    with pytest.raises(InputError, match="other must have as many rows as basis"):
+        principal_angles(E1, np.eye(4)[:, :1])
+    with pytest.raises(InputError, match="matrix must have as many rows as basis"):
+        captured_variance(E1, np.eye(2))
+    with pytest.raises(InputError, match="leading axes of other and basis"):
+        principal_angles(np.tile(E1, (2, 1, 1)), np.tile(E1, (3, 1, 1)))
+    with pytest.raises(InputError, match="same number of columns, got 1 and 2"):
+        geodesic_distance(E1, np.eye(3)[:, :2])
+
+
+def test_an_unknown_norm_is_met_with_a_suggestion():
+    with pytest.raises(InputError, match="did you mean 'frobenius'"):
+        projector_distance(E1, E1, norm="frobenious")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((3, 3)), -np.eye(3)])
+def test_a_share_of_nothing_is_refused(matrix):
+    with pytest.raises(InputError, match="must have a sum > 0"):
+        captured_variance_share(E1, matrix)
+
+
+@pytest.mark.parametrize(
+    "data", [[[np.nan]], [[np.inf, 0.0]], [1.0], np.ones((2, 0)), [["a"]], None]
+)
+def test_second_moment_of_bad_data_is_refused(data):
+    with pytest.raises(InputError, match=r"^data must"):
+        second_moment(data)
