@@ -68,7 +68,9 @@ class LinearDiscriminant(Attack):
         # Constant features make the covariance singular; the ridge is far below any
         # other rounding.
         covariance[np.diag_indices_from(covariance)] += 1e-9
-        return {"direction": np.linalg.solve(covariance, shift / scale) / scale}
+        direction = np.linalg.solve(covariance, shift / scale) / scale
+        middle = (first.mean(axis=0) + second.mean(axis=0)) / 2
+        return {"direction": direction, "offset": np.atleast_1d(middle @ direction)}
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
-        return as_features(releases) @ parameters["direction"]
+        return as_features(releases) @ parameters["direction"] - parameters["offset"]

@@ -1,0 +1,134 @@
+"""What an audit says, and what it does not."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dpaudit.audit.witness import Witness
+from dpaudit.claims import Claim
+from dpaudit.neighbours import Relation
+
+__all__ = ["AuditResult", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """The two things that sampling can say about a privacy claim."""
+
+    REFUTED = "REFUTED"
+    NOT_REFUTED = "NOT_REFUTED"
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The outcome of one audit.
+
+    Each lower bound, and the verdict, holds with probability at least `confidence` on
+    its own, at whatever moment the audit stopped.
+
+    Parameters
+    ----------
+    name : str
+        What was audited.
+    verdict : Verdict
+        ``REFUTED``: some event on this pair violates the claim. ``NOT_REFUTED``: this
+        run did not show one; that is no proof of privacy.
+    claim : Claim
+    relation : Relation
+    confidence : float
+        In (0, 1); the error probability is 1 - confidence.
+    samples : int
+        Releases drawn on either side.
+    epsilon_lower, at_delta : float
+        The mechanism is not (e, `at_delta`)-DP for any e below `epsilon_lower`.
+    delta_lower, at_epsilon : float
+        The mechanism is not (`at_epsilon`, d)-DP for any d below `delta_lower`.
+    mu_lower : float or None
+        The mechanism is not m-GDP for any m below this (Gaussian claims only).
+    attack : str or None
+        Whose event spoke loudest against the claim.
+    log_evidence : float
+        Natural logarithm of the evidence (an e-value) against the claim itself.
+    detectable_epsilon : float or None
+        For NOT_REFUTED: had the event that this run ended with violated the claim up
+        to this epsilon (at `at_delta`), a run of this length would have refuted it
+        with probability 0.9. None if no violation on that event is detectable.
+    rarest_event : float
+        Events rarer than this evade a black-box audit of this length.
+    seed : int
+    seconds : float
+        Wall-clock time, sampling included.
+    witness : Witness or None
+        For REFUTED: what it takes to replay the refutation.
+    """
+
+    name: str
+    verdict: Verdict
+    claim: Claim
+    relation: Relation
+    confidence: float
+    samples: int
+    epsilon_lower: float
+    at_delta: float
+    delta_lower: float
+    at_epsilon: float
+    mu_lower: float | None
+    attack: str | None
+    log_evidence: float
+    detectable_epsilon: float | None
+    rarest_event: float
+    seed: int
+    seconds: float
+    witness: Witness | None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the verdict is REFUTED."""
+        return self.verdict is Verdict.REFUTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready Python, the witness included."""
+        values = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in ("claim", "witness")
+        }
+        values["verdict"] = self.verdict.value
+        values["relation"] = self.relation.value
+        values["claim"] = str(self.claim)
+        values["witness"] = None if self.witness is None else self.witness.to_dict()
+        return values
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.name}: {self.verdict} at confidence {self.confidence:g} "
+            f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
+        )
+        lines = [
+            head,
+            f"  claim          {self.claim} under {self.relation}",
+            f"  epsilon_lower  {self.epsilon_lower:.4g}  (at delta = "
+            f"{self.at_delta:.3g})",
+            f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
+            f"{self.at_epsilon:.4g})",
+        ]
+        if self.mu_lower is not None:
+            lines.append(f"  mu_lower       {self.mu_lower:.4g}")
+        if self.attack is not None:
+            lines.append(
+                f"  evidence       e^{self.log_evidence:.1f} against the claim, "
+                f"attack {self.attack}"
+            )
+        if not self.refuted:
+            lines.append(f"  {self._limits()}")
+        return "\n".join(lines)
+
+    def _limits(self) -> str:
+        """Say what a run like this could not have seen."""
+        rare = f"events rarer than {self.rarest_event:.2g} could not be seen"
+        if self.detectable_epsilon is None or math.isinf(self.detectable_epsilon):
+            return f"would have seen no violation on its last event; {rare}"
+        return (
+            f"would have refuted epsilon >= {self.detectable_epsilon:.4g} on its last "
+            f"event with 90 % power; {rare}"
+        )

@@ -1,0 +1,331 @@
+"""Witnesses: a refutation that anybody can replay.
+
+A witness holds the mechanism (by import), both datasets, the claim and one event. It
+proves nothing by itself: `verify` draws fresh releases, on any machine, and tests that
+one event with an error budget of its own, so that a forged or lucky witness is
+confirmed with probability at most 1 - confidence.
+"""
+
+import json
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from dpaudit.attacks import PORTFOLIO, Target
+from dpaudit.audit.arsenal import FittedAttack
+from dpaudit.audit.events import Events
+from dpaudit.audit.families import families_for
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sequential import SequentialTest
+from dpaudit.claims import Claim
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import fresh_seed
+from dpaudit.validation import check_count, check_fraction
+
+__all__ = ["Verification", "Witness", "verify"]
+
+_FORMAT, _VERSION = "dpaudit-witness", 1
+_GROWTH = 1.25
+
+
+@dataclass(frozen=True)
+class Witness:
+    """One violated event, and what it takes to draw from both sides again.
+
+    Parameters
+    ----------
+    name : str
+    mechanism : object
+        As `dpaudit.codec.encode` stores it, or None if it cannot be imported by name.
+    claim : Claim
+    at_epsilon, at_delta : float
+        The reference point of the audit (the claim's own for (epsilon, delta) claims).
+    pair : Pair
+    attack : str
+    parameters : mapping of str to ndarray
+    resolution : float
+    threshold : float
+        The event: the rounded score is >= threshold.
+    counts : tuple of int
+        Hits and scores seen on the data, then on the neighbour, when it was found.
+    confidence : float
+    samples, seed : int
+        Of the audit that found it.
+    log_evidence : float
+    versions : dict
+        Of Python and the packages used.
+    """
+
+    name: str
+    mechanism: Any
+    claim: Claim
+    at_epsilon: float
+    at_delta: float
+    pair: Pair
+    attack: str
+    parameters: dict[str, Any]
+    resolution: float
+    threshold: float
+    counts: tuple[int, int, int, int]
+    confidence: float
+    samples: int
+    seed: int
+    log_evidence: float
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as JSON-ready Python."""
+        hits, scored, hits_neighbour, scored_neighbour = self.counts
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "name": self.name,
+            "mechanism": self.mechanism,
+            "claim": encode(self.claim),
+            "reference": {"epsilon": self.at_epsilon, "delta": self.at_delta},
+            "relation": self.pair.relation.value,
+            "data": encode(self.pair.data),
+            "neighbour": encode(self.pair.neighbour),
+            "event": {
+                "attack": self.attack,
+                "parameters": encode(self.parameters),
+                "resolution": self.resolution,
+                "score_at_least": encode(self.threshold),
+            },
+            "counts": {
+                "data": {"hits": hits, "releases": scored},
+                "neighbour": {"hits": hits_neighbour, "releases": scored_neighbour},
+            },
+            "found": {
+                "confidence": self.confidence,
+                "samples": self.samples,
+                "seed": self.seed,
+                "log_evidence": self.log_evidence,
+            },
+            "versions": self.versions,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> "Witness":
+        """Rebuild a witness; the mechanism itself is not imported yet.
+
+        Raises
+        ------
+        InputError
+            If it is not a witness, is truncated, or is of a newer version.
+        """
+        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
+            raise InputError(f"not a witness: its format must be {_FORMAT!r}")
+        if stored.get("version") != _VERSION:
+            raise InputError(
+                f"witness version {stored.get('version')!r} is not supported: this is "
+                f"dpaudit {version('dpaudit')}, which reads version {_VERSION}"
+            )
+        try:
+            event, counts, found = stored["event"], stored["counts"], stored["found"]
+            witness = cls(
+                name=str(stored["name"]),
+                mechanism=stored["mechanism"],
+                claim=decode(stored["claim"]),
+                at_epsilon=float(stored["reference"]["epsilon"]),
+                at_delta=float(stored["reference"]["delta"]),
+                pair=Pair(
+                    decode(stored["data"]),
+                    decode(stored["neighbour"]),
+                    Relation.parse(stored["relation"]),
+                ),
+                attack=str(event["attack"]),
+                parameters=decode(event["parameters"]),
+                resolution=float(event["resolution"]),
+                threshold=float(decode(event["score_at_least"])),
+                counts=(
+                    int(counts["data"]["hits"]),
+                    int(counts["data"]["releases"]),
+                    int(counts["neighbour"]["hits"]),
+                    int(counts["neighbour"]["releases"]),
+                ),
+                confidence=float(found["confidence"]),
+                samples=int(found["samples"]),
+                seed=int(found["seed"]),
+                log_evidence=float(found["log_evidence"]),
+                versions=dict(stored["versions"]),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"the witness is truncated or malformed: {error}"
+            ) from None
+        witness._check()
+        return witness
+
+    def _check(self) -> None:
+        hits, scored, hits_neighbour, scored_neighbour = self.counts
+        if not (0 <= hits <= scored and 0 <= hits_neighbour <= scored_neighbour):
+            raise InputError(f"the witness's counts do not add up: {self.counts}")
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"the witness's claim is no claim: {self.claim!r}")
+        if not (math.isfinite(self.resolution) and self.resolution > 0):
+            raise InputError(
+                f"the witness's resolution must be > 0, got {self.resolution!r}"
+            )
+        if self.attack not in {attack.name for attack in PORTFOLIO}:
+            raise InputError(f"the witness names an unknown attack {self.attack!r}")
+
+    def save(self, path: Path) -> None:
+        """Write the witness as JSON, all of it or nothing."""
+        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+        partial = path.with_name(path.name + ".part")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+    @classmethod
+    def load(cls, path: Path) -> "Witness":
+        """Read a witness from a JSON file."""
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from error
+        except ValueError as error:
+            raise InputError(f"{str(path)!r} is not complete JSON: {error}") from error
+        return cls.from_dict(stored)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of re-testing a witness on fresh randomness.
+
+    Parameters
+    ----------
+    name : str
+    confirmed : bool
+        Whether the event violates the claim, at `confidence`, in fresh releases.
+    claim : Claim
+    relation : Relation
+    confidence : float
+    samples : int
+        Fresh releases on either side.
+    hits, hits_neighbour : int
+        How many of them hit the event.
+    log_evidence : float
+    seed : int
+    """
+
+    name: str
+    confirmed: bool
+    claim: Claim
+    relation: Relation
+    confidence: float
+    samples: int
+    hits: int
+    hits_neighbour: int
+    log_evidence: float
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verification as JSON-ready Python."""
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values["claim"] = str(self.claim)
+        values["relation"] = self.relation.value
+        return values
+
+
+def verify(
+    witness: Witness,
+    *,
+    mechanism: Mechanism | Callable[..., Any] | None = None,
+    confidence: float | None = None,
+    max_samples: int | None = None,
+    seed: int | None = None,
+) -> Verification:
+    """Test a witness's event on fresh releases.
+
+    Parameters
+    ----------
+    witness : Witness
+    mechanism : Mechanism or callable, optional
+        Imported from the witness by default, which runs the code that it names.
+    confidence : float, optional
+        The witness's own by default.
+    max_samples : int, optional
+        Releases a side; ten times what the audit needed by default.
+    seed : int, optional
+        From the operating system by default: fresh randomness.
+
+    Raises
+    ------
+    InputError
+        If the witness names no importable mechanism and none is given, or asks for
+        the very releases that it was found on.
+    """
+    if mechanism is None:
+        if witness.mechanism is None:
+            raise InputError(
+                f"the witness's mechanism {witness.name!r} cannot be imported by name; "
+                "pass it as mechanism="
+            )
+        mechanism = decode(witness.mechanism)
+    alpha = 1 - check_fraction("confidence", confidence or witness.confidence)
+    limit = check_count("max_samples", max_samples or max(1000, 10 * witness.samples))
+    seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
+    if seed == witness.seed:
+        raise InputError(f"seed must differ from the witness's own, got {seed}")
+
+    attack = next(a for a in PORTFOLIO if a.name == witness.attack)
+    fitted = FittedAttack(attack, witness.parameters, witness.resolution)
+    target = Target(mechanism, witness.pair)
+    sampler = Sampler(mechanism, witness.pair, seed)
+    families = families_for(witness.claim, witness.at_delta, witness.at_epsilon)
+    test = SequentialTest(next(iter(families.values())).claim_only(), alpha)
+
+    hits, seen = np.zeros(2, dtype=np.intp), 0
+    first, scored, second, scored_neighbour = witness.counts
+    round_ = 0
+    while seen < limit and not test.refutes_claim:
+        size = min(limit - seen, max(8, math.ceil((_GROWTH - 1) * seen)))
+        # The alternative: what the witness saw, and what was seen since.
+        p = (first + hits[DATA] + 0.5) / (scored + seen + 1)
+        q = (second + hits[NEIGHBOUR] + 0.5) / (scored_neighbour + seen + 1)
+        event = Events.single(witness.threshold, p, q, scored + seen)
+        test.place_bets(event, size)
+        fresh = np.zeros(2, dtype=np.intp)
+        for side in (DATA, NEIGHBOUR):
+            for releases in sampler.batches(side, round_, size):
+                scores = fitted.score(target, releases)
+                fresh[side] += int((scores >= witness.threshold).sum())
+        test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size)
+        hits, seen, round_ = hits + fresh, seen + size, round_ + 1
+    return Verification(
+        name=witness.name,
+        confirmed=test.refutes_claim,
+        claim=witness.claim,
+        relation=witness.pair.relation,
+        confidence=1 - alpha,
+        samples=seen,
+        hits=int(hits[DATA]),
+        hits_neighbour=int(hits[NEIGHBOUR]),
+        log_evidence=float(test.log_wealth[0]),
+        seed=seed,
+    )
+
+
+def current_versions() -> dict[str, str]:
+    """Return the versions that a witness records."""
+    return {
+        "python": platform.python_version(),
+        "dpaudit": version("dpaudit"),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
