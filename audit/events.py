@@ -76,6 +76,8 @@ def candidates(scores: Sequence[tuple[int, Array, Array]]) -> Events:
                 np.full(len(thresholds), len(on_data), dtype=np.intp),
             )
         )
+    if not parts:
+        return Events(*(np.empty(0, dtype=t) for t in (int, float, float, float, int)))
     attack, threshold, p, q, scored = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )

@@ -85,7 +85,8 @@ def project(
     )
     # Along the line p = ratio q + delta the divergence is convex in q; its derivative
     # is negative at q = q1 and positive where p = p1.
-    low, high = np.broadcast_arrays(q1 + 0 * p1 * ratio, (p1 - delta) / ratio)
+    end = np.minimum((p1 - delta) / ratio, 1.0)
+    low, high = np.broadcast_arrays(q1, end)
     for _ in range(halvings):
         q0 = (low + high) / 2
         p0 = ratio * q0 + delta

@@ -17,8 +17,9 @@ import numpy as np
 
 from dpaudit.attacks import PORTFOLIO, Attack, Target
 from dpaudit.audit.arsenal import Arsenal, FittedAttack
+from dpaudit.audit.events import Events
 from dpaudit.audit.families import families_for
-from dpaudit.audit.power import detectable_probability
+from dpaudit.audit.power import detectable_epsilon
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler, concatenate
 from dpaudit.audit.sequential import SequentialTest, best_bets
@@ -174,7 +175,8 @@ class _Run:
         claimed = self.verdict.family.claimed
         assert claimed is not None  # the first family is the one that decides
         log_evidence = float(self.verdict.log_wealth[claimed])
-        event = self._loudest()
+        events = self.arsenal.prepare()
+        event = self._loudest(events)
         mu = self.tests.get("mu")
         return AuditResult(
             name=name,
@@ -190,9 +192,7 @@ class _Run:
             mu_lower=None if mu is None else mu.lower_bound,
             attack=None if event is None else event.fitted.attack.name,
             log_evidence=log_evidence,
-            detectable_epsilon=(
-                None if refuted or event is None else self._detectable(event)
-            ),
+            detectable_epsilon=None if refuted else self._detectable(events),
             rarest_event=min(1.0, -math.log(self.alpha) / self.samples),
             seed=self.seed,
             seconds=time.perf_counter() - started,
@@ -203,13 +203,12 @@ class _Run:
             ),
         )
 
-    def _loudest(self) -> "_Loudest | None":
+    def _loudest(self, events: Events) -> "_Loudest | None":
         """Return the event that speaks loudest against the claim, or nearest to it.
 
         Chosen with hindsight: it serves witnesses, which are tested afresh, and the
         description of what the run could see.
         """
-        events = self.arsenal.prepare()
         family, last = self.verdict.family, self.sizes[-1]
         # The frontier is the smallest null that stands; below it something is found.
         for null in (family.claimed, self.verdict.frontier, 0):
@@ -219,27 +218,21 @@ class _Run:
                 return _Loudest(
                     fitted=self.arsenal.fitted(int(events.attack[index])),
                     threshold=float(events.threshold[index]),
-                    smaller=float(min(events.p[index], events.q[index])),
                     counts=self.arsenal.hits(
                         int(events.attack[index]), float(events.threshold[index])
                     ),
                 )
         return None
 
-    def _detectable(self, event: "_Loudest") -> float | None:
-        p = detectable_probability(
+    def _detectable(self, events: Events) -> float | None:
+        return detectable_epsilon(
             self.verdict.family.claim_only(),
-            event.smaller,
+            np.minimum(events.p, events.q),
             self.sizes,
             self.alpha,
+            self.at_delta,
             seed=self.seed,
         )
-        if p is None:
-            return None
-        # The event or its complement, whichever shows the larger epsilon.
-        q, delta = event.smaller, self.at_delta
-        ratios = [(p - delta) / q, (1 - q - delta) / (1 - p) if p < 1 else math.inf]
-        return math.log(max(ratios))
 
     def _witness(
         self, event: "_Loudest", name: str, reference: str | None, log_evidence: float
@@ -270,7 +263,6 @@ class _Loudest:
 
     fitted: FittedAttack
     threshold: float
-    smaller: float
     counts: tuple[int, int, int, int]
 
 

@@ -8,6 +8,7 @@ claim.
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 from dpaudit.audit.evidence import HalfPlaneBet, growth, project
 from dpaudit.audit.families import NullFamily
 
-__all__ = ["detectable_probability", "refutation_power"]
+__all__ = ["detectable_epsilon", "refutation_power", "shown_epsilon"]
 
 Array = NDArray[np.float64]
 
 _RUNS = 200
 _POWER = 0.9
+_ALMOST_ONE = 1 - 1e-12
 
 
 def refutation_power(
@@ -77,23 +79,108 @@ def refutation_power(
     return float(refuted.mean())
 
 
-def detectable_probability(
-    null: NullFamily, q: float, sizes: Sequence[int], alpha: float, *, seed: int
+def detectable_epsilon(
+    null: NullFamily,
+    q: Array,
+    sizes: Sequence[int],
+    alpha: float,
+    delta: float,
+    *,
+    seed: int,
 ) -> float | None:
-    """Return the smallest p at which 90 % of runs refute the null, None if none.
+    """Return the smallest epsilon that nine runs in ten would have refuted.
 
-    Every candidate is simulated from the same seed, which keeps the noise of the
-    comparison small.
+    Parameters
+    ----------
+    null : NullFamily
+        The claim, alone.
+    q : ndarray, shape (T,)
+        False-positive rates of the events that the run ended with.
+    sizes : sequence of int
+        Releases a side in each of its rounds.
+    alpha : float
+    delta : float
+        Where epsilon is meant: an event of probabilities p and q shows
+        log((p - delta)/q), or as much on its complement.
+    seed : int
+
+    Returns
+    -------
+    float or None
+        None if no violation of these events is detectable in a run of this length.
+
+    Notes
+    -----
+    The event is the one whose violation shows first by its information, and its p is
+    then raised until 90 % of `refutation_power`'s runs refute. Every candidate is
+    simulated from the same seed, which keeps the noise of the comparison small.
     """
+    if not len(q):
+        return None
+    enough = _informative_probability(null, q, sum(sizes[1:]), -math.log(alpha))
+    shown = [
+        shown_epsilon(p, q_, delta) if p < _ALMOST_ONE else math.inf
+        for p, q_ in zip(enough, q, strict=True)
+    ]
+    q_best = float(q[int(np.argmin(shown))])
 
     def seen(p: float) -> bool:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
-        return refutation_power(null, p, q, sizes, alpha, rng=rng) >= _POWER
+        return refutation_power(null, p, q_best, sizes, alpha, rng=rng) >= _POWER
 
-    low, high = q, 1.0
+    low, high = q_best, 1.0
     if not seen(high):
         return None
-    for _ in range(12):
-        middle = math.sqrt(low * high)
+    for _ in range(14):
+        middle = _between(low, high)
         low, high = (low, middle) if seen(middle) else (middle, high)
+    return shown_epsilon(high, q_best, delta)
+
+
+def shown_epsilon(p: float, q: float, delta: float) -> float:
+    """Return the epsilon at `delta` that an event or its complement shows; p >= q.
+
+    Examples
+    --------
+    >>> round(shown_epsilon(0.5, 0.1, 0.0), 4)
+    1.6094
+    """
+    event = (p - delta) / q
+    complement = math.inf if p >= 1 else (1 - q - delta) / (1 - p)
+    return math.log(max(event, complement, 1.0))
+
+
+def _informative_probability(
+    null: NullFamily, q: Array, samples: int, information: float
+) -> Array:
+    """Return the p at which `samples` carry that much evidence against the null.
+
+    `_ALMOST_ONE` where none does.
+    """
+    ratio, delta = np.exp(null.log_ratio[0]), null.delta[0]
+    low, high = q.copy(), np.full_like(q, _ALMOST_ONE)
+    for _ in range(30):
+        p = _between(low, high)
+        p0, q0 = project(
+            p[:, np.newaxis], q[:, np.newaxis], ratio, delta, 1, 1, halvings=12
+        )
+        violated = p[:, np.newaxis] - ratio * q[:, np.newaxis] > delta
+        speed = np.zeros(violated.shape)
+        rate = growth(
+            np.broadcast_to(p[:, np.newaxis], violated.shape)[violated],
+            np.broadcast_to(q[:, np.newaxis], violated.shape)[violated],
+            p0[violated],
+            q0[violated],
+            samples,
+            samples,
+        )
+        speed[violated] = rate
+        reached = speed.max(axis=1) >= information
+        low, high = np.where(reached, low, p), np.where(reached, p, high)
     return high
+
+
+def _between(low: Any, high: Any) -> Any:
+    """Return the midpoint in log-odds, fine near 0 and near 1."""
+    odds = np.sqrt(low / (1 - low + 1e-15) * (high / (1 - high + 1e-15)))
+    return odds / (1 + odds)

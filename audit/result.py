@@ -1,6 +1,5 @@
 """What an audit says, and what it does not."""
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -50,9 +49,9 @@ class AuditResult:
     log_evidence : float
         Natural logarithm of the evidence (an e-value) against the claim itself.
     detectable_epsilon : float or None
-        For NOT_REFUTED: had the event that this run ended with violated the claim up
-        to this epsilon (at `at_delta`), a run of this length would have refuted it
-        with probability 0.9. None if no violation on that event is detectable.
+        For NOT_REFUTED: had the best of the events that this run ended with shown
+        this epsilon (at `at_delta`), a run of this length would have refuted the
+        claim with probability 0.9. None if no violation of theirs is detectable.
     rarest_event : float
         Events rarer than this evade a black-box audit of this length.
     seed : int
@@ -88,16 +87,14 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python, the witness included."""
-        values = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if name not in ("claim", "witness")
+        readable = {
+            "verdict": self.verdict.value,
+            "claim": str(self.claim),
+            "relation": self.relation.value,
+            "witness": None if self.witness is None else self.witness.to_dict(),
         }
-        values["verdict"] = self.verdict.value
-        values["relation"] = self.relation.value
-        values["claim"] = str(self.claim)
-        values["witness"] = None if self.witness is None else self.witness.to_dict()
-        return values
+        names = self.__dataclass_fields__
+        return {name: readable.get(name, getattr(self, name)) for name in names}
 
     def __str__(self) -> str:
         head = (
@@ -126,9 +123,9 @@ class AuditResult:
     def _limits(self) -> str:
         """Say what a run like this could not have seen."""
         rare = f"events rarer than {self.rarest_event:.2g} could not be seen"
-        if self.detectable_epsilon is None or math.isinf(self.detectable_epsilon):
-            return f"would have seen no violation on its last event; {rare}"
+        if self.detectable_epsilon is None:
+            return f"no violation of its last events was detectable; {rare}"
         return (
-            f"would have refuted epsilon >= {self.detectable_epsilon:.4g} on its last "
-            f"event with 90 % power; {rare}"
+            f"epsilon >= {self.detectable_epsilon:.4g} on its best event would have "
+            f"been refuted with 90 % power; {rare}"
         )

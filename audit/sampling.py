@@ -147,12 +147,15 @@ def _stack_arrays(outputs: list[Any]) -> NDArray[np.float64]:
 
 def _as_float(output: Any) -> NDArray[np.float64]:
     try:
-        return np.asarray(output, dtype=np.float64)
+        array = np.asarray(output)
     except (TypeError, ValueError):
+        array = np.array(None)  # ragged
+    if array.dtype.kind not in "biuf":
         raise MechanismError(
             "the mechanism must return numbers or numeric arrays, got "
             f"{type(output).__name__}"
-        ) from None
+        )
+    return array.astype(np.float64, copy=False)
 
 
 def _numeric(releases: Any) -> Release:

@@ -241,6 +241,16 @@ class Verification:
         values["relation"] = self.relation.value
         return values
 
+    def __str__(self) -> str:
+        outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
+        return (
+            f"{self.name}: violation of {self.claim} under {self.relation} {outcome} "
+            f"at confidence {self.confidence:g}\n"
+            f"  event          {self.hits} of {self.samples:,} fresh releases on the "
+            f"data, {self.hits_neighbour} of {self.samples:,} on the neighbour\n"
+            f"  evidence       e^{self.log_evidence:.1f} (seed {self.seed})"
+        )
+
 
 def verify(
     witness: Witness,

@@ -3,8 +3,8 @@
 Numbers, strings, lists and dictionaries with string keys stand for themselves. The
 rest is tagged:
 
-- ``{"$array": text, "dtype": ..., "shape": ...}``: base64 of zlib of little-endian
-  values, exact to the bit;
+- ``{"$array": ..., "dtype": ..., "shape": ...}``: exact to the bit; nested lists where
+  the array is small and finite, else base64 of zlib of little-endian values;
 - ``{"$float": "inf"}``: what JSON has no number for;
 - ``{"$object": "module:Class", "arguments": {...}}``: a claim or a dataclass, by the
   arguments that rebuild it;
@@ -29,6 +29,8 @@ from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 
 __all__ = ["decode", "encode", "load_reference", "reference_to"]
+
+_READABLE = 1000  # entries up to which an array is written as lists
 
 
 def encode(value: Any) -> Any:
@@ -55,7 +57,7 @@ def encode(value: Any) -> Any:
             return float(value) if math.isfinite(value) else {"$float": repr(value)}
         case np.ndarray():
             return _encode_array(value)
-        case np.generic():
+        case np.generic() if not isinstance(value, np.longdouble):
             return encode(value.item())
         case Mapping():
             return {str(key): encode(item) for key, item in value.items()}
@@ -91,7 +93,7 @@ def decode(value: Any) -> Any:
             return build(**decode(value["arguments"]))
         if "$reference" in value:
             return load_reference(value["$reference"])
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"malformed or truncated value: {error}") from error
@@ -122,7 +124,7 @@ def load_reference(reference: str) -> Any:
         If the text is not of that form, or nothing is there.
     """
     module, separator, name = str(reference).partition(":")
-    if not (module and separator and name):
+    if not (module and separator and name) or module.startswith("."):
         raise InputError(f"expected module:object, got {reference!r}")
     try:
         found: Any = importlib.import_module(module)
@@ -141,18 +143,22 @@ def _encode_object(value: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise InputError(f"arrays of {array.dtype} cannot be stored")
     little = array.astype(array.dtype.newbyteorder("<"))
-    packed = zlib.compress(little.tobytes(), 9)
-    return {
-        "$array": base64.b64encode(packed).decode("ascii"),
-        "dtype": little.dtype.str,
-        "shape": list(array.shape),
-    }
+    if array.ndim and array.size <= _READABLE and np.isfinite(array).all():
+        content = little.tolist()
+    else:
+        packed = zlib.compress(little.tobytes(), 9)
+        content = base64.b64encode(packed).decode("ascii")
+    return {"$array": content, "dtype": little.dtype.str, "shape": list(array.shape)}
 
 
 def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
-    raw = zlib.decompress(base64.b64decode(value["$array"], validate=True))
-    array = np.frombuffer(raw, dtype=np.dtype(value["dtype"])).reshape(value["shape"])
+    content, dtype, shape = value["$array"], np.dtype(value["dtype"]), value["shape"]
+    if isinstance(content, list):
+        array = np.array(content, dtype=dtype).reshape(shape)
+    else:
+        raw = zlib.decompress(base64.b64decode(content, validate=True))
+        array = np.frombuffer(raw, dtype=dtype).reshape(shape)
     return array.astype(array.dtype.newbyteorder("="))

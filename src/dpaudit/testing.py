@@ -1,0 +1,391 @@
+"""A conformance kit: checks that a mechanism obeys the protocol audits rely on.
+
+An audit of a mechanism whose batches differ from its single releases, or whose stated
+privacy loss is not that of its own releases, says nothing. `run_conformance` looks for
+such mistakes; it does not judge the privacy claim, which is the audit's job.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import (
+    HasBatchedDraw,
+    HasExactClaim,
+    HasPrivacyLoss,
+    HasStatistic,
+    HasSupport,
+    HasWorstCase,
+    Mechanism,
+    Release,
+)
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import stream
+from dpaudit.validation import check_count
+
+__all__ = ["ConformanceError", "run_conformance"]
+
+Array: TypeAlias = NDArray[np.float64]
+
+_FALSE_ALARM = 1e-9
+"""Probability that a correct mechanism fails; for each of the two random checks."""
+
+_REPEATS = 500
+_COMPARED = 10_000  # beyond, the exact p-value takes long and the power hardly grows
+_PROJECTIONS = 4
+_LOSS_BOUNDS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0)
+
+# The streams that the checks draw from.
+_SINGLE, _REPEATED, _BATCH, _ON_DATA, _ON_NEIGHBOUR, _DIRECTIONS = range(6)
+
+
+class ConformanceError(AssertionError):
+    """A mechanism breaks the protocol; the message says how."""
+
+
+def run_conformance(
+    mechanism: Mechanism, *, pair: Pair | None = None, size: int = 2000, seed: int = 0
+) -> None:
+    r"""Check that a mechanism obeys the protocol of `dpaudit.mechanism`.
+
+    Capabilities that the mechanism lacks, or answers with `UnsupportedError`, are
+    passed over. In brackets: the probability that a correct mechanism fails.
+
+    1. It has a `Claim`, a `Relation` and ``release(data, *, rng)`` [0].
+    2. Releases are numeric, finite, and all of one shape [0].
+    3. The same generator state gives the same release, different states do not all
+       give the same one, and `draw` likewise [0 for continuous noise; at most
+       p^(repeats - 1) if the likeliest output has probability p].
+    4. No call writes into the arrays that it is given [0].
+    5. ``draw`` agrees with repeated ``release`` in distribution: two-sample
+       Kolmogorov-Smirnov tests of 4 random projections and of their distances from
+       the median of both samples, which are exchangeable under the null hypothesis,
+       each at level 1e-9 / 8, by the exact p-value [1e-9 in total].
+    6. ``worst_case`` gives a pair under the mechanism's own relation [0].
+    7. ``statistic`` has the shape of a release, and on the pair it moves by at most
+       ``sensitivity``, up to one part in 1e9 [0].
+    8. Releases lie in their own ``in_support`` [0, up to rounding].
+    9. ``exact_claim`` is a `Claim` [0].
+    10. ``privacy_loss`` has shape (size,), is no NaN, is not -inf on releases on the
+        data, nor inf on releases on the neighbour, changes its sign when the datasets
+        are exchanged [0], and is the loss of the releases drawn [1e-9 in total]. For
+        that, with P and Q the laws on the data and on the neighbour and L the loss,
+
+        .. math:: E_Q[e^L 1\{L \le t\}] = P(L \le t)
+
+        for 9 values of t, both ways round. Both sides are means of independent
+        variables, in [0, e^t] and in [0, 1], so by Hoeffding's inequality their
+        difference exceeds
+        :math:`\sqrt{\log(2/\alpha) \, (1 + e^{2t}) / (2 \, size)}` with probability
+        at most alpha = 1e-9 / 18. At the default size, a loss that moves one of these
+        probabilities by about 0.15 is caught; ask for a larger size to see less.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    pair : Pair, optional
+        Where to look. Default: the mechanism's ``worst_case()``.
+    size : int
+        Releases per batch, >= 100. At most 500 are also made one by one.
+    seed : int
+        The result is a function of it.
+
+    Raises
+    ------
+    ConformanceError
+        An `AssertionError` whose message says what is wrong.
+    InputError
+        If there is no pair to look at, or it is one of another relation.
+
+    Examples
+    --------
+    >>> from dpaudit.algorithms import GOEGaussian
+    >>> run_conformance(GOEGaussian.from_mu(1.0))
+    """
+    size = check_count("size", size, minimum=100)
+    _check_promise(mechanism)
+    pair = _choose_pair(mechanism, pair)
+    shapes, repeated = _check_release(mechanism, pair, min(size, _REPEATS), seed)
+    if isinstance(mechanism, HasBatchedDraw):
+        batch = _check_draw(mechanism, pair, shapes, size, seed)
+        _check_same_distribution(repeated, batch, seed)
+    if isinstance(mechanism, HasStatistic):
+        _check_sensitivity(mechanism, pair, shapes)
+    on_data, on_neighbour = (
+        _sample(mechanism, data, size, stream(seed, key))
+        for data, key in ((pair.data, _ON_DATA), (pair.neighbour, _ON_NEIGHBOUR))
+    )
+    if isinstance(mechanism, HasSupport):
+        for data, releases in (
+            (pair.data, on_data),
+            (pair.neighbour, on_neighbour),
+        ):
+            inside = _untouched("in_support", mechanism.in_support, releases, data)
+            if not np.all(inside):
+                _fail("releases lie outside in_support on the data they were drawn on")
+    if isinstance(mechanism, HasExactClaim):
+        _check_exact_claim(mechanism, pair)
+    if isinstance(mechanism, HasPrivacyLoss):
+        _check_privacy_loss(mechanism, pair, on_data, on_neighbour)
+
+
+def _fail(message: str) -> NoReturn:
+    raise ConformanceError(message)
+
+
+def _check_promise(mechanism: Any) -> None:
+    if not isinstance(getattr(mechanism, "claim", None), Claim):
+        _fail(f"{mechanism!r} has no claim: give it an attribute `claim`, a Claim")
+    if not isinstance(getattr(mechanism, "relation", None), Relation):
+        _fail(f"{mechanism!r} has no relation: give it an attribute `relation`")
+    if not callable(getattr(mechanism, "release", None)):
+        _fail(f"{mechanism!r} has no method release(data, *, rng)")
+
+
+def _choose_pair(mechanism: Mechanism, pair: Pair | None) -> Pair:
+    if isinstance(mechanism, HasWorstCase):
+        worst = mechanism.worst_case()
+        if worst.relation is not mechanism.relation:
+            _fail(
+                f"worst_case() is a pair under {worst.relation}, "
+                f"but the mechanism's relation is {mechanism.relation}"
+            )
+        pair = pair or worst
+    if pair is None:
+        raise InputError("pair is needed: the mechanism has no worst_case()")
+    if pair.relation is not mechanism.relation:
+        raise InputError(
+            f"pair must be a pair under {mechanism.relation}, got {pair.relation}"
+        )
+    return pair
+
+
+# Calls
+
+
+def _untouched(
+    name: str, call: Callable[..., Any], *arguments: Any, **rest: Any
+) -> Any:
+    """Call on writable copies of the arrays, and see that they stay as they were."""
+    copies = [_copy(argument) for argument in arguments]
+    result = _copy(call(*copies, **rest))
+    for copy, argument in zip(copies, arguments, strict=True):
+        if not _equal(copy, argument):
+            _fail(f"{name} writes into the arrays that it is given")
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: np.array(item) for key, item in value.items()}
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def _fields(release: Any) -> dict[str, NDArray[Any]]:
+    named = release if isinstance(release, Mapping) else {"": release}
+    return {str(key): np.asarray(item) for key, item in sorted(named.items())}
+
+
+def _equal(first: Any, second: Any) -> bool:
+    one, two = _fields(first), _fields(second)
+    return one.keys() == two.keys() and all(
+        np.array_equal(one[key], two[key], equal_nan=one[key].dtype.kind in "fc")
+        for key in one
+    )
+
+
+def _shapes(release: Any) -> dict[str, tuple[int, ...]]:
+    return {key: item.shape for key, item in _fields(release).items()}
+
+
+def _check_finite(name: str, release: Any) -> None:
+    for key, item in _fields(release).items():
+        label = f"{name} [{key!r}]" if key else name
+        if item.dtype.kind not in "biuf":
+            _fail(f"{label} must return real numbers, got an array of {item.dtype}")
+        if not np.isfinite(item).all():
+            _fail(f"{label} returned a NaN or an infinity")
+
+
+def _single_releases(
+    mechanism: Mechanism, data: Array, count: int, rng: np.random.Generator
+) -> Iterator[Any]:
+    for _ in range(count):
+        yield _untouched("release", mechanism.release, data, rng=rng)
+
+
+def _stack(releases: list[Any]) -> Release:
+    fields = [_fields(release) for release in releases]
+    stacked = {key: np.stack([each[key] for each in fields]) for key in fields[0]}
+    return stacked if isinstance(releases[0], Mapping) else stacked[""]
+
+
+def _sample(
+    mechanism: Mechanism, data: Array, size: int, rng: np.random.Generator
+) -> Release:
+    if isinstance(mechanism, HasBatchedDraw):
+        batch: Release = _untouched("draw", mechanism.draw, data, size, rng=rng)
+        return batch
+    return _stack(list(_single_releases(mechanism, data, min(size, _REPEATS), rng=rng)))
+
+
+# Checks
+
+
+def _check_release(
+    mechanism: Mechanism, pair: Pair, repeats: int, seed: int
+) -> tuple[dict[str, tuple[int, ...]], Release]:
+    """Return the shapes of a release, and repeated releases."""
+    first, again = (
+        next(_single_releases(mechanism, pair.data, 1, stream(seed, _SINGLE)))
+        for _ in range(2)
+    )
+    if not _equal(first, again):
+        _fail("release is not deterministic: one generator state gave two results")
+    shapes = _shapes(first)
+    repeated = []
+    for release in _single_releases(
+        mechanism, pair.data, repeats, stream(seed, _REPEATED)
+    ):
+        _check_finite("release", release)
+        if _shapes(release) != shapes:
+            _fail(f"release changes its shape: {_shapes(release)} after {shapes}")
+        repeated.append(release)
+    if all(_equal(first, release) for release in repeated):
+        _fail(f"release ignores rng: {repeats + 1} releases are all the same")
+    return shapes, _stack(repeated)
+
+
+def _check_draw(
+    mechanism: HasBatchedDraw,
+    pair: Pair,
+    shapes: dict[str, tuple[int, ...]],
+    size: int,
+    seed: int,
+) -> Release:
+    """Return a batch."""
+
+    def draw(count: int, *key: int) -> Any:
+        rng = stream(seed, _BATCH, *key)
+        return _untouched("draw", mechanism.draw, pair.data, count, rng=rng)
+
+    batch = draw(size)
+    for count, releases in ((size, batch), (1, draw(1))):
+        expected = {key: (count, *shape) for key, shape in shapes.items()}
+        if _shapes(releases) != expected:
+            _fail(
+                f"draw of {count} must have the shape {expected}, "
+                f"got {_shapes(releases)}"
+            )
+    _check_finite("draw", batch)
+    if not _equal(batch, draw(size)):
+        _fail("draw is not deterministic: one generator state gave two results")
+    if _equal(batch, draw(size, 1)):
+        _fail("draw ignores rng: two generators gave the same batch")
+    return batch  # type: ignore[no-any-return]
+
+
+def _check_same_distribution(repeated: Release, batch: Release, seed: int) -> None:
+    from scipy.stats import ks_2samp  # slow to import
+
+    singles, batched = (
+        np.hstack([a.reshape(len(a), -1) for a in _fields(r).values()]).astype(float)
+        for r in (repeated, batch)
+    )
+    batched = batched[:_COMPARED]
+    directions = stream(seed, _DIRECTIONS).standard_normal(
+        (singles.shape[1], _PROJECTIONS)
+    )
+    level = _FALSE_ALARM / (2 * _PROJECTIONS)
+    for direction in directions.T:
+        one, many = singles @ direction, batched @ direction
+        centre = np.median(np.concatenate([one, many]))
+        for x, y in ((one, many), (abs(one - centre), abs(many - centre))):
+            test = ks_2samp(x, y, method="exact")
+            if test.pvalue < level:
+                _fail(
+                    f"draw and repeated release differ in distribution: {len(x)} and "
+                    f"{len(y)} values of one projection have the Kolmogorov-Smirnov "
+                    f"distance {test.statistic:.3f} (p = {test.pvalue:.1e})"
+                )
+
+
+def _check_sensitivity(
+    mechanism: HasStatistic, pair: Pair, shapes: dict[str, tuple[int, ...]]
+) -> None:
+    one, two = (
+        _untouched("statistic", mechanism.statistic, data)
+        for data in (pair.data, pair.neighbour)
+    )
+    if _shapes(one) != shapes:
+        _fail(f"statistic has the shape {_shapes(one)}, a release {shapes}")
+    _check_finite("statistic", one)
+    allowed = mechanism.sensitivity
+    moved = float(allowed.measure(one - two))
+    if not moved <= allowed.value * (1 + 1e-9):
+        _fail(
+            f"statistic moves by {moved:g} on the pair, beyond its stated sensitivity "
+            f"{allowed.value:g} ({allowed.norm} norm)"
+        )
+
+
+def _check_exact_claim(mechanism: HasExactClaim, pair: Pair) -> None:
+    try:
+        exact = mechanism.exact_claim(pair)
+    except UnsupportedError:
+        return
+    if not isinstance(exact, Claim):
+        _fail(f"exact_claim must return a Claim, got {exact!r}")
+
+
+def _check_privacy_loss(
+    mechanism: HasPrivacyLoss, pair: Pair, on_data: Release, on_neighbour: Release
+) -> None:
+    def loss(releases: Release, first: Array, second: Array) -> Array:
+        value = _untouched(
+            "privacy_loss", mechanism.privacy_loss, releases, first, second
+        )
+        expected = (len(next(iter(_fields(releases).values()))),)
+        if np.shape(value) != expected:
+            _fail(f"privacy_loss must have shape {expected}, got {np.shape(value)}")
+        return np.asarray(value, dtype=np.float64)
+
+    losses = []
+    for releases in (on_data, on_neighbour):
+        try:
+            forth = loss(releases, pair.data, pair.neighbour)
+            back = loss(releases, pair.neighbour, pair.data)
+        except UnsupportedError:
+            return
+        if np.isnan(forth).any() or np.isnan(back).any():
+            _fail("privacy_loss is NaN on a release")
+        scale = np.abs(forth[np.isfinite(forth)]).max(initial=1.0)
+        if not np.allclose(forth, -back, rtol=1e-9, atol=1e-9 * scale):
+            _fail("privacy_loss does not change its sign with the datasets exchanged")
+        losses.append(forth)
+    forth, back = losses[0], -losses[1]
+    for value, side in ((forth, "data"), (back, "neighbour")):
+        if np.isneginf(value).any():
+            _fail(f"privacy_loss calls a release on the {side} impossible there")
+    _check_change_of_measure(forth, -back, "data", "neighbour")
+    _check_change_of_measure(back, -forth, "neighbour", "data")
+
+
+def _check_change_of_measure(on_p: Array, on_q: Array, p: str, q: str) -> None:
+    """Compare E_Q[e^L 1{L <= t}] with P(L <= t), L being the loss of P against Q."""
+    log_term = np.log(2 * 2 * len(_LOSS_BOUNDS) / _FALSE_ALARM)
+    for bound in _LOSS_BOUNDS:
+        expected = np.mean(np.exp(np.minimum(on_q, bound)) * (on_q <= bound))
+        observed = np.mean(on_p <= bound)
+        variance = 1 / len(on_p) + np.exp(2 * bound) / len(on_q)
+        allowed = np.sqrt(log_term / 2 * variance)
+        if abs(observed - expected) > allowed:
+            _fail(
+                f"privacy_loss is not that of the releases: on the {p} it is "
+                f"<= {bound:g} in a share {observed:.4f} of them, but those on the "
+                f"{q} imply {expected:.4f} (allowed difference {allowed:.4f})"
+            )
