@@ -5,6 +5,8 @@ location (entries) and of spread (squares), and its score is an estimated log-li
 ratio, so that one threshold means the same from one fit to the next.
 """
 
+import warnings
+
 import numpy as np
 
 from dpaudit.attacks.base import Array, Attack, Parameters, Target, as_features
@@ -13,6 +15,7 @@ from dpaudit.mechanism import Release
 __all__ = ["LogisticClassifier"]
 
 _MAX_FEATURES = 256
+_REACH = 20.0  # in interquartile ranges
 
 
 class LogisticClassifier(Attack):
@@ -28,6 +31,7 @@ class LogisticClassifier(Attack):
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         first, second = as_features(on_data), as_features(on_neighbour)
@@ -44,7 +48,10 @@ class LogisticClassifier(Attack):
         }
         labels = np.repeat([1, 0], [len(first), len(second)])
         model = LogisticRegression(C=1.0, max_iter=200)
-        model.fit(_design(both, parameters), labels)
+        with warnings.catch_warnings():
+            # A fit that stops early is a score like any other.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(_design(both, parameters), labels)
         return parameters | {
             "coefficients": model.coef_[0],
             "intercept": model.intercept_,
@@ -68,6 +75,6 @@ def _design(features: Array, parameters: Parameters) -> Array:
     standard = (features[:, parameters["columns"]] - parameters["centre"]) / parameters[
         "scale"
     ]
-    # Clipped so that one wild release cannot overflow its square.
-    standard = np.clip(standard, -1e3, 1e3)
+    # Clipped so that a few wild releases cannot drown the rest.
+    standard = np.clip(standard, -_REACH, _REACH)
     return np.hstack([standard, standard**2])

@@ -60,7 +60,7 @@ def project(
     n_p: ArrayLike,
     n_q: ArrayLike,
     *,
-    halvings: int = 60,
+    halvings: int = 50,
 ) -> tuple[Array, Array]:
     """Project alternatives on half-planes p - ratio q <= delta, in KL divergence.
 

@@ -145,7 +145,7 @@ def shrink(
     sure : ndarray of bool
         Whether to bet at all.
     """
-    p0, q0 = project(p1, q1, ratio, delta, scored, scored, halvings=30)
+    p0, q0 = project(p1, q1, ratio, delta, scored, scored, halvings=16)
     evidence = growth(p1, q1, p0, q0, scored, scored)
     with np.errstate(divide="ignore"):
         factor = 1 - _SHRINKAGE / (2 * evidence)

@@ -160,7 +160,9 @@ class Witness:
                 log_evidence=float(found["log_evidence"]),
                 versions=dict(stored["versions"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
             raise InputError(
                 f"the witness is truncated or malformed: {error}"
             ) from None
@@ -287,8 +289,12 @@ def verify(
                 "pass it as mechanism="
             )
         mechanism = decode(witness.mechanism)
-    alpha = 1 - check_fraction("confidence", confidence or witness.confidence)
-    limit = check_count("max_samples", max_samples or max(1000, 10 * witness.samples))
+    if confidence is None:
+        confidence = witness.confidence
+    alpha = 1 - check_fraction("confidence", confidence)
+    if max_samples is None:
+        max_samples = max(1000, 10 * witness.samples)
+    limit = check_count("max_samples", max_samples)
     seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
     if seed == witness.seed:
         raise InputError(f"seed must differ from the witness's own, got {seed}")

@@ -54,7 +54,8 @@ def encode(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return float(value) if math.isfinite(value) else {"$float": repr(value)}
+            number = float(value)
+            return number if math.isfinite(number) else {"$float": repr(number)}
         case np.ndarray():
             return _encode_array(value)
         case np.generic() if not isinstance(value, np.longdouble):

@@ -69,7 +69,7 @@ def test_true_claims_stand_with_the_whole_portfolio():
 
     The number of refutations exceeds the bound with probability <= 1e-6.
     """
-    runs, alpha = 60, 0.1
+    runs, alpha = 40, 0.1
     refuted = sum(
         audit(
             laplace_sum,

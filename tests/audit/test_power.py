@@ -35,7 +35,7 @@ def test_power_grows_with_the_violation():
 def test_detectable_epsilon_is_what_audits_detect():
     """Audits of randomised response at the detectable epsilon refute nine in ten.
 
-    The bound is off by chance with probability below 1e-4 (40 audits at 0.9).
+    The bound is off by chance with probability below 1e-4 (25 audits at 0.9).
     """
     epsilon = detectable_epsilon(CLAIM, np.array([0.25]), SIZES, 1e-3, 0.0, seed=0)
     q = 0.25
@@ -53,9 +53,9 @@ def test_detectable_epsilon_is_what_audits_detect():
             max_samples=sum(SIZES),
             seed=seed,
         ).refuted
-        for seed in range(40)
+        for seed in range(25)
     ]
-    assert np.mean(refuted) >= 0.68
+    assert np.mean(refuted) >= 0.6
 
 
 def test_more_releases_detect_less():

@@ -1,0 +1,207 @@
+"""The command line: what it prints, its exit codes, and one sentence per error."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.audit import Witness
+from dpaudit.cli import main
+
+OWN = """
+import numpy as np
+from dpaudit import Pair, PureDP, Relation
+
+pair = Pair([0.0], [0.0, 1.0])
+
+def good(data, rng):
+    return data.sum() + rng.laplace()
+
+def bad(data, rng):
+    return data.sum() + rng.laplace(scale=0.4)
+
+def raising(data, rng):
+    raise RuntimeError("out of luck")
+
+def changing(data, rng):
+    return np.zeros(rng.integers(1, 5))
+
+class Mechanism:
+    claim = PureDP(1.0)
+    relation = Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        return bad(data, rng)
+
+    def worst_case(self, dimension=2):
+        return pair
+
+instance = Mechanism()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("own_mechanism", None)
+    (tmp_path / "own_mechanism.py").write_text(OWN)
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_list():
+    result = run("list")
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in CATALOGUE)
+
+
+def test_list_json():
+    rows = json.loads(run("list", "--json").stdout)
+    assert [row["name"] for row in rows] == list(CATALOGUE)
+    keys = {"name", "family", "relation", "claim", "source"}
+    assert all(keys <= set(row) for row in rows)
+
+
+def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
+    result = run("audit", "symmetric-noise", "--json", "--witness", "w.json")
+    assert result.exit_code == 1
+    printed = json.loads(result.stdout)
+    assert printed["name"] == "symmetric-noise"
+    assert printed["verdict"] == "REFUTED"
+    assert printed["claim"] == "PureDP(epsilon=1.0)"
+    assert printed["relation"] == "add-remove"
+    assert printed["confidence"] == 0.999
+    assert printed["samples"] <= 200
+    assert printed["epsilon_lower"] >= 1
+    assert printed["delta_lower"] > 0
+    assert printed["seconds"] > 0
+    assert printed["seed"] == 0
+    assert printed["witness"] == Witness.load(folder / "w.json").to_dict()
+
+    verified = run("verify", "w.json", "--json")
+    assert verified.exit_code == 1
+    assert json.loads(verified.stdout)["confirmed"] is True
+    assert run("verify", "w.json", "--max-samples", "2").exit_code == 0
+
+
+def test_audit_does_not_refute(folder):
+    arguments = ["goe-gaussian", "--max-samples", "500", "--witness", "w.json"]
+    result = run("audit", *arguments)
+    assert result.exit_code == 0
+    assert "NOT_REFUTED" in result.stdout
+    assert "no witness written" in result.stdout
+    assert not (folder / "w.json").exists()
+    printed = json.loads(run("audit", *arguments, "--json").stdout)
+    assert printed["witness"] is None
+
+
+def test_options_reach_the_mechanism():
+    result = run(
+        *("audit", "analyze-gauss-published", "--epsilon", "0.5", "--delta", "1e-3"),
+        *("--relation", "replace-one", "--max-samples", "50", "--seed", "7"),
+        *("--confidence", "0.9", "--dimension", "4", "--json"),
+    )
+    printed = json.loads(result.stdout)
+    assert printed["claim"] == "ApproxDP(epsilon=0.5, delta=0.001)"
+    assert printed["relation"] == "replace-one"
+    assert printed["seed"] == 7
+    assert printed["confidence"] == pytest.approx(0.9)
+    assert printed["samples"] == 50
+
+
+def test_delta_of_a_pure_mechanism_is_said_to_be_unused():
+    result = run("audit", "symmetric-noise", "--delta", "1e-5")
+    assert result.exit_code == 1
+    assert "--delta is not used" in result.stderr
+
+
+def test_own_function():
+    options = ("--pair", "own_mechanism:pair", "--epsilon", "1")
+    assert run("audit", "own_mechanism:bad", *options).exit_code == 1
+    short = (*options, "--max-samples", "300")
+    assert run("audit", "own_mechanism:good", *short).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["instance", "Mechanism"])
+def test_own_mechanism_and_its_witness(name):
+    reference = f"own_mechanism:{name}"
+    assert run("audit", reference, "--witness", "w.json").exit_code == 1
+    verified = run("verify", "w.json", "--mechanism", "own_mechanism:instance")
+    assert verified.exit_code == 1
+
+
+def test_a_witness_of_ones_own_function_finds_it_again():
+    options = ("--pair", "own_mechanism:pair", "--epsilon", "1", "--witness", "w.json")
+    assert run("audit", "own_mechanism:bad", *options).exit_code == 1
+    assert run("verify", "w.json").exit_code == 1
+
+
+ERRORS = {
+    ("audit", "symetric-noise"): "did you mean 'symmetric-noise'",
+    ("audti",): "did you mean 'audit'",
+    ("audit", "symmetric-noise", "--epsilon", "0"): "epsilon must be a finite number",
+    ("audit", "symmetric-noise", "--epsilon", "nan"): "epsilon must be a finite",
+    ("audit", "analyze-gauss", "--delta", "1"): "delta must be in (0, 1), got 1.0",
+    ("audit", "analyze-gauss", "--delta", "-0.1"): "delta must be in (0, 1)",
+    ("audit", "analyze-gauss", "--relation", "sideways"): "relation must be one of",
+    ("audit", "analyze-gauss", "--confidence", "1"): "confidence must be in (0, 1)",
+    ("audit", "analyze-gauss", "--max-samples", "0"): "max_samples must be",
+    ("audit", "analyze-gauss", "--seed", "-1"): "seed must be",
+    ("audit", "analyze-gauss", "--dimension", "0"): "dimension must be",
+    ("audit", "analyze-gauss", "--witness", "no/such/w.json"): "no such folder",
+    (
+        "audit",
+        "analyze-gauss",
+        "--pair",
+        "own_mechanism:good",
+    ): "must be a dpaudit.Pair",
+    ("audit", "no_such_module:thing"): "cannot import module 'no_such_module'",
+    ("audit", "own_mechanism:nothing"): "no object 'nothing'",
+    ("audit", "own_mechanism:good"): "give --pair",
+    ("audit", "own_mechanism:good", "--pair", "own_mechanism:pair"): "claim is needed",
+    (
+        *("audit", "own_mechanism:raising", "--epsilon", "1"),
+        *("--pair", "own_mechanism:pair"),
+    ): "raised RuntimeError: out of luck",
+    (
+        *("audit", "own_mechanism:changing", "--epsilon", "1"),
+        *("--pair", "own_mechanism:pair"),
+    ): "changed the shape of its output",
+    ("audit", "own_mechanism:instance", "--relation", "replace-one"): "add-remove, not",
+    ("verify", "missing.json"): "cannot read",
+    ("verify", "own_mechanism.py"): "not complete JSON",
+    ("report", "--profile", "quikc"): "did you mean 'quick'",
+}
+
+
+@pytest.mark.parametrize("arguments", ERRORS, ids=" ".join)
+def test_errors_are_one_sentence_and_exit_code_two(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert ERRORS[arguments] in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_usage_errors_exit_with_two():
+    assert run("audit").exit_code == 2
+    assert run("audit", "goe-gaussian", "--no-such-option").exit_code == 2
+
+
+def test_the_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "dpaudit", "list", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path.cwd(),
+    )
+    assert len(json.loads(done.stdout)) == len(CATALOGUE)
