@@ -1,0 +1,90 @@
+# Every target works alone on a fresh clone: what it needs is installed into .venv first.
+# Needed beforehand: make, and Python >= 3.11 with its venv module.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Two pip runs at once in one environment would corrupt it.
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# What `make report` computes: `dpaudit report --help` lists the profiles.
+PROFILE ?= quick
+# Worker processes of pytest: a number, or auto for one per core.
+WORKERS ?= auto
+
+.PHONY: help .venv test lint types audit report bench constraints clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
+		$(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "  PROFILE=$(PROFILE) (report)   WORKERS=$(WORKERS) (test, audit)"
+
+# One stamp per set of extras, so that `make report` does not wait for linters; pip runs
+# again only if the declared or the pinned requirements change.
+.venv: $(VENV)/.test $(VENV)/.lint $(VENV)/.bench ## create .venv with everything a developer needs
+
+$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	@for python in $(PYTHON) python3.11 python3 python3.14 python3.13 python3.12; do \
+		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+			|| continue; \
+		"$$python" -m venv --clear $(VENV) && exit 0; \
+		echo "$$python could not create $(VENV): is its venv module installed" >&2; \
+		echo "(package python3-venv on Debian and Ubuntu)?" >&2; \
+		exit 1; \
+	done; \
+	echo "dpaudit needs Python >= 3.11, and none was found. Install one, or name it:" >&2; \
+	echo "  make PYTHON=/path/to/python3.11 ..." >&2; \
+	exit 1
+
+# The workers already fill the cores: BLAS threads on top would only fight over them.
+test audit: export OPENBLAS_NUM_THREADS := 1
+test audit: export OMP_NUM_THREADS := 1
+test audit: export MKL_NUM_THREADS := 1
+
+test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+audit: $(VENV)/.test ## run the statistical audits of the catalogue only
+	$(BIN)/python -m pytest -n $(WORKERS) audit/
+
+lint: $(VENV)/.lint ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.lint ## mypy (strict) and pyright (basic)
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+report: $(VENV)/.test ## write the comparison report to build/report/
+	$(BIN)/dpaudit report --profile $(PROFILE) --output build/report
+
+# asv makes environments of its own for the committed state; they get the same versions.
+bench: export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
+	$(BIN)/asv machine --yes
+	$(BIN)/asv run --quick --show-stderr
+
+constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+		|| { echo "constraints.txt is made with Python 3.11" >&2; exit 1; }
+	$(BIN)/python -m venv --clear build/constraints
+	build/constraints/bin/python -m pip install --quiet --upgrade pip
+	build/constraints/bin/python -m pip install --quiet --editable '.[test,lint,bench]'
+	@{ sed '/^[^#]/,$$d' constraints.txt; \
+		build/constraints/bin/python -m pip freeze --all --exclude-editable \
+			--exclude pip --exclude dpaudit; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+	rm -r build/constraints
+
+clean: ## remove everything that make created
+	rm -rf $(VENV) build dist .asv *.egg-info
+	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -r {} +

@@ -1,0 +1,1 @@
+"""The benchmarks of dpaudit, for airspeed velocity (``make bench``)."""

@@ -1,0 +1,79 @@
+"""Throughput of the samplers, and their overhead over bare NumPy in the same run."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from dpaudit.algorithms import CATALOGUE, build
+from dpaudit.algorithms.noise import symmetric_gaussian, wishart
+
+DIMENSION = 64
+BATCH = 200
+REPEATS = 15
+
+
+def median_ratio(first: Callable[[], object], second: Callable[[], object]) -> float:
+    """Return the median of time(first)/time(second) over interleaved runs."""
+
+    def seconds(call: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    for call in (first, second):
+        call()
+    return float(np.median([seconds(first) / seconds(second) for _ in range(REPEATS)]))
+
+
+class Draw:
+    """Batched releases of every mechanism."""
+
+    params = ([16, 64, 128], list(CATALOGUE))
+    param_names = ("dimension", "mechanism")
+
+    def setup(self, dimension: int, name: str) -> None:
+        self.mechanism = build(name)
+        self.data = np.eye(dimension)
+        self.rng = np.random.default_rng(0)
+
+    def time_draw_100(self, dimension: int, name: str) -> None:
+        """Time 100 releases."""
+        self.mechanism.draw(self.data, 100, rng=self.rng)  # type: ignore[attr-defined]
+
+
+class Overhead:
+    """Batched noise against the same normals and products in bare NumPy.
+
+    Target: at most 2.
+    """
+
+    version = "1"
+    unit = "ratio"
+
+    def setup(self) -> None:
+        self.rng = np.random.default_rng(0)
+
+    def track_symmetric_gaussian_ratio(self) -> float:
+        """Return the time of the sampler over that of its normals."""
+        normals = DIMENSION * (DIMENSION + 1) // 2
+        return median_ratio(
+            lambda: symmetric_gaussian(
+                BATCH, DIMENSION, off_diagonal=1.0, diagonal=1.4, rng=self.rng
+            ),
+            lambda: self.rng.standard_normal((BATCH, normals)),
+        )
+
+    def track_wishart_ratio(self) -> float:
+        """Return the time of the sampler over that of its normals and products."""
+
+        def bare() -> object:
+            factors = self.rng.standard_normal((BATCH, DIMENSION, DIMENSION + 1))
+            return factors @ factors.swapaxes(-2, -1)
+
+        return median_ratio(
+            lambda: wishart(
+                BATCH, DIMENSION, degrees=DIMENSION + 1, scale=0.5, rng=self.rng
+            ),
+            bare,
+        )

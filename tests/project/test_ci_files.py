@@ -1,0 +1,79 @@
+"""The files beside the code agree: Makefile, README, constraints, asv configuration."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+
+DECLARED = [
+    Requirement(text)
+    for requirements in (
+        PROJECT["dependencies"],
+        *(PROJECT["optional-dependencies"][name] for name in ("test", "lint", "bench")),
+    )
+    for text in requirements
+]
+
+
+def pinned_versions() -> dict[str, str]:
+    """Return the version of every package in constraints.txt."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = (line.split("==") for line in lines if line and not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+@pytest.mark.parametrize("requirement", DECLARED, ids=str)
+def test_constraints_pin_what_is_declared(requirement):
+    version = pinned_versions().get(canonicalize_name(requirement.name))
+
+    assert version is not None, "run `make constraints`"
+    assert requirement.specifier.contains(version), "run `make constraints`"
+
+
+def test_asv_installs_the_requirements():
+    # asv does so by itself, because it installs the wheel without its dependencies.
+    configuration = (ROOT / "asv.conf.json").read_text(encoding="utf-8")
+    # The file has comments and trailing commas, which the json module refuses.
+    matrix = re.search(r'"req": \{(.*?)\}', configuration, re.DOTALL)
+    assert matrix is not None
+    named = set(re.findall(r'"([\w-]+)":', matrix[1]))
+
+    required = {canonicalize_name(Requirement(t).name) for t in PROJECT["dependencies"]}
+    assert named == required | {"setuptools"}
+
+
+def makefile_targets() -> set[str]:
+    """Return the targets that `make help` lists."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z.]+):.*## ", makefile, re.MULTILINE))
+
+
+def test_every_target_is_in_the_help():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+
+    assert makefile_targets() == set(phony.split())
+
+
+@pytest.mark.parametrize("name", ["README.md", ".ci/run", "asv.conf.json"])
+def test_named_targets_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    # As code or as a command: not the verb in a sentence.
+    named = re.findall(r"(?:^|`|step |\$ )make ([a-z.]+)", text, re.MULTILINE)
+
+    assert named
+    assert set(named) <= makefile_targets()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")
+def test_ci_script_is_executable():
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -1,0 +1,339 @@
+"""Hold the arrows between the folders: vocabulary <- algorithms, attacks <- audit
+<- reports.
+
+`ROOMS` says what each folder may import. The checker reads the source, so it sees
+imports inside functions, conditions and strings given to `importlib.import_module`
+too, and it imports nothing.
+"""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+# Import names that differ from the name of the distribution.
+DISTRIBUTIONS = {"sklearn": "scikit-learn", "dp_accounting": "dp-accounting"}
+
+
+def declared(requirements: list[str]) -> frozenset[str]:
+    """Return the normalised distribution names of a list of requirements."""
+    names = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
+    return frozenset(re.sub(r"[-_.]+", "-", name[0]).lower() for name in names if name)
+
+
+CORE = declared(PROJECT["project"]["dependencies"])
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+# Optional at run time, therefore imported only inside functions.
+OPTIONAL = declared(
+    [
+        requirement
+        for extra, requirements in EXTRAS.items()
+        if extra not in {"test", "lint", "bench"}
+        for requirement in requirements
+    ]
+)
+TEST = declared(EXTRAS["test"])
+NUMERICAL = frozenset({"numpy", "scipy", "dp-accounting"})
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the files of one folder may import.
+
+    `rooms` and `packages` are allowed anywhere, `lazy_rooms` and `lazy_packages` only
+    inside functions. Packages go by the name of their distribution.
+    """
+
+    rooms: frozenset[str]
+    packages: frozenset[str] = CORE - {"click"}
+    lazy_rooms: frozenset[str] = field(default=frozenset())
+    lazy_packages: frozenset[str] = OPTIONAL
+
+
+VOCABULARY, DATASETS, CLI = "src/dpaudit", "src/dpaudit/datasets", "src/dpaudit/cli.py"
+EVERYTHING = frozenset(
+    {VOCABULARY, DATASETS, "algorithms", "attacks", "audit", "reports"}
+)
+
+# A file belongs to the entry with the longest path above it.
+ROOMS = {
+    VOCABULARY: Room(
+        rooms=frozenset({VOCABULARY, DATASETS}),
+        packages=NUMERICAL,
+        lazy_packages=frozenset(),
+    ),
+    DATASETS: Room(
+        rooms=frozenset({VOCABULARY, DATASETS}),
+        packages=NUMERICAL,
+        lazy_packages=frozenset({"scikit-learn"}),
+    ),
+    "algorithms": Room(rooms=frozenset({VOCABULARY, DATASETS, "algorithms"})),
+    "attacks": Room(rooms=frozenset({VOCABULARY, DATASETS, "attacks"})),
+    "audit": Room(rooms=frozenset({VOCABULARY, DATASETS, "attacks", "audit"})),
+    "audit/checks": Room(
+        rooms=frozenset({VOCABULARY, DATASETS, "algorithms", "attacks", "audit"}),
+        packages=CORE | TEST,
+    ),
+    "reports": Room(rooms=EVERYTHING, packages=CORE),
+    # The single exception: the command line stands on top of the house. It may import
+    # everything, but late, so that `dpaudit --help` answers at once.
+    CLI: Room(
+        rooms=frozenset({VOCABULARY}),
+        packages=frozenset({"click"}),
+        lazy_rooms=EVERYTHING,
+        lazy_packages=CORE | OPTIONAL,
+    ),
+    # python -m dpaudit: starts the command line and does nothing else.
+    "src/dpaudit/__main__.py": Room(rooms=frozenset({CLI}), packages=frozenset()),
+}
+
+
+def room_of_file(path: PurePosixPath) -> str:
+    """Return the entry of `ROOMS` for a file, given relative to the repository."""
+    above = [str(path), *map(str, path.parents)]
+    return next(entry for entry in above if entry in ROOMS)
+
+
+def room_of_module(name: str) -> str:
+    """Return the entry of `ROOMS` for a dotted name that starts with `dpaudit`.
+
+    The name may go on with an attribute: ``dpaudit.attacks.logistic.LogisticAttack``.
+    """
+    inside = PurePosixPath(*name.split(".")[1:])
+    if inside.parts[:1] == ("cli",):
+        return CLI
+    if inside.parts[:1] and inside.parts[0] in ROOMS:
+        return room_of_file(inside)
+    return room_of_file(PurePosixPath(VOCABULARY) / inside)
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name; `lazy` inside a function; `relative` written with dots."""
+
+    name: str
+    line: int
+    lazy: bool
+    relative: bool = False
+
+
+def absolute_name(node: ast.ImportFrom, path: PurePosixPath) -> str:
+    """Return the module of a ``from ... import``, with leading dots resolved."""
+    if not node.level:
+        return node.module or ""
+    inside = path.parts[2:] if path.parts[0] == "src" else path.parts
+    package = ["dpaudit", *inside[:-1]]
+    kept = package[: max(len(package) - node.level + 1, 0)]
+    return ".".join([*kept, *filter(None, [node.module])])
+
+
+def imports(tree: ast.AST, path: PurePosixPath, lazy: bool = False) -> Iterator[Import]:
+    """Yield every import below a node of a file's syntax tree."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    yield Import(alias.name, node.lineno, lazy)
+            case ast.ImportFrom():
+                module = absolute_name(node, path)
+                # The alias may be a sub-package: from dpaudit import reports.
+                for alias in node.names:
+                    name = f"{module}.{alias.name}"
+                    yield Import(name, node.lineno, lazy, relative=bool(node.level))
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield Import(name, node.lineno, lazy)
+        function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from imports(node, path, lazy or function)
+
+
+def complaint(found: Import, path: PurePosixPath) -> str | None:
+    """Say what is wrong with an import, or return None if it is allowed."""
+    home = room_of_file(path)
+    room = ROOMS[home]
+    top = found.name.split(".")[0]
+    if top in sys.stdlib_module_names:
+        return None
+    if top == "dpaudit":
+        target = room_of_module(found.name)
+        always, late = room.rooms, room.lazy_rooms
+        # audit/checks is no package: its files see each other by their bare names.
+        if found.relative and target != home:
+            return f"imports {target} with leading dots"
+    else:
+        if home == "audit/checks" and (ROOT / path).with_name(f"{top}.py").exists():
+            return None
+        target = DISTRIBUTIONS.get(top, top)
+        always, late = room.packages, room.lazy_packages
+    if target in always or (found.lazy and target in late):
+        return None
+    if target in late:
+        return f"imports {target} at the top, not inside a function"
+    return f"imports {target}"
+
+
+def violations(source: str, path: str) -> list[str]:
+    """Return one line per import in a file that its folder may not have."""
+    where = PurePosixPath(path)
+    return [
+        f"{path}:{found.line}: {room_of_file(where)} {problem} ({found.name})"
+        for found in imports(ast.parse(source), where)
+        if (problem := complaint(found, where))
+    ]
+
+
+def source_files() -> list[str]:
+    """Return every Python file of the package, each under its real folder."""
+    folders = ["src/dpaudit", "algorithms", "attacks", "audit", "reports"]
+    files = (file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    unlinked = {file.resolve().relative_to(ROOT.resolve()) for file in files}
+    return sorted(path.as_posix() for path in unlinked)
+
+
+@pytest.mark.parametrize("path", source_files())
+def test_imports_follow_the_arrows(path):
+    source = (ROOT / path).read_text(encoding="utf-8")
+
+    assert violations(source, path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("src/dpaudit/claims.py", "from dpaudit.algorithms import noise"),
+        ("src/dpaudit/claims.py", "import dpaudit.audit.engine"),
+        ("src/dpaudit/claims.py", "from dpaudit import reports"),
+        ("src/dpaudit/claims.py", "from dpaudit.cli import main"),
+        ("src/dpaudit/claims.py", "def f():\n    from dpaudit.attacks import base"),
+        ("src/dpaudit/claims.py", "if True:\n    import dpaudit.attacks"),
+        ("src/dpaudit/claims.py", "class A:\n    import dpaudit.attacks"),
+        ("src/dpaudit/claims.py", "import_module('dpaudit.algorithms.noise')"),
+        ("src/dpaudit/claims.py", "importlib.import_module('dpaudit.audit')"),
+        ("src/dpaudit/claims.py", "from .algorithms import noise"),
+        ("src/dpaudit/claims.py", "from . import audit"),
+        ("src/dpaudit/claims.py", "import click"),
+        ("src/dpaudit/claims.py", "import pandas"),
+        ("src/dpaudit/claims.py", "def f():\n    import sklearn"),
+        ("src/dpaudit/datasets/real.py", "from sklearn.datasets import load_digits"),
+        ("src/dpaudit/datasets/real.py", "from ..validation import positive"),
+        ("src/dpaudit/cli.py", "from dpaudit.audit import engine"),
+        ("src/dpaudit/cli.py", "import pandas"),
+        ("src/dpaudit/__main__.py", "from dpaudit.reports import page"),
+        ("algorithms/noise.py", "from dpaudit.attacks import base"),
+        ("algorithms/noise.py", "from dpaudit.audit import engine"),
+        ("algorithms/noise.py", "from ..attacks import base"),
+        ("algorithms/noise.py", "import click"),
+        ("algorithms/noise.py", "import torch"),
+        ("algorithms/noise.py", "import attacks.base"),
+        ("algorithms/noise.py", "import pytest"),
+        ("attacks/base.py", "from dpaudit.algorithms.noise import laplace"),
+        ("attacks/base.py", "from dpaudit.audit import engine"),
+        ("audit/engine.py", "from dpaudit.algorithms import catalogue"),
+        ("audit/engine.py", "def f():\n    import dpaudit.algorithms"),
+        ("audit/engine.py", "from dpaudit.reports import page"),
+        ("audit/engine.py", "from dpaudit import cli"),
+        ("audit/checks/test_noise.py", "from dpaudit.reports import page"),
+        ("reports/page.py", "from dpaudit.cli import main"),
+        ("reports/page.py", "from ...elsewhere import thing"),
+    ],
+)
+def test_checker_finds_a_planted_violation(path, source):
+    assert len(violations(source, path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("src/dpaudit/claims.py", "import math, numpy as np, scipy.stats"),
+        ("src/dpaudit/claims.py", "from dpaudit.validation import positive"),
+        ("src/dpaudit/claims.py", "from dp_accounting.pld import accountant"),
+        ("src/dpaudit/__init__.py", "from . import claims"),
+        ("src/dpaudit/datasets/real.py", "def f():\n    import sklearn.datasets"),
+        ("src/dpaudit/datasets/real.py", "f = lambda: import_module('sklearn')"),
+        ("src/dpaudit/datasets/real.py", "from .dataset import Dataset"),
+        ("src/dpaudit/cli.py", "import click\nfrom dpaudit.errors import InputError"),
+        ("src/dpaudit/cli.py", "def f():\n    from dpaudit.reports import page"),
+        ("src/dpaudit/cli.py", "async def f():\n    import pandas"),
+        ("algorithms/noise.py", "from dpaudit import Mechanism\nimport numpy"),
+        ("algorithms/noise.py", "from dpaudit.algorithms.second_moment import Array"),
+        ("algorithms/noise.py", "from .second_moment import Array"),
+        ("attacks/base.py", "from sklearn.linear_model import LogisticRegression"),
+        ("audit/engine.py", "from dpaudit.attacks import base"),
+        ("audit/checks/test_noise.py", "from dpaudit.algorithms import noise"),
+        ("audit/checks/test_noise.py", "import pytest, mpmath"),
+        ("reports/page.py", "from dpaudit.algorithms import catalogue\nimport jinja2"),
+        ("reports/page.py", "from dpaudit.audit import engine\nimport matplotlib"),
+    ],
+)
+def test_checker_accepts_what_the_table_allows(path, source):
+    assert violations(source, path) == []
+
+
+def test_a_violation_names_the_file_the_line_and_the_import():
+    source = "import math\n\nfrom dpaudit.reports import page\n"
+
+    assert violations(source, "attacks/base.py") == [
+        "attacks/base.py:3: attacks imports reports (dpaudit.reports.page)"
+    ]
+
+
+def mapped_roots() -> dict[str, str]:
+    """Return the folder of every mapped package, by import name."""
+    return PROJECT["tool"]["setuptools"]["package-dir"]
+
+
+def folders_with_python_files() -> dict[str, Path]:
+    """Return every folder below the mapped roots that holds code, by import name."""
+    found = {}
+    for package, root in mapped_roots().items():
+        # Below src/dpaudit the links to the other roots are skipped: rglob does not
+        # follow them, and each root is mapped itself.
+        for file in (ROOT / root).rglob("*.py"):
+            inside = file.parent.relative_to(ROOT / root)
+            found[".".join([package, *inside.parts])] = file.parent
+    return found
+
+
+def test_every_mapped_folder_exists():
+    for folder in mapped_roots().values():
+        assert (ROOT / folder / "__init__.py").is_file(), folder
+
+
+def test_every_subpackage_is_listed():
+    packages = {
+        name
+        for name, folder in folders_with_python_files().items()
+        if (folder / "__init__.py").is_file()
+    }
+
+    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(packages)
+
+
+def test_only_the_checks_are_no_package():
+    # A forgotten __init__.py would leave the folder out of the wheel without a word.
+    loose = {
+        name
+        for name, folder in folders_with_python_files().items()
+        if not (folder / "__init__.py").is_file()
+    }
+
+    assert loose <= {"dpaudit.audit.checks"}
+
+
+@pytest.mark.parametrize("name", ["algorithms", "attacks", "audit", "reports"])
+def test_link_leads_to_the_folder(name):
+    link = ROOT / "src" / "dpaudit" / name
+
+    assert link.is_symlink()
+    assert link.readlink().as_posix() == f"../../{name}"
+    assert link.resolve() == (ROOT / name).resolve()

@@ -1,0 +1,163 @@
+"""The wheel holds the whole package and nothing else, and works where it is installed.
+
+Everything is built and installed in temporary folders, without the network: the wheel
+with the setuptools of this environment, its dependencies lent from it.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SUBPACKAGES = ("algorithms", "attacks", "audit", "reports")
+
+# The wheel must also be found without what a developer may have set.
+CLEAN_ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if name not in {"PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS"}
+}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command and return its output; fail with that output if it fails."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=CLEAN_ENVIRONMENT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command} ended with:\n{done.stdout}"
+    return done.stdout
+
+
+def copy_sources(target: Path, *, links: bool = True) -> Path:
+    """Copy what git would commit, so that the build leaves nothing in the checkout."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout: no telling the sources from other files")
+    listing = run(
+        *("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),
+        cwd=ROOT,
+    )
+    for name in filter(None, listing.split("\0")):
+        source, copy = ROOT / name, target / name
+        if source.is_symlink() and not links:
+            continue
+        if source.is_symlink() or source.is_file():  # not deleted meanwhile
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, copy, follow_symlinks=False)
+    return target
+
+
+def build_wheel(sources: Path) -> Path:
+    """Build the wheel of a source tree and return its path."""
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", cwd=sources)
+    (wheel,) = (sources / "dist").glob("*.whl")
+    return wheel
+
+
+def payload(wheel: Path) -> dict[str, int]:
+    """Return the checksum of every file of a wheel, by name."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {member.filename: member.CRC for member in archive.infolist()}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(copy_sources(tmp_path_factory.mktemp("sources")))
+
+
+def expected_files() -> set[str]:
+    """Return what must be in the wheel, from the folders and not from their listing."""
+    roots = {"dpaudit": ROOT / "src" / "dpaudit"}
+    roots |= {f"dpaudit/{name}": ROOT / name for name in SUBPACKAGES}
+    shipped = {
+        f"{package}/{file.relative_to(root).as_posix()}"
+        for package, root in roots.items()
+        for pattern in ("*.py", "py.typed", "templates/**/*")
+        for file in root.rglob(pattern)
+        if file.is_file()
+    }
+    return {name for name in shipped if not name.startswith("dpaudit/audit/checks/")}
+
+
+def test_wheel_holds_the_package_and_nothing_else(wheel):
+    names = set(payload(wheel))
+    metadata = {name for name in names if name.startswith("dpaudit-")}
+
+    assert expected_files() - names == set(), "missing from the wheel"
+    code = {name for name in names if name.endswith(".py")}
+    assert code - expected_files() == set(), "shipped by mistake"
+    assert "dpaudit/py.typed" in names
+    # No generic name (audit, reports, tests, ...) may land in site-packages.
+    assert {name.split("/")[0] for name in names - metadata} == {"dpaudit"}
+    assert any(name.endswith("/licenses/LICENSE") for name in metadata)
+
+
+def test_wheel_asks_for_the_declared_requirements(wheel):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = archive.read(name).decode()
+
+    required = [
+        line.removeprefix("Requires-Dist: ")
+        for line in metadata.splitlines()
+        if line.startswith("Requires-Dist: ") and "extra ==" not in line
+    ]
+    assert sorted(required) == sorted(project["project"]["dependencies"])
+
+
+def test_checkout_without_links_builds_the_same_wheel(wheel, tmp_path):
+    sources = copy_sources(tmp_path, links=False)
+    assert not any((sources / "src/dpaudit" / name).exists() for name in SUBPACKAGES)
+
+    assert payload(build_wheel(sources)) == payload(wheel)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the programs' folder of an environment that holds only the wheel.
+
+    A path file lends it the dependencies of this environment. Path files inside a lent
+    folder are not read, so the editable dpaudit of a developer is out of sight.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    paths = {"base": str(folder), "platbase": str(folder)}
+    site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    programs = Path(sysconfig.get_path("scripts", "venv", vars=paths))
+    lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (site_packages / "lent.pth").write_text("\n".join(sorted(lent)), encoding="utf-8")
+    run(
+        *(programs / "python", "-m", "pip", "install", "--quiet"),
+        *("--no-deps", "--no-index", "--ignore-installed", wheel),
+        cwd=folder,
+    )
+    return programs
+
+
+def test_installed_package_comes_from_the_wheel(installed, tmp_path):
+    names = ["dpaudit", *(f"dpaudit.{name}" for name in SUBPACKAGES)]
+    script = "; ".join(f"import {name}; print({name}.__file__)" for name in names)
+
+    files = run(installed / "python", "-c", script, cwd=tmp_path).splitlines()
+
+    assert len(files) == len(names)
+    for file in files:
+        assert Path(file).is_relative_to(installed.parent), file
+
+
+def test_installed_command_lists_the_catalogue(installed, tmp_path):
+    assert run(installed / "dpaudit", "list", cwd=tmp_path).strip()
