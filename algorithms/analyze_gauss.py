@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.noise import symmetric_gaussian
 from dpaudit.algorithms.second_moment import (
+    NO_LOSS,
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
@@ -124,4 +125,5 @@ class AnalyzeGauss(SecondMomentMechanism):
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP with mu the Mahalanobis distance of the two means."""
         difference = self._difference(pair.data, pair.neighbour)
-        return GaussianDP(float(self.sensitivity.measure(difference)) / self.sigma)
+        mu = float(self.sensitivity.measure(difference)) / self.sigma
+        return GaussianDP(mu) if mu > 0 else NO_LOSS

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.noise import symmetric_gaussian
 from dpaudit.algorithms.second_moment import (
+    NO_LOSS,
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
@@ -122,5 +123,5 @@ class GOEGaussian(SecondMomentMechanism):
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP with mu the Mahalanobis distance of the two means."""
         difference = self._difference(pair.data, pair.neighbour)
-        distance = self.sensitivity.measure(difference) / (np.sqrt(2) * self.sigma)
-        return GaussianDP(float(distance))
+        mu = float(self.sensitivity.measure(difference)) / (np.sqrt(2) * self.sigma)
+        return GaussianDP(mu) if mu > 0 else NO_LOSS

@@ -40,10 +40,11 @@ over arc lengths, done by Gauss-Legendre quadrature. For d >= 3 we know no close
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.noise import wishart
 from dpaudit.algorithms.second_moment import (
+    NO_LOSS,
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
@@ -146,14 +147,16 @@ class SymmetrisedWishart(SecondMomentMechanism):
             be attained.
         """
         difference = semi_definite_trace(self._difference(pair.data, pair.neighbour))
-        return PureDP(difference / (2 * self.scale))
+        return PureDP(difference / (2 * self.scale)) if difference > 0 else NO_LOSS
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 _REACH = 6.5  # exp(-x^2) is below 1e-18 beyond
 
 
-def _log_density_of_mixed_signs(low: Array, high: Array) -> Array:
+def _log_density_of_mixed_signs(
+    low: NDArray[np.floating], high: NDArray[np.floating]
+) -> Array:
     """Return the log-density for low < 0 < high, eigenvalues in units of s/2.
 
     With t = -low/2 + x^2 the arcs are smooth in x; the constant is that of Z >= 0.

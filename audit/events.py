@@ -17,6 +17,7 @@ __all__ = ["Events", "candidates"]
 Array = NDArray[np.float64]
 
 _RANK_RATIO = 1.3
+_DTYPES: tuple[type, ...] = (np.intp, float, float, float, np.intp)
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ def candidates(scores: Sequence[tuple[int, Array, Array]]) -> Events:
         Past scores that the attack did not learn from, shapes (n,) and (m,).
     """
     parts = []
-    for attack, on_data, on_neighbour in scores:
+    for index, on_data, on_neighbour in scores:
         thresholds = _thresholds(np.concatenate([on_data, on_neighbour]))
         parts.append(
             (
-                np.full(len(thresholds), attack, dtype=np.intp),
+                np.full(len(thresholds), index, dtype=np.intp),
                 thresholds,
                 _smoothed(on_data, thresholds),
                 _smoothed(on_neighbour, thresholds),
@@ -77,7 +78,7 @@ def candidates(scores: Sequence[tuple[int, Array, Array]]) -> Events:
             )
         )
     if not parts:
-        return Events(*(np.empty(0, dtype=t) for t in (int, float, float, float, int)))
+        return Events(*(np.empty(0, dtype=t) for t in _DTYPES))
     attack, threshold, p, q, scored = (
         np.concatenate(column) for column in zip(*parts, strict=True)
     )

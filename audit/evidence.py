@@ -40,25 +40,27 @@ Grunwald, de Heide, Koolen, *Safe testing*, JRSS B 2024).
 """
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 __all__ = ["HalfPlaneBet", "growth", "project"]
 
-Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = float | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
 
 # Relative rounding of the alignment between the two equations that define (p0, q0).
 _ROUNDING = 1e-14
 
 
 def project(
-    p1: ArrayLike,
-    q1: ArrayLike,
-    ratio: ArrayLike,
-    delta: ArrayLike,
-    n_p: ArrayLike,
-    n_q: ArrayLike,
+    p1: Numbers,
+    q1: Numbers,
+    ratio: Numbers,
+    delta: Numbers,
+    n_p: Numbers,
+    n_q: Numbers,
     *,
     halvings: int = 50,
 ) -> tuple[Array, Array]:
@@ -99,13 +101,13 @@ def project(
 
 
 def growth(
-    p1: ArrayLike, q1: ArrayLike, p0: Array, q0: Array, n_p: ArrayLike, n_q: ArrayLike
+    p1: Numbers, q1: Numbers, p0: Array, q0: Array, n_p: Numbers, n_q: Numbers
 ) -> Array:
     """Return n_p KL(p1 || p0) + n_q KL(q1 || q0) of Bernoulli laws, in nats."""
     return np.asarray(n_p * _divergence(p1, p0) + n_q * _divergence(q1, q0))
 
 
-def _divergence(p: ArrayLike, q: Array) -> Array:
+def _divergence(p: Numbers, q: Array) -> Array:
     p = np.asarray(p, dtype=np.float64)
     return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
 
@@ -126,17 +128,21 @@ class HalfPlaneBet:
     @classmethod
     def place(
         cls,
-        p1: ArrayLike,
-        q1: ArrayLike,
-        ratio: ArrayLike,
-        delta: ArrayLike,
-        n_p: ArrayLike,
-        n_q: ArrayLike,
+        p1: Numbers,
+        q1: Numbers,
+        ratio: Numbers,
+        delta: Numbers,
+        n_p: Numbers,
+        n_q: Numbers,
     ) -> "HalfPlaneBet":
         """Bet on (p1, q1) against p - ratio q <= delta; see the module docstring."""
-        p1, q1, ratio, delta, n_p, n_q = np.broadcast_arrays(
-            *(np.asarray(x, dtype=np.float64) for x in (p1, q1, ratio, delta, n_p, n_q))
-        )
+        arguments = (p1, q1, ratio, delta, n_p, n_q)
+        return cls._place(*np.broadcast_arrays(*map(_float, arguments)))
+
+    @classmethod
+    def _place(
+        cls, p1: Array, q1: Array, ratio: Array, delta: Array, n_p: Array, n_q: Array
+    ) -> "HalfPlaneBet":
         p0, _ = project(p1, q1, ratio, delta, n_p, n_q)
         # Both points from the same multiplier, so that the proof applies to the
         # numbers as they are, not as they would be without rounding.
@@ -152,7 +158,7 @@ class HalfPlaneBet:
             slack,
         )
 
-    def log_e(self, k: Array, m: Array, n_p: ArrayLike, n_q: ArrayLike) -> Array:
+    def log_e(self, k: Numbers, m: Numbers, n_p: Numbers, n_q: Numbers) -> Array:
         """Return log E for k of n_p hits on D and m of n_q hits on D'."""
         return (
             k * self.hit_p
@@ -161,6 +167,10 @@ class HalfPlaneBet:
             + (n_q - m) * self.miss_q
             - self.slack
         )
+
+
+def _float(value: Numbers) -> Array:
+    return np.asarray(value, dtype=np.float64)
 
 
 def _from_multiplier(q1: Array, multiplier: Array, n: Array) -> Array:

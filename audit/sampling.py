@@ -1,7 +1,7 @@
 """Drawing releases from whatever is under audit, in batches of bounded memory."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,7 +190,7 @@ def section(releases: Release, part: slice) -> Release:
 
 def concatenate(batches: list[Release]) -> Release:
     """Join batches along the trial axis."""
-    first = batches[0]
-    if isinstance(first, Mapping):
-        return {key: np.concatenate([b[key] for b in batches]) for key in first}  # type: ignore[index]
-    return np.concatenate(batches)  # type: ignore[arg-type]
+    if isinstance(batches[0], Mapping):
+        mappings = cast(list[Mapping[str, NDArray[np.float64]]], batches)
+        return {key: np.concatenate([m[key] for m in mappings]) for key in mappings[0]}
+    return np.concatenate(cast(list[NDArray[np.float64]], batches))

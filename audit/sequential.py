@@ -122,7 +122,7 @@ class SequentialTest:
 
 
 def shrink(
-    p1: Array, q1: Array, ratio: Array, delta: Array, scored: Array
+    p1: Array, q1: Array, ratio: Array, delta: Array, scored: NDArray[np.intp]
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Pull estimated alternatives towards the null by what chance may have added.
 

@@ -72,9 +72,9 @@ class Claim(ABC):
         return f"{type(self).__name__}({arguments})"
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
+        if not isinstance(other, Claim) or type(self) is not type(other):
             return NotImplemented
-        return dict(self.parameters) == dict(other.parameters)  # type: ignore[attr-defined]
+        return dict(self.parameters) == dict(other.parameters)
 
     def __hash__(self) -> int:
         return hash((type(self), *self.parameters.items()))

@@ -140,6 +140,7 @@ def audit_command(
 
     if witness_path is not None:
         _check_writable(witness_path)
+    options: dict[str, Any]
     if ":" in mechanism:
         subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
     else:
@@ -233,7 +234,7 @@ def _catalogue_mechanism(
     chosen = entry(name)
     if delta is not None and not chosen.approximate:
         click.echo(f"dpaudit: {name} claims pure DP; --delta is not used", err=True)
-    given = {"epsilon": epsilon, "delta": delta, "relation": relation}
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "relation": relation}
     return chosen.build(**{k: v for k, v in given.items() if v is not None})
 
 

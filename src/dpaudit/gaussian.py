@@ -58,7 +58,7 @@ def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray[np.float64]:
     with np.errstate(under="ignore", over="ignore"):
         delta = np.exp(upper) * -np.expm1(np.minimum(lower - upper, 0.0))
         unshifted = -np.expm1(np.minimum(epsilon, 0.0))
-    return np.where(shifted, delta, unshifted)
+    return np.asarray(np.where(shifted, delta, unshifted), dtype=np.float64)
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
