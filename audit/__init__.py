@@ -7,6 +7,7 @@ is proven, and how, stands in `dpaudit.audit.evidence`, `dpaudit.audit.families`
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.result import AuditResult, Verdict
-from dpaudit.audit.witness import Verification, Witness, verify
+from dpaudit.audit.verification import Verification, verify
+from dpaudit.audit.witness import Witness
 
 __all__ = ["AuditResult", "Verdict", "Verification", "Witness", "audit", "verify"]
