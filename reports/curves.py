@@ -1,0 +1,303 @@
+"""The curves of the report: captured variance against epsilon.
+
+As for `dpaudit.reports.figures`: tables in, SVG for light and dark out.
+"""
+
+import itertools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from dpaudit.reports.formats import percent, setting
+from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT
+from dpaudit.reports.svg import (
+    MUTED,
+    NARROW,
+    PAPER,
+    REFUTED,
+    SERIES,
+    WIDE,
+    canvas,
+    to_svg,
+)
+from dpaudit.reports.tables import captured, quartiles, records
+
+__all__ = ["captured_variance"]
+
+Array = NDArray[np.float64]
+
+_SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+_LABEL_GAP, _KEY_STEP = 18.0, 24  # CSS pixels
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """One mechanism's line; `false` says where its claim is."""
+
+    name: str
+    colour: str
+    epsilon: Array
+    quartiles: Array
+    false: NDArray[np.bool_]
+    refuted: bool
+
+
+def captured_variance(
+    table: pd.DataFrame,
+    exact: pd.DataFrame,
+    references: pd.DataFrame,
+    *,
+    refuted: Collection[str] = (),
+    narrow: bool = False,
+) -> str:
+    """Draw the captured share against epsilon, with quartile bands.
+
+    The vertical scale is logarithmic in what is *lost*, so that 90 %, 99 % and 99.9 %
+    are equally far apart. Stretches where the claim is false are dashed and crossed.
+
+    Parameters
+    ----------
+    table, exact, references : pandas.DataFrame
+        Of the experiments ``captured-variance``, ``exact-privacy`` and
+        ``variance-references``.
+    refuted : collection of str
+        The mechanisms that the audit refuted.
+    narrow : bool
+        For a phone: the names stand below instead of at the ends of the lines.
+    """
+    curves = _curves(table, exact, refuted)
+    without_noise = captured(references)
+    key = _KEY_STEP * len(curves) if narrow else 0
+    width, height = (NARROW, 400 + key) if narrow else (WIDE, 490)
+    margin = 14 if narrow else 222
+    with canvas(width, height) as figure:
+        axes = figure.add_axes(
+            (
+                60 / width,
+                (52 + key) / height,
+                (width - 60 - margin) / width,
+                (height - 90 - key) / height,
+            )
+        )
+        for curve in curves:
+            _draw(axes, curve)
+        _scales(axes, curves, without_noise[FIRST_COMPONENT])
+        _references(axes, without_noise)
+        if narrow:
+            _key_below(axes, curves)
+        else:
+            _label_ends(axes, curves)
+        return to_svg(
+            figure,
+            f"figure-captured-variance-{'narrow' if narrow else 'wide'}",
+            title="Share of the variance that private components capture, by epsilon",
+            description=" ".join(map(_sentence, curves)),
+        )
+
+
+def _curves(
+    table: pd.DataFrame, exact: pd.DataFrame, refuted: Collection[str]
+) -> list[_Curve]:
+    """Return the curves, the best at the smallest epsilon first."""
+    found = quartiles(table, ("mechanism", "epsilon"), "captured_share")
+    false = {
+        (row["mechanism"], row["epsilon"])
+        for row in records(exact)
+        if row["claim"] == "false"
+    }
+    curves, colours = [], itertools.cycle(SERIES)
+    for name in dict.fromkeys(name for name, _ in found):
+        epsilon = [e for other, e in found if other == name]
+        curves.append(
+            _Curve(
+                name=name,
+                colour=REFUTED if name in refuted else next(colours),
+                epsilon=np.array(epsilon),
+                quartiles=np.array([found[name, e] for e in epsilon]).T,
+                false=np.array([(name, e) in false for e in epsilon]),
+                refuted=name in refuted,
+            )
+        )
+    return sorted(curves, key=lambda curve: -curve.quartiles[1, 0])
+
+
+def _nines(share: Any) -> Any:
+    """Return where a share stands on the scale 90 %, 99 %, 99.9 %."""
+    return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
+
+
+def _draw(axes: Axes, curve: _Curve) -> None:
+    low, middle, high = _nines(curve.quartiles)
+    axes.fill_between(
+        curve.epsilon, low, high, color=curve.colour, alpha=0.2, linewidth=0
+    )
+    dashed = curve.false[1:] | curve.false[:-1]
+    for broken, stretch in itertools.groupby(
+        range(len(dashed)), key=dashed.__getitem__
+    ):
+        segments = list(stretch)
+        points = slice(segments[0], segments[-1] + 2)
+        axes.plot(
+            curve.epsilon[points],
+            middle[points],
+            color=curve.colour,
+            linestyle=(0, (3, 2)) if broken else "-",
+            linewidth=2.2,
+        )
+    axes.plot(
+        curve.epsilon[curve.false],
+        middle[curve.false],
+        "X",
+        color=curve.colour,
+        markersize=9,
+        markeredgecolor=PAPER,
+        clip_on=False,
+        zorder=4,
+    )
+
+
+def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
+    low = min(first, *(curve.quartiles.min() for curve in curves))
+    high = max(curve.quartiles.max() for curve in curves)
+    axes.set_ylim(_nines(low) - 0.08, _nines(high) + 0.06)
+    shares = [s for s in _SHARES if _nines(low) - 0.08 <= _nines(s) <= _nines(high)]
+    axes.set_yticks([_nines(s) for s in shares], [f"{100 * s:g} %" for s in shares])
+    epsilon = curves[0].epsilon
+    axes.set_xscale("log")
+    axes.set_xlim(epsilon[0], epsilon[-1])
+    marks = [e for e in (0.1, 0.3, 1, 3, 10) if epsilon[0] <= e <= epsilon[-1] * 1.001]
+    axes.set_xticks(marks, [f"{e:g}" for e in marks])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("claimed ε", labelpad=8)
+    axes.tick_params(length=0, pad=7)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    axes.annotate(
+        "Captured share of the best possible variance",
+        (8, axes.get_window_extent().y1 + 22),
+        xycoords="figure pixels",
+        weight="bold",
+    )
+
+
+def _references(axes: Axes, without_noise: Mapping[str, float]) -> None:
+    """Say what components capture that owe nothing to privacy."""
+    first, best = without_noise[FIRST_COMPONENT], without_noise[BASELINE]
+    axes.axhline(_nines(first), color=MUTED, linewidth=1.4, linestyle=(0, (1, 2)))
+    for text, x, y, offset, align in (
+        ("first component alone, no noise", 1, _nines(first), (-2, 6), "right"),
+        (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], (4, -6), "left"),
+    ):
+        axes.annotate(
+            text,
+            (x, y),
+            offset,
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha=align,
+            va="bottom" if align == "right" else "top",
+            color=MUTED,
+            size=12,
+        )
+
+
+def _label_ends(axes: Axes, curves: list[_Curve]) -> None:
+    """Write every name at the end of its line, moved apart where they would touch."""
+    edge = float(axes.transAxes.transform((1.0, 0.0))[0])
+    ends = [
+        float(axes.transData.transform((1.0, _nines(curve.quartiles[1, -1])))[1])
+        for curve in curves
+    ]
+    for curve, end, place in zip(curves, ends, _apart(ends, _LABEL_GAP), strict=True):
+        _stroke(axes, (edge + 5, end), (edge + 24, place), curve.colour, 1.2)
+        _name(axes, (edge + 28, place), curve, 12.5)
+
+
+def _key_below(axes: Axes, curves: list[_Curve]) -> None:
+    """List the names below the plot, in the order of the lines at their left ends."""
+    for i, curve in enumerate(curves):
+        y = _KEY_STEP * (len(curves) - 1 - i) + 14
+        style = (0, (2, 1)) if curve.false.all() else "-"
+        _stroke(axes, (12, y), (40, y), curve.colour, 3, style)
+        _name(axes, (50, y), curve, 13)
+
+
+def _stroke(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    colour: str,
+    width: float,
+    style: Any = "-",
+) -> None:
+    """Draw a straight line between two places in CSS pixels of the figure."""
+    line = {"arrowstyle": "-", "color": colour, "linewidth": width, "linestyle": style}
+    axes.annotate(
+        "",
+        start,
+        end,
+        xycoords="figure pixels",
+        textcoords="figure pixels",
+        arrowprops={**line, "shrinkA": 0, "shrinkB": 0},
+    )
+
+
+def _name(axes: Axes, place: tuple[float, float], curve: _Curve, size: float) -> None:
+    text = f"{curve.name} · REFUTED" if curve.refuted else curve.name
+    axes.annotate(
+        text,
+        place,
+        xycoords="figure pixels",
+        va="center",
+        color=curve.colour,
+        size=size,
+    )
+
+
+def _apart(wanted: list[float], gap: float) -> list[float]:
+    """Return places at least `gap` apart, as near to those wanted as can be.
+
+    Blocks of labels that touch are centred on the mean of what they want, and merged
+    while they overlap (the least-squares solution).
+
+    Examples
+    --------
+    >>> _apart([10.0, 12.0, 100.0], gap=6.0)
+    [8.0, 14.0, 100.0]
+    """
+    order = np.argsort(wanted, kind="stable")
+    blocks: list[list[int]] = []
+    for label in order:
+        blocks.append([int(label)])
+        while len(blocks) > 1 and _start(blocks[-1], wanted, gap) < (
+            _start(blocks[-2], wanted, gap) + gap * len(blocks[-2])
+        ):
+            last = blocks.pop()
+            blocks[-1] += last
+    places = [0.0] * len(wanted)
+    for block in blocks:
+        start = _start(block, wanted, gap)
+        for i, label in enumerate(block):
+            places[label] = start + gap * i
+    return places
+
+
+def _start(block: list[int], wanted: list[float], gap: float) -> float:
+    mean = sum(wanted[label] for label in block) / len(block)
+    return mean - gap * (len(block) - 1) / 2
+
+
+def _sentence(curve: _Curve) -> str:
+    first, last = curve.quartiles[1, [0, -1]]
+    text = (
+        f"{curve.name}: {percent(first)} at epsilon {setting(curve.epsilon[0])}, "
+        f"{percent(last)} at epsilon {setting(curve.epsilon[-1])}"
+    )
+    if curve.false.any():
+        text += f"; claim false from epsilon {setting(curve.epsilon[curve.false][0])}"
+    return text + "."

@@ -1,0 +1,219 @@
+"""Experiments as declarations, and how much of them each profile runs.
+
+An experiment says what is asked, of which mechanisms, over which grid, how often and
+with which measure; `dpaudit.reports.runner` carries it out. Adding one takes one
+function here and one measure, where none fits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.reports.measures import (
+    BASELINE,
+    FIRST_COMPONENT,
+    RANDOM_SUBSPACE,
+    Measure,
+    audited_privacy,
+    captured_variance,
+    exact_privacy,
+    reference_variance,
+    run_time,
+)
+from dpaudit.validation import check_count, check_name
+
+__all__ = ["PROFILES", "Experiment", "Profile", "plan", "profile_named"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question, asked of several mechanisms over a grid.
+
+    Parameters
+    ----------
+    name : str
+        Also the name of its CSV file.
+    title : str
+        A few words, for headings and progress.
+    question : str
+        One sentence.
+    source : str
+        Where the experiment comes from.
+    measure : callable
+        From a `~dpaudit.reports.measures.Cell` to records.
+    mechanisms : tuple of str
+    grid : mapping of str to tuple of float
+        Every combination is visited; empty for a single point.
+    repetitions : int
+        Independent repetitions at every point.
+    seed : int
+    options : mapping of str to object
+        What the measure needs besides.
+    effort : float
+        Roughly, its share of the time of a report; for the progress bar only.
+    parallel : bool
+        False for what neighbours on the same machine would disturb.
+    """
+
+    name: str
+    title: str
+    question: str
+    source: str
+    measure: Measure
+    mechanisms: tuple[str, ...]
+    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    repetitions: int = 1
+    seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
+    effort: float = 1.0
+    parallel: bool = True
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of everything.
+
+    Parameters
+    ----------
+    name : str
+    repetitions : int
+        Releases behind every median of a utility curve.
+    epsilons : int
+        Points of the grid of epsilon, from 0.1 to 10.
+    max_samples : int
+        Most releases that an audit draws on either side.
+    timings : int
+        Repetitions of every time measurement.
+    """
+
+    name: str
+    repetitions: int
+    epsilons: int
+    max_samples: int
+    timings: int
+
+
+# An odd number of epsilons, so that epsilon = 1 is always among them.
+PROFILES: dict[str, Profile] = {
+    each.name: each
+    for each in (
+        Profile("quick", repetitions=50, epsilons=9, max_samples=100_000, timings=60),
+        Profile(
+            "standard", repetitions=400, epsilons=17, max_samples=3_000_000, timings=200
+        ),
+        Profile(
+            "paper", repetitions=1000, epsilons=33, max_samples=30_000_000, timings=400
+        ),
+    )
+}
+"""Every profile by its name."""
+
+_DELTA = 1e-5
+# Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
+# the length at a root-mean-square ink of half the scale, follows from the format too.
+_DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": _DELTA}
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile of that name, or raise with the nearest suggestion.
+
+    Examples
+    --------
+    >>> profile_named("quik")
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: unknown profile 'quik'; did you mean 'quick'? ...
+    """
+    return PROFILES[check_name("profile", name, tuple(PROFILES))]
+
+
+def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
+    """Return the experiments of the report.
+
+    Parameters
+    ----------
+    profile : Profile
+    seed : int
+        >= 0; every random number of the report derives from it.
+
+    Examples
+    --------
+    >>> [experiment.name for experiment in plan(PROFILES["quick"], seed=0)]
+    ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
+     'run-time']
+    """
+    seed = check_count("seed", seed, minimum=0)
+    mechanisms = tuple(CATALOGUE)
+    covariance = tuple(n for n, e in CATALOGUE.items() if e.family == "covariance")
+    epsilons = tuple(float(e) for e in np.geomspace(0.1, 10.0, profile.epsilons))
+    return (
+        Experiment(
+            name="privacy-wall",
+            title="Privacy wall",
+            question="How much privacy is lost: as claimed, in truth, as audited?",
+            source="dpaudit",
+            measure=audited_privacy,
+            mechanisms=mechanisms,
+            grid={"epsilon": (1.0,)},
+            seed=seed,
+            options={
+                "delta": _DELTA,
+                "confidence": 0.999,
+                "max_samples": profile.max_samples,
+            },
+            effort=20.0,
+        ),
+        Experiment(
+            name="exact-privacy",
+            title="Exact privacy",
+            question="At which epsilon is each claim true?",
+            source="dpaudit",
+            measure=exact_privacy,
+            mechanisms=mechanisms,
+            grid={"epsilon": epsilons},
+            seed=seed,
+            options={"delta": _DELTA},
+            effort=0.2,
+        ),
+        Experiment(
+            name="captured-variance",
+            title="Captured variance",
+            question="How much variance do ten private components capture?",
+            source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
+            measure=captured_variance,
+            mechanisms=covariance,
+            grid={"epsilon": epsilons},
+            repetitions=profile.repetitions,
+            seed=seed,
+            options=_DATA,
+            effort=2.0,
+        ),
+        Experiment(
+            name="variance-references",
+            title="Captured variance without noise",
+            question="How much do components capture that owe nothing to privacy?",
+            source="dpaudit",
+            measure=reference_variance,
+            mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
+            seed=seed,
+            options=_DATA,
+            effort=0.1,
+        ),
+        Experiment(
+            name="run-time",
+            title="Run time",
+            question="How long does a fit take, compared with PCA without privacy?",
+            source="dpaudit",
+            measure=run_time,
+            mechanisms=(BASELINE, *covariance),
+            grid={"epsilon": (1.0,)},
+            repetitions=profile.timings,
+            seed=seed,
+            options={**_DATA, "batch": 64},
+            effort=2.0,
+            parallel=False,
+        ),
+    )

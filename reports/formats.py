@@ -1,0 +1,106 @@
+"""Numbers as a reader wants them: few digits, real minus signs, no exponents in E."""
+
+import math
+
+__all__ = ["count", "delta", "duration", "number", "percent", "setting"]
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNKNOWN = "not known"
+
+
+def number(value: float) -> str:
+    """Return an epsilon or a ratio with three digits at most.
+
+    Examples
+    --------
+    >>> number(8.628), number(0.42956), number(0.9999999), number(float("inf"))
+    ('8.63', '0.43', '1', '∞')
+    >>> number(0.9), number(12.34), number(0.0123)
+    ('0.90', '12.3', '0.012')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    value = float(value)
+    if math.isinf(value):
+        return "∞"
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    if 0 < abs(value) < 0.1:
+        return f"{value:.2g}"
+    rounded = round(value, digits)
+    return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.{digits}f}"
+
+
+def setting(value: float) -> str:
+    """Return a number that somebody chose, with no more digits than it needs.
+
+    Examples
+    --------
+    >>> setting(0.1), setting(1.7782794), setting(64.0)
+    ('0.1', '1.78', '64')
+    """
+    return f"{value:.3g}"
+
+
+def delta(value: float) -> str:
+    """Return a probability: plain if it is large, a power of ten if it is small.
+
+    Examples
+    --------
+    >>> delta(0.6321), delta(4.11e-8), delta(1e-5), delta(0.0)
+    ('0.632', '4.1 × 10⁻⁸', '10⁻⁵', '0')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    if value == 0 or value >= 0.01:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    return power if mantissa == "1.0" else f"{mantissa} × {power}"
+
+
+def percent(share: float) -> str:
+    """Return a share with one decimal, more where it is close to all.
+
+    Examples
+    --------
+    >>> percent(0.9444), percent(0.99999), percent(1.0)
+    ('94.4 %', '99.999 %', '100 %')
+    """
+    value = 100 * share
+    if value == 100:
+        return "100 %"
+    digits = 1
+    while digits < 3 and round(value, digits) == 100:
+        digits += 1
+    return f"{value:.{digits}f} %"
+
+
+def count(value: float) -> str:
+    """Return a whole number with separated thousands, three digits from 10^5 on.
+
+    Examples
+    --------
+    >>> count(100_000), count(12_345_678)
+    ('100,000', '12,300,000')
+    """
+    if value >= 100_000:
+        step = 10 ** (int(math.log10(value)) - 2)
+        value = round(value / step) * step
+    return f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits, in the unit that suits it.
+
+    Examples
+    --------
+    >>> duration(0.00513), duration(0.000042), duration(2.5)
+    ('5.13 ms', '42.0 µs', '2.50 s')
+    """
+    value, unit = 1e6 * seconds, "µs"
+    if seconds >= 1:
+        value, unit = seconds, "s"
+    elif seconds >= 1e-3:
+        value, unit = 1e3 * seconds, "ms"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} {unit}"

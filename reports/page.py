@@ -1,0 +1,152 @@
+"""The page: one self-contained HTML file, and the same in Markdown without figures.
+
+The templates in ``templates/`` hold the words that are always true; whatever depends
+on the results comes from `dpaudit.reports.findings`.
+"""
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dpaudit.reports import curves, figures, findings, formats, tables
+from dpaudit.reports.experiments import Experiment, Profile
+
+__all__ = ["FIGURES", "SECTIONS", "Results", "render_html", "render_markdown"]
+
+SECTIONS = {
+    "answer": "What this report says",
+    "verdicts": "Verdicts",
+    "privacy-wall": "The privacy wall",
+    "captured-variance": "What privacy costs",
+    "run-time": "Run time",
+    "how-to-read": "How to read this",
+    "reproduce": "Reproduce",
+}
+"""Every section of the page: its id and its heading."""
+
+FIGURES = ("privacy-wall", "captured-variance", "run-time")
+"""The sections that hold a figure; its id starts with ``figure-``."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_PACKAGES = ("dpaudit", "numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that the page is made of.
+
+    Parameters
+    ----------
+    profile : Profile
+    seed : int
+    experiments : tuple of Experiment
+    tables : mapping of str to pandas.DataFrame
+        By the name of the experiment.
+    data : mapping of str to object
+        What the utility experiments ran on: ``source``, ``n``, ``d``.
+    """
+
+    profile: Profile
+    seed: int
+    experiments: tuple[Experiment, ...]
+    tables: Mapping[str, pd.DataFrame]
+    data: Mapping[str, Any]
+
+
+def render_html(results: Results) -> str:
+    """Return the whole page; it refers to no other resource."""
+    context = _context(results)
+    context["style"] = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    context["figures"] = _figures(results.tables)
+    return _environment().get_template("report.html.j2").render(context)
+
+
+def render_markdown(results: Results) -> str:
+    """Return the report as Markdown, tables instead of figures."""
+    return _environment().get_template("report.md.j2").render(_context(results))
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=lambda name: name is None or not name.endswith(".md.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["cell"] = lambda text: " ".join(
+        str(text).replace("|", "\\|").split()
+    )
+    environment.filters["glue"] = _glue
+    environment.filters["count"] = formats.count
+    environment.filters["setting"] = formats.setting
+    environment.filters["delta"] = formats.delta
+    return environment
+
+
+def _glue(text: str) -> str:
+    """Keep formulas and percentages on one line."""
+    text = re.sub(
+        r"([εδ]) ([=≤≥]) ", "\\1\N{NO-BREAK SPACE}\\2\N{NO-BREAK SPACE}", text
+    )
+    return re.sub(r" (%|× 10)", "\N{NO-BREAK SPACE}\\1", text)
+
+
+def _context(results: Results) -> dict[str, Any]:
+    found = results.tables
+    wall, exact = found["privacy-wall"], found["exact-privacy"]
+    variance, references = found["captured-variance"], found["variance-references"]
+    by_name = {experiment.name: experiment for experiment in results.experiments}
+    audited = tables.records(wall)
+    rows = tables.verdict_rows(wall)
+    return {
+        "sections": SECTIONS,
+        "profile": results.profile,
+        "seed": results.seed,
+        "experiments": results.experiments,
+        "data": {**results.data, **by_name["captured-variance"].options},
+        "confidence": audited[0]["confidence"],
+        "headline": findings.headline(wall),
+        "answer": findings.answer(wall, exact, variance),
+        "wall_notes": findings.wall_notes(wall),
+        "verdicts": rows,
+        "witness_files": [row.witness_file for row in rows if row.witness_file],
+        "rarest_event": max(row["rarest_event"] for row in audited),
+        "claimed_epsilon": audited[0]["claimed_epsilon"],
+        "variance_notes": findings.variance_notes(variance, exact, references),
+        "times": tables.time_rows(found["run-time"]),
+        "versions": {
+            "Python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        },
+    }
+
+
+def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
+    """Return the SVGs of each figure: for wide screens, then for phones."""
+    wall = found["privacy-wall"]
+    refuted = findings.refuted_mechanisms(wall)
+    return {
+        "privacy-wall": [figures.privacy_wall(wall, narrow=n) for n in (False, True)],
+        "captured-variance": [
+            curves.captured_variance(
+                found["captured-variance"],
+                found["exact-privacy"],
+                found["variance-references"],
+                refuted=refuted,
+                narrow=n,
+            )
+            for n in (False, True)
+        ],
+        "run-time": [
+            figures.run_time(found["run-time"], narrow=n) for n in (False, True)
+        ],
+    }

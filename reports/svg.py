@@ -1,0 +1,118 @@
+"""Matplotlib figures as inline SVG that follows the page into light and dark.
+
+A figure is drawn in placeholder colours, one per role, which are then replaced by CSS
+variables (the stylesheet defines them for both schemes). Text stays text, so that it
+takes the page's font, can be searched and is read aloud. Nothing in the result depends
+on the day or on chance: the same data gives the same bytes.
+"""
+
+import html
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+__all__ = [
+    "INK",
+    "MUTED",
+    "NARROW",
+    "PAPER",
+    "REFUTED",
+    "RULE",
+    "SERIES",
+    "WIDE",
+    "canvas",
+    "to_svg",
+]
+
+WIDE, NARROW = 760, 360  # CSS pixels
+
+# Colours that no figure would use by itself; `to_svg` swaps them for variables.
+INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
+SERIES = tuple(f"#0{i}0c0d" for i in range(1, 6))
+_VARIABLES = {
+    INK: "--ink",
+    MUTED: "--muted",
+    RULE: "--rule",
+    PAPER: "--paper",
+    REFUTED: "--refuted",
+    **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
+}
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "dpaudit",
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same layout anywhere
+    "font.size": 13,
+    "text.color": INK,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.unicode_minus": True,
+    "xtick.color": RULE,
+    "ytick.color": RULE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "grid.color": RULE,
+    "grid.linewidth": 1.0,
+    "lines.solid_capstyle": "round",
+    "mathtext.default": "regular",
+}
+
+
+@contextmanager
+def canvas(width: int, height: int) -> Iterator[Figure]:
+    """Give a transparent figure of a size in CSS pixels, in the report's style."""
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+        figure.patch.set_visible(False)
+        yield figure
+
+
+def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
+    """Return a figure as an inline ``<svg>`` element.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Drawn inside `canvas`, in the colours of this module.
+    name : str
+        Identifier, unique on the page: it prefixes every id inside.
+    title, description : str
+        What a screen reader says instead of the picture.
+    """
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    # The size comes from the stylesheet; the view box keeps the proportions.
+    root, body = text.split(">", maxsplit=1)
+    view_box = re.search(r'viewBox="[^"]*"', root)
+    assert view_box is not None  # matplotlib always writes one
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(r' id="', f' id="{name}-', body)
+    body = re.sub(r'href="#', f'href="#{name}-', body)
+    body = re.sub(r"url\(#", f"url(#{name}-", body)
+    # The family is the page's; matplotlib wrote a list of fonts into every text.
+    body = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, body)
+    for colour, variable in _VARIABLES.items():
+        body = body.replace(colour, f"var({variable})")
+    opening = (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view_box[0]} role="img" '
+        f'id="{name}" aria-labelledby="{name}-title {name}-description">'
+        f'<title id="{name}-title">{html.escape(title)}</title>'
+        f'<desc id="{name}-description">{html.escape(description)}</desc>'
+    )
+    return opening + re.sub(r"\n\s*", "\n", body).strip()
+
+
+def _font(match: re.Match[str]) -> str:
+    weight = match[1].strip()
+    return f"font-size: {match[2]}" + (f"; font-weight: {weight}" if weight else "")

@@ -1,0 +1,158 @@
+"""From the runner's tables to plain Python, and to rows that are ready to print."""
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.reports.formats import count, delta, duration, number
+from dpaudit.reports.measures import BASELINE
+
+__all__ = [
+    "Quartiles",
+    "Row",
+    "TimeRow",
+    "VerdictRow",
+    "captured",
+    "point",
+    "quartiles",
+    "records",
+    "time_rows",
+    "verdict_rows",
+]
+
+Row: TypeAlias = dict[str, Any]
+Quartiles: TypeAlias = tuple[float, float, float]
+
+
+def records(table: pd.DataFrame) -> list[Row]:
+    """Return the rows of a table as dictionaries."""
+    rows: list[Row] = table.to_dict("records")
+    return rows
+
+
+def quartiles(
+    table: pd.DataFrame, by: tuple[str, ...], column: str
+) -> dict[Any, Quartiles]:
+    """Return the quartiles of a column in every group, in the order of the table.
+
+    The keys are tuples, or plain values where `by` names one column.
+    """
+    groups: dict[Any, list[float]] = {}
+    for row in records(table):
+        key = tuple(row[name] for name in by)
+        groups.setdefault(key[0] if len(by) == 1 else key, []).append(row[column])
+    found = {}
+    for key, values in groups.items():
+        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+        found[key] = (float(low), float(middle), float(high))
+    return found
+
+
+def captured(references: pd.DataFrame) -> dict[str, float]:
+    """Return what each yardstick without noise captures."""
+    return {row["mechanism"]: row["captured_share"] for row in records(references)}
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One line of the table of verdicts, every field ready to print."""
+
+    name: str
+    source: str
+    relation: str
+    claim: tuple[str, ...]
+    exact: tuple[str, ...]
+    audited: tuple[str, ...]
+    refuted: bool
+    verdict: str
+    hint: str
+    witness_file: str | None
+
+
+@dataclass(frozen=True)
+class TimeRow:
+    """One line of the table of run times."""
+
+    name: str
+    fit: str
+    spread: str
+    ratio: str
+    throughput: str
+
+
+def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
+    """Return the table of verdicts."""
+    return [
+        VerdictRow(
+            name=row["mechanism"],
+            source=row["source"],
+            relation=row["relation"],
+            claim=point(row, "claimed_{}"),
+            exact=(
+                ("not known",)
+                if row["claim"] == "not known"
+                else point(row, "exact_{}")
+            ),
+            audited=point(row, "{}_lower", "≥"),
+            refuted=row["verdict"] == "REFUTED",
+            verdict=row["verdict"].replace("_", " "),
+            hint=_hint(row),
+            witness_file=(
+                f"witness-{row['mechanism']}.json"
+                if isinstance(row["witness"], str)
+                else None
+            ),
+        )
+        for row in records(wall)
+    ]
+
+
+def time_rows(times: pd.DataFrame) -> list[TimeRow]:
+    """Return the table of run times, in the order of the table."""
+    fits = quartiles(times, ("mechanism",), "fit_seconds")
+    ratios = quartiles(times, ("mechanism",), "ratio")
+    drawn = quartiles(times, ("mechanism",), "releases_per_second")
+    rows = []
+    for name, (low, middle, high) in fits.items():
+        throughput = drawn[name][1]
+        rows.append(
+            TimeRow(
+                name=name,
+                fit=duration(middle),
+                spread=f"{duration(low)} – {duration(high)}",
+                ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
+                throughput=(
+                    "" if math.isnan(throughput) else count(round(throughput, -2))
+                ),
+            )
+        )
+    return rows
+
+
+def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
+    """Return an epsilon and a delta in words; `column` has a place for which."""
+    epsilon, at = row[column.format("epsilon")], row[column.format("delta")]
+    return f"ε {sign} {number(epsilon)}", f"δ {sign} {delta(at)}"
+
+
+def _hint(row: Row) -> str:
+    """Return what convicts a mechanism, or what the audit could not have seen."""
+    if isinstance(row["witness"], str):
+        seen = json.loads(row["witness"])["counts"]
+        data, neighbour = seen["data"], seen["neighbour"]
+        return (
+            f"An event (attack: {row['attack']}) was seen in {data['hits']} of "
+            f"{data['releases']} releases on the data and in {neighbour['hits']} of "
+            f"{neighbour['releases']} on its neighbour."
+        )
+    blind = f"blind to events rarer than {delta(row['rarest_event'])}"
+    if not math.isfinite(row["detectable_epsilon"]):
+        return f"Its last event could have shown no violation; {blind}."
+    return (
+        f"On its last event ε ≥ {number(row['detectable_epsilon'])} would have been "
+        f"refuted with 90 % power; {blind}."
+    )

@@ -1,0 +1,142 @@
+"""Run everything and write the report, all of it or nothing."""
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpaudit.datasets import load
+from dpaudit.errors import InputError
+from dpaudit.reports.experiments import Experiment, plan, profile_named
+from dpaudit.reports.page import Results, render_html, render_markdown
+from dpaudit.reports.runner import run
+
+__all__ = ["write_report", "write_results"]
+
+_INDEX = "index.html"
+
+
+def write_report(
+    output: Path,
+    *,
+    profile: str = "quick",
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+    executor: Executor | None = None,
+) -> Path:
+    """Run the experiments of a profile and write the comparison report.
+
+    Parameters
+    ----------
+    output : Path
+        A folder, created if need be. It receives ``index.html``, ``report.md``, one
+        CSV file per experiment and one JSON file per witness, which replace files of
+        the same names at the very end; anything else in the folder stays.
+    profile : str
+        ``"quick"``, ``"standard"`` or ``"paper"``.
+    seed : int
+        >= 0. The same seed gives the same results, except for run times.
+    progress : callable, optional
+        Called with what is being done and the fraction that is done.
+    executor : concurrent.futures.Executor, optional
+        Where to work, with processes rather than threads: linear algebra is held to
+        one thread per process. The results do not depend on it.
+
+    Returns
+    -------
+    Path
+        Of ``index.html``.
+
+    Raises
+    ------
+    InputError
+        If the profile is unknown, the seed is negative, or the folder cannot be
+        written to (which is found out before the work begins).
+    """
+    chosen = profile_named(profile)
+    experiments = plan(chosen, seed)
+    tell = progress or (lambda label, fraction: None)
+    output = Path(output)
+    with _staging(output) as folder:
+        tables, before = {}, 0.0
+        total = sum(experiment.effort for experiment in experiments)
+        for experiment in experiments:
+            tell(experiment.title, before / total)
+            tables[experiment.name] = run(
+                experiment,
+                executor=executor,
+                progress=_part(tell, experiment, before, total),
+            )
+            before += experiment.effort
+        rows = load(experiments[-1].options["dataset"])
+        n, d = rows.rows.shape
+        results = Results(
+            profile=chosen,
+            seed=seed,
+            experiments=experiments,
+            tables=tables,
+            data={"source": rows.source, "n": n, "d": d},
+        )
+        write_results(results, folder)
+    tell("Report written", 1.0)
+    return output / _INDEX
+
+
+def write_results(results: Results, folder: Path) -> None:
+    """Write the files of a report into an existing folder."""
+    for name, table in results.tables.items():
+        plain = table.drop(columns="witness", errors="ignore")
+        plain.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        if "witness" in table:
+            for mechanism, text in zip(
+                table["mechanism"], table["witness"], strict=True
+            ):
+                if isinstance(text, str):
+                    pretty = json.dumps(json.loads(text), indent=2) + "\n"
+                    path = folder / f"witness-{mechanism}.json"
+                    path.write_text(pretty, encoding="utf-8")
+    (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
+    (folder / _INDEX).write_text(render_html(results), encoding="utf-8")
+
+
+def _part(
+    tell: Callable[[str, float], None],
+    experiment: Experiment,
+    before: float,
+    total: float,
+) -> Callable[[float], None]:
+    return lambda done: tell(
+        experiment.title, (before + done * experiment.effort) / total
+    )
+
+
+@contextmanager
+def _staging(output: Path) -> Iterator[Path]:
+    """Give a folder whose files move into `output` if the block succeeds.
+
+    It lies inside `output`, so that moving a file is a rename even where `output` is a
+    mount point; a reader sees each file before or after, never in between.
+    """
+    missing = [each for each in (output, *output.parents) if not each.exists()]
+    staging = output / f".{secrets.token_hex(4)}.partial"
+    try:
+        try:
+            staging.mkdir(parents=True)
+            yield staging
+            # The page comes last: when it is new, so is everything it stands for.
+            files = sorted(staging.iterdir(), key=lambda path: path.name == _INDEX)
+            for path in files:
+                path.replace(output / path.name)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise InputError(
+                f"cannot write the report to {str(output)!r}: {reason}"
+            ) from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        for folder in missing:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()

@@ -1,0 +1,199 @@
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pandas as pd
+import pytest
+
+from dpaudit.reports import page
+from dpaudit.reports.curves import captured_variance
+from dpaudit.reports.figures import privacy_wall, run_time
+from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
+
+NAMES = ("alpha", "beta<script>&", "gamma")
+EPSILONS = (0.1, 1.0, 10.0)
+SERIES = tuple(f"series-{i}" for i in range(1, 6))
+
+
+def wall():
+    return pd.DataFrame(
+        {
+            "mechanism": NAMES,
+            "claimed_epsilon": 1.0,
+            "claimed_delta": [1e-5, 0.0, 0.0],
+            "exact_epsilon": [1.0, float("inf"), float("nan")],
+            "exact_delta": [1e-5, 0.63, float("nan")],
+            "epsilon_lower": [0.4, 7.0, 0.0],
+            "delta_lower": [0.0, 0.6, 0.0],
+            "verdict": ["NOT_REFUTED", "REFUTED", "NOT_REFUTED"],
+        }
+    )
+
+
+def variance():
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": name,
+                "epsilon": epsilon,
+                "captured_share": 0.8 + 0.05 * j + 0.01 * i + 0.002 * repetition,
+            }
+            for i, name in enumerate(NAMES)
+            for j, epsilon in enumerate(EPSILONS)
+            for repetition in range(3)
+        ]
+    )
+
+
+def exact(false=()):
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": name,
+                "epsilon": epsilon,
+                "claim": "false" if (name, epsilon) in false else "kept",
+            }
+            for name in NAMES
+            for epsilon in EPSILONS
+        ]
+    )
+
+
+def references():
+    return pd.DataFrame(
+        {
+            "mechanism": [BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE],
+            "captured_share": [0.9999, 0.7, 0.2],
+        }
+    )
+
+
+def times():
+    return pd.DataFrame(
+        {
+            "mechanism": [BASELINE] * 2 + list(NAMES) * 2,
+            "fit_seconds": [0.001, 0.0011, *[0.002, 0.003, 0.004] * 2],
+            "ratio": [1.0, 1.0, *[2.0, 3.0, 4.0] * 2],
+        }
+    )
+
+
+def draw(narrow=False):
+    return [
+        privacy_wall(wall(), narrow=narrow),
+        captured_variance(
+            variance(), exact(), references(), refuted=[NAMES[1]], narrow=narrow
+        ),
+        run_time(times(), narrow=narrow),
+    ]
+
+
+EVERY = [*draw(), *draw(narrow=True)]
+
+
+def test_the_same_data_gives_the_same_bytes():
+    assert EVERY == [*draw(), *draw(narrow=True)]
+
+
+@pytest.mark.parametrize("svg", EVERY)
+def test_figures_are_well_formed_and_speak(svg):
+    root = ElementTree.fromstring(svg)
+
+    assert root.get("role") == "img"
+    title, description = root.get("aria-labelledby").split()
+    spoken = {each.get("id"): each.text for each in root}
+    assert spoken[title]
+    for name in NAMES:
+        assert name in spoken[description]
+
+
+@pytest.mark.parametrize("svg", EVERY)
+def test_names_are_text_and_escaped(svg):
+    written = " ".join(
+        each.text or "" for each in ElementTree.fromstring(svg).iter("text")
+    )
+
+    for name in NAMES:
+        assert name in written
+    assert "<script" not in svg
+
+
+@pytest.mark.parametrize("svg", EVERY)
+def test_colours_are_variables_of_the_stylesheet(svg):
+    style = (page._TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+    assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
+    for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
+        # Once for light, once for dark.
+        assert len(re.findall(rf"^\s*{variable}:", style, re.MULTILINE)) == 2
+
+
+@pytest.mark.parametrize("svg", EVERY)
+def test_nothing_depends_on_the_day_or_comes_from_elsewhere(svg):
+    assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
+    fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)
+    assert all("".join(each).startswith("#figure-") for each in fetched)
+
+
+def test_ids_are_unique_on_the_page():
+    ids = re.findall(r'\bid="([^"]*)"', "".join(EVERY))
+
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("svg", EVERY)
+def test_references_inside_a_figure_resolve(svg):
+    ids = set(re.findall(r'\bid="([^"]*)"', svg))
+
+    assert {a or b for a, b in re.findall(r'href="#([^"]*)|url\(#([^)]*)', svg)} <= ids
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_wall_says_refuted_where_the_table_does(narrow):
+    svg = privacy_wall(wall(), narrow=narrow)
+    standing = privacy_wall(wall().assign(verdict="NOT_REFUTED"), narrow=narrow)
+
+    assert "REFUTED" in svg
+    assert "REFUTED" not in standing
+
+
+def test_false_claims_are_dashed_and_crossed():
+    def drawn(false):
+        return captured_variance(variance(), exact(false), references())
+
+    whole, broken = drawn([]), drawn([("alpha", 10.0)])
+    apart = drawn([("alpha", 0.1)])
+
+    # The dotted line of the first component is always there.
+    assert whole.count("stroke-dasharray") == 1
+    assert broken.count("stroke-dasharray") == apart.count("stroke-dasharray") == 2
+    assert "claim false from epsilon 10" in broken
+    assert "claim false" not in whole
+
+
+def test_run_times_are_drawn_as_ratios():
+    svg = run_time(times())
+
+    assert "alpha: 2.00 ×." in svg
+    assert BASELINE not in svg
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_text_colours_have_the_contrast_that_wcag_asks_for(scheme):
+    style = (page._TEMPLATES / "style.css").read_text(encoding="utf-8")
+    colours = {
+        name: re.findall(rf"--{name}: (#\w{{6}});", style)[scheme]
+        for name in ("paper", "ink", "muted", "refuted", *SERIES)
+    }
+    paper = luminance(colours.pop("paper"))
+
+    for name, colour in colours.items():
+        low, high = sorted([paper, luminance(colour)])
+        assert (high + 0.05) / (low + 0.05) >= 4.5, name

@@ -1,0 +1,101 @@
+import subprocess
+import sys
+
+import pytest
+
+from dpaudit.reports.check import main, problems
+from dpaudit.reports.page import FIGURES, SECTIONS
+
+
+def page(skip_section=None, skip_figure=None, extra=""):
+    sections = "".join(
+        f'<section id="{name}"><h2>{heading}</h2>'
+        + (
+            f'<svg id="figure-{name}-wide"></svg>'
+            if name in FIGURES and name != skip_figure
+            else ""
+        )
+        + "</section>"
+        for name, heading in SECTIONS.items()
+        if name != skip_section
+    )
+    return f"<!DOCTYPE html><html><body>{sections}{extra}</body></html>"
+
+
+def test_a_whole_page_has_no_problem():
+    assert problems(page()) == []
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_missing_section_is_named(name):
+    assert f"section {name!r} ({SECTIONS[name]}) is missing" in problems(page(name))
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_missing_figure_is_named(name):
+    assert problems(page(skip_figure=name)) == [f"section {name!r} has no figure"]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '<script src="https://cdn.example/x.js"></script>',
+        '<link rel="stylesheet" href="//fonts.example/a.css">',
+        '<img src="http://example.org/a.png">',
+        '<IMG SRC=" HTTPS://example.org/a.png">',
+        "<style>body { background: url('https://example.org/a.png') }</style>",
+        "<style>@import 'https://example.org/a.css';</style>",
+        '<p style="background: url(//example.org/a.png)">x</p>',
+        '<svg><image xlink:href="https://example.org/a.png"/></svg>',
+        '<svg><use href="https://example.org/a.svg#x"/></svg>',
+        '<img srcset="a.png 1x, https://example.org/a.png 2x">',
+    ],
+)
+def test_whatever_is_fetched_from_elsewhere_is_found(extra):
+    (problem,) = problems(page(extra=extra))
+
+    assert problem.startswith("the page fetches from elsewhere")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '<a href="https://example.org/">a link fetches nothing</a>',
+        '<svg xmlns="http://www.w3.org/2000/svg"></svg>',
+        '<svg><use xlink:href="#marker"/></svg>',
+        "<p>see https://example.org/</p>",
+    ],
+)
+def test_harmless_addresses_are_accepted(extra):
+    assert problems(page(extra=extra)) == []
+
+
+def test_exit_codes(tmp_path, capsys):
+    good, bad, binary = (tmp_path / name for name in ("good", "bad", "binary"))
+    good.write_text(page(), encoding="utf-8")
+    bad.write_text(page("verdicts"), encoding="utf-8")
+    binary.write_bytes(b"\xff\xfe\x00")
+
+    assert main([str(good)]) == 0
+    assert main([str(bad)]) == 1
+    assert "section 'verdicts' (Verdicts) is missing" in capsys.readouterr().err
+    assert main([str(tmp_path / "nowhere")]) == 2
+    assert "cannot read" in capsys.readouterr().err
+    assert main([str(binary)]) == 2
+    assert main([]) == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_runs_as_a_module(tmp_path):
+    path = tmp_path / "index.html"
+    path.write_text(page("reproduce"), encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "dpaudit.reports.check", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "section 'reproduce' (Reproduce) is missing" in done.stderr

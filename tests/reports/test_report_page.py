@@ -1,0 +1,326 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.errors import InputError
+from dpaudit.reports import findings, write_report, writer
+from dpaudit.reports.check import problems
+from dpaudit.reports.experiments import PROFILES, Profile, plan
+from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.page import SECTIONS, Results, render_html, render_markdown
+from dpaudit.reports.runner import run
+
+TINY = Profile("tiny", repetitions=2, epsilons=3, max_samples=200, timings=1)
+DETERMINISTIC = (
+    "privacy-wall",
+    "exact-privacy",
+    "captured-variance",
+    "variance-references",
+)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """The tables of a tiny report, made once."""
+    return {each.name: run(each) for each in plan(TINY, 1)}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(PROFILES, "tiny", TINY)
+
+
+@pytest.fixture
+def made(tiny, tables, monkeypatch):
+    """The profile "tiny", whose work has been done already."""
+    monkeypatch.setattr(writer, "run", lambda each, **_: tables[each.name])
+
+
+def wall(refuted=("bad",), names=("good", "bad"), **columns):
+    counts = (
+        '{"counts": {"data": {"hits": 30, "releases": 50}, '
+        '"neighbour": {"hits": 1, "releases": 50}}}'
+    )
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": name,
+                "source": "a paper",
+                "relation": "add-remove",
+                "claimed_epsilon": 1.0,
+                "claimed_delta": 0.0,
+                "exact_epsilon": np.inf if name in refuted else 1.0,
+                "exact_delta": 0.5 if name in refuted else 0.0,
+                "claim": "false" if name in refuted else "kept",
+                "verdict": "REFUTED" if name in refuted else "NOT_REFUTED",
+                "epsilon_lower": 3.0 if name in refuted else 0.5,
+                "delta_lower": 0.4 if name in refuted else 0.0,
+                "samples": 1000,
+                "samples_to_refute": 70.0 if name in refuted else np.nan,
+                "attack": "support",
+                "detectable_epsilon": np.nan if name in refuted else 1.2,
+                "rarest_event": 0.007,
+                "confidence": 0.999,
+                "witness": counts if name in refuted else None,
+            }
+            | columns
+            for name in names
+        ]
+    )
+
+
+def exact(false=(), names=("good", "bad")):
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": name,
+                "epsilon": epsilon,
+                "claimed_epsilon": epsilon,
+                "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
+                "claim": "false" if (name, epsilon) in false else "kept",
+            }
+            for name in names
+            for epsilon in (0.1, 1.0, 10.0)
+        ]
+    )
+
+
+def variance(names=("good", "bad")):
+    return pd.DataFrame(
+        [
+            {"mechanism": name, "epsilon": epsilon, "captured_share": 0.7 + 0.1 * i + s}
+            for i, name in enumerate(names)
+            for epsilon, s in ((0.1, 0.0), (1.0, 0.05), (10.0, 0.1))
+        ]
+    )
+
+
+def results(**tables):
+    found = {
+        "privacy-wall": wall(),
+        "exact-privacy": exact([("bad", e) for e in (0.1, 1.0, 10.0)]),
+        "captured-variance": variance(),
+        "variance-references": pd.DataFrame(
+            {
+                "mechanism": [BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE],
+                "captured_share": [0.9999, 0.75, 0.2],
+            }
+        ),
+        "run-time": pd.DataFrame(
+            {
+                "mechanism": [BASELINE, "good", "bad"],
+                "fit_seconds": [0.001, 0.002, 0.003],
+                "ratio": [1.0, 2.0, 3.0],
+                "releases_per_second": [np.nan, 12345.0, 54321.0],
+            }
+        ),
+    }
+    return Results(
+        profile=TINY,
+        seed=3,
+        experiments=plan(TINY, 3),
+        tables={**found, **tables},
+        data={"source": "a source", "n": 1797, "d": 64},
+    )
+
+
+@pytest.mark.parametrize(
+    ("refuted", "expected"),
+    [
+        ((), "No privacy promise of two was refuted"),
+        (("bad",), "One of two mechanisms breaks its privacy promise"),
+        (("good", "bad"), "Two of two mechanisms break their privacy promises"),
+    ],
+)
+def test_the_headline_follows_the_data(refuted, expected):
+    assert findings.headline(wall(refuted)) == expected
+    page = render_html(results(**{"privacy-wall": wall(refuted)}))
+    assert f"<h1>{expected}</h1>" in page
+
+
+def test_the_answer_follows_the_data():
+    text = " ".join(findings.answer(wall(), exact([("bad", 1.0)]), variance()))
+
+    assert "The claim of bad, ε = 1 and δ = 0, falls after 70 releases a side" in text
+    assert "In truth ε is ∞ at the claimed δ, and δ is 0.5" in text
+    assert "did not refute good with up to 1,000 releases a side" in text
+    assert "no proof of privacy" in text
+    assert "good keeps 75.0 % with pure privacy" in text
+    assert "Under a false claim, bad keeps 85.0 %" in text
+
+
+def test_with_other_verdicts_the_answer_is_another():
+    text = " ".join(findings.answer(wall(["good"]), exact(), variance()))
+
+    assert "The claim of good" in text
+    assert "did not refute bad" in text
+    assert "bad keeps 85.0 % with pure privacy" in text
+    assert "Under a false claim, good keeps 75.0 %" in text
+
+
+def test_a_claim_that_only_the_formula_refutes_is_called_false():
+    table = wall([])
+    table.loc[0, "claim"] = "false"
+
+    text = " ".join(findings.answer(table, exact(), variance()))
+
+    assert "Yet the exact loss shows the claim of good to be false" in text
+
+
+def test_a_claim_that_is_false_at_another_epsilon_is_reported():
+    text = " ".join(findings.answer(wall([]), exact([("good", 10.0)]), variance()))
+
+    assert "The claim of good holds at the audited ε but is false at ε = 10" in text
+    assert "the exact ε there is 20" in text
+
+
+def test_a_large_delta_is_put_into_words():
+    (note,) = findings.wall_notes(wall())
+
+    assert note.startswith("While bad promises δ = 0, in truth about 50 of 100")
+    assert findings.wall_notes(wall([])) == []
+
+
+def test_what_is_not_known_is_said():
+    table = wall([], exact_epsilon=np.nan, exact_delta=np.nan, claim="not known")
+    page = render_html(results(**{"privacy-wall": table}))
+
+    assert "not known" in page
+    assert "within the claim" not in page
+
+
+def test_the_page_is_whole_and_fetches_nothing():
+    page = render_html(results())
+
+    assert problems(page) == []
+    for name, heading in SECTIONS.items():
+        assert f'<section id="{name}">' in page
+        assert f"<h2>{heading}</h2>" in page
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert "30 of 50 releases on the data and in 1 of 50 on its neighbour" in page
+
+
+def test_pages_of_the_same_results_are_the_same():
+    assert render_html(results()) == render_html(results())
+
+
+def test_whatever_comes_from_the_tables_is_escaped():
+    nasty = '<img src=x onerror=alert(1)>&"'
+    names = ("good", nasty)
+    page = render_html(
+        results(
+            **{
+                "privacy-wall": wall([nasty], names, source="<b>bold</b>"),
+                "exact-privacy": exact(names=names),
+                "captured-variance": variance(names),
+            }
+        )
+    )
+
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+
+
+def test_markdown_tables_survive_a_pipe():
+    text = render_markdown(results(**{"privacy-wall": wall(source="a | b\nc")}))
+
+    assert "a \\| b c" in text
+    rows = [line for line in text.splitlines() if line.startswith(("| good", "| bad"))]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows[:2]} == {9}
+
+
+def test_report_from_start_to_end(tiny, tmp_path):
+    seen = []
+    output = tmp_path / "deep" / "report"
+
+    index = write_report(
+        output, profile="tiny", seed=5, progress=lambda *step: seen.append(step)
+    )
+
+    assert index == output / "index.html"
+    page = index.read_text(encoding="utf-8")
+    assert problems(page) == []
+    assert str(tmp_path) not in page
+    assert {path.name for path in output.iterdir()} == {
+        "index.html",
+        "report.md",
+        *(f"{each.name}.csv" for each in plan(TINY, 1)),
+        "witness-symmetric-noise.json",
+    }
+    fractions = [fraction for _, fraction in seen]
+    assert fractions == sorted(fractions)
+    assert seen[0] == ("Privacy wall", 0.0)
+    assert seen[-1] == ("Report written", 1.0)
+
+
+def test_links_lead_to_files_beside_the_page(made, tmp_path):
+    page = write_report(tmp_path, profile="tiny").read_text(encoding="utf-8")
+
+    links = [link for link in re.findall(r'<a href="([^"]*)"', page) if link[0] != "#"]
+    assert len(links) >= 6
+    for link in links:
+        assert (tmp_path / link).is_file(), link
+
+
+def test_the_same_seed_writes_the_same_tables(tiny, tables, tmp_path):
+    write_report(tmp_path, profile="tiny", seed=1)
+
+    for name in DETERMINISTIC:
+        expected = tables[name].drop(columns="witness", errors="ignore")
+        assert (tmp_path / f"{name}.csv").read_text("utf-8") == expected.to_csv(
+            index=False, lineterminator="\n"
+        )
+
+
+def test_only_the_reports_own_files_are_replaced(made, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep", encoding="utf-8")
+    (tmp_path / "index.html").write_text("old", encoding="utf-8")
+
+    write_report(tmp_path, profile="tiny")
+
+    assert (tmp_path / "mine.txt").read_text(encoding="utf-8") == "keep"
+    assert "<h1>" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_left_behind_when_it_fails(there, made, tmp_path, monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer, "render_html", interrupted)
+    output = tmp_path / "a" / "b"
+    if there:
+        output.mkdir(parents=True)
+        (output / "index.html").write_text("old", encoding="utf-8")
+
+    with pytest.raises(KeyboardInterrupt):
+        write_report(output, profile="tiny")
+
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    assert left == ({"a", "a/b", "a/b/index.html"} if there else set())
+    if there:
+        assert (output / "index.html").read_text(encoding="utf-8") == "old"
+
+
+def test_an_unwritable_folder_is_refused_before_the_work(tmp_path, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("the work had begun")
+
+    monkeypatch.setattr(writer, "run", never)
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+
+    for output in (blocked, blocked / "report"):
+        with pytest.raises(InputError, match="cannot write the report to"):
+            write_report(output)
+
+
+def test_an_unknown_profile_writes_nothing(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'quick'"):
+        write_report(tmp_path / "report", profile="quik")
+    assert list(Path(tmp_path).iterdir()) == []

@@ -1,0 +1,243 @@
+from concurrent.futures import Executor, ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.algorithms import CATALOGUE, build
+from dpaudit.algorithms.catalogue import Entry
+from dpaudit.datasets import load_digits
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.reports import runner
+from dpaudit.reports.experiments import PROFILES, Profile, plan, profile_named
+from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.runner import cells, run
+
+TINY = Profile("tiny", repetitions=3, epsilons=3, max_samples=300, timings=2)
+
+
+def experiment(name, profile=TINY, seed=0):
+    return next(each for each in plan(profile, seed) if each.name == name)
+
+
+def test_every_profile_visits_the_audited_epsilon():
+    for profile in PROFILES.values():
+        grid = experiment("captured-variance", profile).grid["epsilon"]
+
+        assert len(grid) == profile.epsilons
+        assert grid[0] == pytest.approx(0.1)
+        assert grid[-1] == pytest.approx(10)
+        assert any(e == pytest.approx(1) for e in grid)
+
+
+def test_profiles_grow():
+    quick, standard, paper = PROFILES.values()
+    for small, large in ((quick, standard), (standard, paper)):
+        assert small.repetitions < large.repetitions
+        assert small.epsilons < large.epsilons
+        assert small.max_samples < large.max_samples
+
+
+def test_unknown_profile_suggests_the_nearest():
+    with pytest.raises(InputError, match="did you mean 'standard'"):
+        profile_named("standart")
+
+
+def test_negative_seed_is_refused():
+    with pytest.raises(InputError, match="seed must be an integer >= 0, got -1"):
+        plan(TINY, -1)
+
+
+def test_same_seed_same_table():
+    first = run(experiment("captured-variance", seed=5))
+
+    pd.testing.assert_frame_equal(first, run(experiment("captured-variance", seed=5)))
+    other = run(experiment("captured-variance", seed=6))
+    assert not np.array_equal(first["captured_share"], other["captured_share"])
+
+
+def test_same_table_for_one_worker_and_two():
+    wall = experiment("privacy-wall")
+    work = [
+        experiment("captured-variance"),
+        replace(wall, mechanisms=("goe-gaussian", "symmetric-noise")),
+    ]
+    alone = [run(each) for each in work]
+
+    # Spawned: a forked copy of a process with BLAS threads may hang.
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        together = [run(each, executor=executor) for each in work]
+
+    for ours, theirs in zip(alone, together, strict=True):
+        pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+
+
+def test_a_point_keeps_its_numbers_when_others_leave():
+    whole = experiment("captured-variance")
+    part = replace(
+        whole, mechanisms=("goe-gaussian",), grid={"epsilon": whole.grid["epsilon"][1:]}
+    )
+
+    expected = run(whole).query("mechanism == 'goe-gaussian' and epsilon > 0.5")
+    pd.testing.assert_frame_equal(run(part), expected.reset_index(drop=True))
+
+
+def test_long_runs_are_cut_into_batches_with_streams_of_their_own(monkeypatch):
+    monkeypatch.setattr(runner, "_BATCH", 2)
+    single = replace(
+        experiment("captured-variance"),
+        mechanisms=("goe-gaussian",),
+        grid={"epsilon": (1.0,)},
+        repetitions=5,
+    )
+
+    assert [(cell.first, cell.size) for cell in cells(single)] == [
+        (0, 2),
+        (2, 2),
+        (4, 1),
+    ]
+    table = run(single)
+    assert list(table["repetition"]) == [0, 1, 2, 3, 4]
+    assert table["captured_share"].nunique() == 5
+
+
+def test_every_cell_has_a_stream_of_its_own():
+    work = [cell for each in plan(TINY, 0) for cell in cells(each)]
+
+    assert len({cell.key for cell in work}) == len(work)
+
+
+def test_captured_variance_against_a_loop_over_releases():
+    cell = next(
+        c for c in cells(experiment("captured-variance")) if c.point["epsilon"] == 1.0
+    )
+    rows = load_digits().rows
+    mechanism = build(cell.mechanism, epsilon=1.0, row_norm=cell.options["row_norm"])
+    releases = mechanism.draw(rows, cell.size, rng=cell.rng())
+
+    expected = []
+    for release in releases:
+        _, vectors = np.linalg.eigh(release)
+        kept = np.linalg.norm(rows @ vectors[:, -10:]) ** 2
+        best = np.sum(np.linalg.svd(rows, compute_uv=False)[:10] ** 2)
+        expected.append(kept / best)
+
+    table = run(experiment("captured-variance"))
+    own = table[(table["mechanism"] == cell.mechanism) & (table["epsilon"] == 1.0)]
+    np.testing.assert_allclose(own["captured_share"], expected, rtol=1e-10)
+
+
+def test_references():
+    table = run(experiment("variance-references"))
+    shares = dict(zip(table["mechanism"], table["captured_share"], strict=True))
+
+    rows = load_digits().rows
+    values = np.linalg.svd(rows, compute_uv=False) ** 2
+    rng = np.random.default_rng(0)
+    frames = np.linalg.qr(rng.standard_normal((4000, 64, 10))).Q
+    moment = rows.T @ rows
+    random = np.einsum("tdk,de,tek->t", frames, moment, frames, optimize=True)
+    random /= values[:10].sum()
+    assert 0.9999 < shares[BASELINE] < 1
+    # Clipping tilts the first direction by next to nothing.
+    assert shares[FIRST_COMPONENT] == pytest.approx(
+        values[0] / values[:10].sum(), rel=1e-4
+    )
+    # Six standard errors: fails by chance once in 5e8 times.
+    error = 6 * random.std() / np.sqrt(len(random))
+    assert abs(shares[RANDOM_SUBSPACE] - random.mean()) < error
+
+
+def test_exact_privacy_tells_true_claims_from_false_ones():
+    table = run(experiment("exact-privacy")).set_index(["mechanism", "epsilon"])
+
+    broken = table.loc["symmetric-noise"]
+    assert set(broken["claim"]) == {"false"}
+    assert np.isinf(broken["exact_epsilon"]).all()
+    np.testing.assert_allclose(broken["exact_delta"], 1 - np.exp(-broken.index))
+    for name in ("analyze-gauss", "goe-gaussian", "symmetrised-wishart"):
+        assert set(table.loc[name, "claim"]) == {"kept"}
+    # The classical calibration is proven below epsilon = 1 only, and fails at 10.
+    assert list(table.loc["analyze-gauss-published", "claim"]) == [
+        "kept",
+        "kept",
+        "false",
+    ]
+
+
+class Opaque:
+    def __init__(self, epsilon, **options):
+        self._inner = CATALOGUE["symmetrised-wishart"].build(epsilon=epsilon)
+        self.claim, self.relation = self._inner.claim, self._inner.relation
+        self.worst_case = self._inner.worst_case
+
+    def exact_claim(self, pair):
+        raise UnsupportedError("no formula")
+
+
+def test_an_unsupported_exact_claim_is_not_known(monkeypatch):
+    entry = Entry("opaque", "covariance", "-", "-", Opaque, approximate=False)
+    monkeypatch.setitem(CATALOGUE, "opaque", entry)
+
+    row = run(replace(experiment("exact-privacy"), mechanisms=("opaque",))).iloc[0]
+
+    assert row["claim"] == "not known"
+    assert np.isnan(row["exact_epsilon"])
+    assert np.isnan(row["exact_delta"])
+
+
+def test_the_wall_refutes_symmetric_noise_and_says_how_fast():
+    table = run(experiment("privacy-wall")).set_index("mechanism")
+
+    broken = table.loc["symmetric-noise"]
+    assert broken["verdict"] == "REFUTED"
+    assert broken["samples_to_refute"] < broken["samples"] == 300
+    assert broken["epsilon_lower"] > 1
+    assert isinstance(broken["witness"], str)
+    standing = table.drop("symmetric-noise")
+    assert set(standing["verdict"]) == {"NOT_REFUTED"}
+    assert standing["samples_to_refute"].isna().all()
+    # A lower bound never exceeds the truth (at confidence 0.999 each, fixed seed).
+    assert (table["epsilon_lower"] <= table["exact_epsilon"]).all()
+    assert (table["delta_lower"] <= table["exact_delta"]).all()
+
+
+def test_run_times_are_measured_here_and_compared_with_the_baseline():
+    class Forbidden(Executor):
+        def submit(self, *args, **kwargs):
+            raise AssertionError("neighbours would disturb the measurement")
+
+    table = run(experiment("run-time"), executor=Forbidden())
+
+    assert table["mechanism"].iloc[0] == BASELINE
+    assert len(table) == TINY.timings * table["mechanism"].nunique()
+    assert (table["fit_seconds"] > 0).all()
+    baseline = table["mechanism"] == BASELINE
+    assert table.loc[baseline, "releases_per_second"].isna().all()
+    assert (table.loc[~baseline, "releases_per_second"] > 0).all()
+
+
+def test_progress_ends_at_one():
+    seen = []
+
+    run(experiment("exact-privacy"), progress=seen.append)
+
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+
+
+def failing(cell):
+    raise InputError(f"no luck with {cell.mechanism}")
+
+
+def test_a_failing_cell_stops_the_run_in_a_worker_too():
+    broken = replace(experiment("exact-privacy"), measure=pd.DataFrame)
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor,
+        pytest.raises(ValueError, match="DataFrame constructor"),
+    ):
+        run(broken, executor=executor)
+    with pytest.raises(InputError, match="no luck with analyze-gauss"):
+        run(replace(broken, measure=failing))
