@@ -17,8 +17,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpaudit.reports import curves, figures, findings, formats, tables
 from dpaudit.reports.experiments import Experiment, Profile
+from dpaudit.reports.svg import standalone
 
-__all__ = ["FIGURES", "SECTIONS", "Results", "render_html", "render_markdown"]
+__all__ = [
+    "FIGURES",
+    "SECTIONS",
+    "Results",
+    "render_html",
+    "render_markdown",
+    "render_pictures",
+]
 
 SECTIONS = {
     "answer": "What this report says",
@@ -63,7 +71,7 @@ class Results:
 def render_html(results: Results) -> str:
     """Return the whole page; it refers to no other resource."""
     context = _context(results)
-    context["style"] = (_TEMPLATES / "style.css").read_text(encoding="utf-8")
+    context["style"] = _stylesheet("colours.css") + _stylesheet("style.css")
     context["figures"] = _figures(results.tables)
     return _environment().get_template("report.html.j2").render(context)
 
@@ -71,6 +79,19 @@ def render_html(results: Results) -> str:
 def render_markdown(results: Results) -> str:
     """Return the report as Markdown, tables instead of figures."""
     return _environment().get_template("report.md.j2").render(_context(results))
+
+
+def render_pictures(results: Results) -> dict[str, str]:
+    """Return the figures as SVG files of their own, for use outside the page."""
+    colours = _stylesheet("colours.css")
+    return {
+        name: standalone(wide, colours)
+        for name, (wide, _) in _figures(results.tables).items()
+    }
+
+
+def _stylesheet(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def _environment() -> Environment:

@@ -26,6 +26,7 @@ __all__ = [
     "SERIES",
     "WIDE",
     "canvas",
+    "standalone",
     "to_svg",
 ]
 
@@ -111,6 +112,25 @@ def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
         f'<desc id="{name}-description">{html.escape(description)}</desc>'
     )
     return opening + re.sub(r"\n\s*", "\n", body).strip()
+
+
+def standalone(svg: str, stylesheet: str) -> str:
+    """Return an inline ``<svg>`` as a file of its own.
+
+    Parameters
+    ----------
+    svg : str
+        From `to_svg`.
+    stylesheet : str
+        CSS that defines the variables of the colours.
+    """
+    style = (
+        f"{stylesheet}\ntext {{ font-family: var(--sans); }}\n"
+        "svg { background: var(--paper); }"
+    )
+    opening, rest = svg.split(">", maxsplit=1)
+    opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{opening}><style>{style}</style>{rest}\n"
 
 
 def _font(match: re.Match[str]) -> str:

@@ -153,6 +153,6 @@ def _hint(row: Row) -> str:
     if not math.isfinite(row["detectable_epsilon"]):
         return f"Its last event could have shown no violation; {blind}."
     return (
-        f"On its last event ε ≥ {number(row['detectable_epsilon'])} would have been "
+        f"On its best event ε ≥ {number(row['detectable_epsilon'])} would have been "
         f"refuted with 90 % power; {blind}."
     )

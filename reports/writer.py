@@ -11,7 +11,12 @@ from pathlib import Path
 from dpaudit.datasets import load
 from dpaudit.errors import InputError
 from dpaudit.reports.experiments import Experiment, plan, profile_named
-from dpaudit.reports.page import Results, render_html, render_markdown
+from dpaudit.reports.page import (
+    Results,
+    render_html,
+    render_markdown,
+    render_pictures,
+)
 from dpaudit.reports.runner import run
 
 __all__ = ["write_report", "write_results"]
@@ -33,8 +38,9 @@ def write_report(
     ----------
     output : Path
         A folder, created if need be. It receives ``index.html``, ``report.md``, one
-        CSV file per experiment and one JSON file per witness, which replace files of
-        the same names at the very end; anything else in the folder stays.
+        CSV file per experiment, one SVG file per figure and one JSON file per witness,
+        which replace files of the same names at the very end; anything else in the
+        folder stays.
     profile : str
         ``"quick"``, ``"standard"`` or ``"paper"``.
     seed : int
@@ -98,6 +104,8 @@ def write_results(results: Results, folder: Path) -> None:
                     pretty = json.dumps(json.loads(text), indent=2) + "\n"
                     path = folder / f"witness-{mechanism}.json"
                     path.write_text(pretty, encoding="utf-8")
+    for name, picture in render_pictures(results).items():
+        (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
     (folder / _INDEX).write_text(render_html(results), encoding="utf-8")
 

@@ -8,6 +8,7 @@ from dpaudit.reports import page
 from dpaudit.reports.curves import captured_variance
 from dpaudit.reports.figures import privacy_wall, run_time
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.svg import standalone
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)
@@ -118,8 +119,18 @@ def test_names_are_text_and_escaped(svg):
 
 
 @pytest.mark.parametrize("svg", EVERY)
+def test_a_figure_stands_alone(svg):
+    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
+    picture = ElementTree.fromstring(standalone(svg, style))
+
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "prefers-color-scheme: dark" in (picture[0].text or "")
+    assert "--ink" in (picture[0].text or "")
+
+
+@pytest.mark.parametrize("svg", EVERY)
 def test_colours_are_variables_of_the_stylesheet(svg):
-    style = (page._TEMPLATES / "style.css").read_text(encoding="utf-8")
+    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
 
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
@@ -187,7 +198,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_text_colours_have_the_contrast_that_wcag_asks_for(scheme):
-    style = (page._TEMPLATES / "style.css").read_text(encoding="utf-8")
+    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
     colours = {
         name: re.findall(rf"--{name}: (#\w{{6}});", style)[scheme]
         for name in ("paper", "ink", "muted", "refuted", *SERIES)

@@ -10,7 +10,13 @@ from dpaudit.reports import findings, write_report, writer
 from dpaudit.reports.check import problems
 from dpaudit.reports.experiments import PROFILES, Profile, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.page import SECTIONS, Results, render_html, render_markdown
+from dpaudit.reports.page import (
+    FIGURES,
+    SECTIONS,
+    Results,
+    render_html,
+    render_markdown,
+)
 from dpaudit.reports.runner import run
 
 TINY = Profile("tiny", repetitions=2, epsilons=3, max_samples=200, timings=1)
@@ -250,6 +256,7 @@ def test_report_from_start_to_end(tiny, tmp_path):
         "index.html",
         "report.md",
         *(f"{each.name}.csv" for each in plan(TINY, 1)),
+        *(f"{name}.svg" for name in FIGURES),
         "witness-symmetric-noise.json",
     }
     fractions = [fraction for _, fraction in seen]
