@@ -15,10 +15,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
 
-__all__ = ["Attack", "Parameters", "Target", "as_features"]
+__all__ = ["Attack", "Parameters", "Target", "as_features", "consult"]
 
 Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
@@ -54,6 +55,25 @@ class Attack(ABC):
     @abstractmethod
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         """Return one number per release, infinities allowed; shape (size,)."""
+
+
+def consult(capability: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a capability of the mechanism under attack; its failures are its own.
+
+    Raises
+    ------
+    MechanismError
+        If it raises anything that dpaudit does not raise on purpose.
+    """
+    try:
+        return capability(*arguments)
+    except DPAuditError:
+        raise
+    except Exception as error:
+        name = getattr(capability, "__name__", "capability")
+        raise MechanismError(
+            f"the mechanism's {name} raised {type(error).__name__}: {error}"
+        ) from error
 
 
 def as_features(releases: Release) -> Array:

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasPrivacyLoss, Release
 
@@ -27,7 +27,7 @@ class ExactLoss(Attack):
         if not isinstance(target.mechanism, HasPrivacyLoss):
             return False
         try:
-            self.score(target, {}, cast(Array, releases)[:1])
+            self.score(target, {}, releases)
         except UnsupportedError:
             return False
         return True
@@ -36,5 +36,5 @@ class ExactLoss(Attack):
         mechanism = cast(HasPrivacyLoss, target.mechanism)
         pair = target.pair
         return np.asarray(
-            mechanism.privacy_loss(cast(Array, releases), pair.data, pair.neighbour)
+            consult(mechanism.privacy_loss, releases, pair.data, pair.neighbour)
         )

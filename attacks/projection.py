@@ -9,7 +9,14 @@ from typing import cast
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, as_features
+from dpaudit.attacks.base import (
+    Array,
+    Attack,
+    Parameters,
+    Target,
+    as_features,
+    consult,
+)
 from dpaudit.mechanism import HasStatistic, Release
 
 __all__ = ["LinearDiscriminant", "MeanShift"]
@@ -23,20 +30,18 @@ class MeanShift(Attack):
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether the mechanism's statistic has the shape of its releases."""
-        return (
-            isinstance(target.mechanism, HasStatistic)
-            and isinstance(releases, np.ndarray)
-            and np.shape(target.mechanism.statistic(target.pair.data))
-            == releases.shape[1:]
-        )
+        if not isinstance(target.mechanism, HasStatistic):
+            return False
+        statistic = consult(target.mechanism.statistic, target.pair.data)
+        return np.shape(releases)[1:] == np.shape(statistic)
 
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
-        mechanism = cast(HasStatistic, target.mechanism)
+        statistic, pair = cast(HasStatistic, target.mechanism).statistic, target.pair
         return {
-            "direction": mechanism.statistic(target.pair.data)
-            - mechanism.statistic(target.pair.neighbour)
+            "direction": np.asarray(consult(statistic, pair.data))
+            - consult(statistic, pair.neighbour)
         }
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:

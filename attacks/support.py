@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult
 from dpaudit.mechanism import HasStatistic, HasSupport, Release
 from dpaudit.subspace import second_moment
 
@@ -47,7 +47,7 @@ class Support(Attack):
     @staticmethod
     def _possible(target: Target, releases: Array, data: Array) -> NDArray[np.bool_]:
         if isinstance(target.mechanism, HasSupport):
-            return target.mechanism.in_support(releases, data)
+            return np.asarray(consult(target.mechanism.in_support, releases, data))
         residuals = np.nan_to_num(releases - second_moment(data))
         values = np.linalg.eigvalsh(residuals)
         return np.asarray(values[:, 0] >= -1e-9 * np.abs(values).max(axis=1))

@@ -98,12 +98,17 @@ def _rows(name: str, value: ArrayLike) -> NDArray[np.float64]:
         raise InputError(f"{name} must be a numeric array of rows") from None
     if rows.ndim == 0:
         raise InputError(f"{name} must be an array of rows, got the number {value!r}")
-    finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    finite = _row_by_row(np.isfinite(rows))
     if not finite.all():
         row = int(np.argmin(finite))
         raise InputError(f"{name} must be finite, but row {row} has a NaN or infinity")
     rows.flags.writeable = False
     return rows
+
+
+def _row_by_row(entries: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Say for each row whether it is true throughout; there may be no rows."""
+    return np.asarray(entries.all(axis=tuple(range(1, entries.ndim))))
 
 
 def _check_neighbours(
@@ -116,16 +121,14 @@ def _check_neighbours(
             raise InputError(
                 f"{problem}: they have {len(first)} and {len(second)} rows"
             )
-        changed = (first != second).reshape(len(first), -1).any(axis=1)
-        if changed.sum() != 1:
-            raise InputError(
-                f"{problem}: {int(changed.sum())} rows differ, exactly one must"
-            )
+        changed = np.count_nonzero(~_row_by_row(first == second))
+        if changed != 1:
+            raise InputError(f"{problem}: {changed} rows differ, exactly one must")
         return
     shorter, longer = sorted((first, second), key=len)
     if len(longer) - len(shorter) != 1:
         raise InputError(f"{problem}: they have {len(first)} and {len(second)} rows")
-    same = (shorter == longer[:-1]).reshape(len(shorter), -1).all(axis=1)
+    same = _row_by_row(shorter == longer[:-1])
     place = len(shorter) if same.all() else int(np.argmin(same))
     if not np.array_equal(shorter[place:], longer[place + 1 :]):
         raise InputError(f"{problem}: they differ in more than the row added")

@@ -286,7 +286,7 @@ def _check_draw(
         _fail("draw is not deterministic: one generator state gave two results")
     if _equal(batch, draw(size, 1)):
         _fail("draw ignores rng: two generators gave the same batch")
-    return batch  # type: ignore[no-any-return]
+    return batch
 
 
 def _check_same_distribution(repeated: Release, batch: Release, seed: int) -> None:

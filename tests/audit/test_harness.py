@@ -276,6 +276,29 @@ def test_a_mechanism_that_fails_midway_is_named():
         audit(tires, pair=PAIR, claim=PureDP(1.0))
 
 
+@pytest.mark.parametrize("capability", ["privacy_loss", "statistic", "in_support"])
+def test_a_capability_that_fails_is_named(capability):
+    mechanism = SymmetricNoise.as_published(1.0)
+
+    class Failing:
+        claim, relation = mechanism.claim, mechanism.relation
+        sensitivity = mechanism.sensitivity
+        draw, release = mechanism.draw, mechanism.release
+        privacy_loss = mechanism.privacy_loss
+        statistic = mechanism.statistic
+        in_support = mechanism.in_support
+        worst_case = mechanism.worst_case
+
+    def fail(*arguments):
+        raise KeyError("lost")
+
+    fail.__name__ = capability
+    failing = Failing()
+    setattr(failing, capability, fail)
+    with pytest.raises(MechanismError, match=f"{capability} raised KeyError: 'lost'"):
+        audit(failing)
+
+
 def test_attacks_can_be_chosen():
     result = audit(GOEGaussian.from_mu(1.0), attacks=[MeanShift()], max_samples=500)
     assert result.attack == "mean-shift"

@@ -1,0 +1,428 @@
+"""The conformance kit catches planted bugs, and passes what is correct.
+
+Seeds are fixed, so nothing here is random from run to run. Type-I error of the kit:
+2e-9 per mechanism that is expected to pass, see `run_conformance`; 20 runs, 4e-8.
+"""
+
+import itertools
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
+from dpaudit.claims import PureDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import Sensitivity
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import ConformanceError, run_conformance
+
+PAIR = Pair(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]]))
+
+
+class Correct(GOEGaussian):
+    """A mechanism to break, one method at a time."""
+
+    @classmethod
+    def build(cls):
+        return cls.from_mu(1.5)
+
+
+@pytest.mark.parametrize("size", [100, 777, 12_000])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_correct_mechanisms_pass(size, relation):
+    run_conformance(GOEGaussian.from_mu(1.5, relation=relation), size=size)
+    run_conformance(SymmetricNoise.as_published(2.0, relation=relation), size=size)
+
+
+def test_the_pair_may_be_chosen():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((6, 4))
+    run_conformance(AnalyzeGauss.calibrated(1.0, 1e-5), pair=Pair(rows, rows[1:]))
+
+
+# The promise
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({}, "has no claim"),
+        ({"claim": (1.0, 1e-5)}, "has no claim"),
+        ({"claim": PureDP(1.0)}, "has no relation"),
+        ({"claim": PureDP(1.0), "relation": "add-remove"}, "has no relation"),
+        ({"claim": PureDP(1.0), "relation": Relation.ADD_REMOVE}, "no method release"),
+    ],
+)
+def test_a_missing_promise_is_caught(parts, message):
+    with pytest.raises(ConformanceError, match=message):
+        run_conformance(SimpleNamespace(**parts), pair=PAIR)
+
+
+def test_failures_are_assertion_errors():
+    assert issubclass(ConformanceError, AssertionError)
+
+
+# Releases: a mechanism that has nothing but `release`
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Claim, relation, and a release made by a function."""
+
+    make: object
+    claim: PureDP = field(default_factory=lambda: PureDP(1.0))
+    relation: Relation = Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        return self.make(data, rng)
+
+
+def write_then_release(data, rng):
+    data[0] += 1.0
+    return data.sum(axis=0) + rng.laplace(size=2)
+
+
+def grows(lengths):
+    return lambda data, rng: rng.standard_normal(next(lengths))
+
+
+private_rng = np.random.default_rng(0)
+
+BAD_RELEASES = [
+    (lambda data, rng: private_rng.normal(size=2), "release is not deterministic"),
+    (lambda data, rng: data.sum(axis=0), "release ignores rng"),
+    (lambda data, rng: np.random.default_rng(1).normal(size=2), "ignores rng"),
+    (write_then_release, "release writes into the arrays"),
+    (lambda data, rng: rng.normal(size=2) / np.array([1.0, np.inf]) + np.nan, "a NaN"),
+    (lambda data, rng: np.array([rng.normal(), np.inf]), "an infinity"),
+    (lambda data, rng: {"a": rng.normal(size=2), "b": np.full(1, np.nan)}, r"\['b'\]"),
+    (lambda data, rng: str(rng.normal()), "must return real numbers"),
+    (lambda data, rng: rng.normal(size=1 + rng.integers(2)), "changes its shape"),
+    (
+        lambda data, rng: {"ab"[rng.integers(2)]: rng.normal(size=2)},
+        "changes its shape",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_RELEASES)
+def test_bad_releases_are_caught(make, message):
+    with pytest.raises(ConformanceError, match=message):
+        run_conformance(Plain(make), pair=PAIR, size=100)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data, rng: data.sum(axis=0) + rng.laplace(size=2),
+        lambda data, rng: {"noisy": rng.laplace(size=2), "n": rng.integers(0, 9)},
+        lambda data, rng: rng.random() < 0.9,
+    ],
+)
+def test_plain_correct_releases_pass(make):
+    run_conformance(Plain(make), pair=PAIR)
+
+
+# Capabilities, broken one by one
+
+
+class IgnoresRngInDraw(Correct):
+    def draw(self, data, size, *, rng):
+        return super().draw(data, size, rng=np.random.default_rng(0))
+
+    def release(self, data, *, rng):
+        return super().draw(data, 1, rng=rng)[0]
+
+
+class DrawsFromGlobalState(Correct):
+    _rng = np.random.default_rng(0)
+
+    def draw(self, data, size, *, rng):
+        return super().draw(data, size, rng=self._rng)
+
+    def release(self, data, *, rng):
+        return super().draw(data, 1, rng=rng)[0]
+
+
+class SmallerNoiseInBatches(Correct):
+    def noise(self, size, dimension, *, rng):
+        noise = super().noise(size, dimension, rng=rng)
+        return noise if size == 1 else noise / 1.6
+
+
+class LargerNoiseInBatches(Correct):
+    def noise(self, size, dimension, *, rng):
+        noise = super().noise(size, dimension, rng=rng)
+        return noise if size == 1 else noise * 2
+
+
+class ShiftedInBatches(Correct):
+    def noise(self, size, dimension, *, rng):
+        noise = super().noise(size, dimension, rng=rng)
+        return noise if size == 1 else noise + self.sigma
+
+
+class OneNoiseForTheBatch(Correct):
+    def noise(self, size, dimension, *, rng):
+        one = super().noise(1, dimension, rng=rng)
+        return np.repeat(one, size, axis=0)
+
+
+class SqueezesSmallBatches(Correct):
+    def draw(self, data, size, *, rng):
+        return np.squeeze(super().draw(data, size, rng=rng))
+
+    def release(self, data, *, rng):
+        return self.draw(data, 1, rng=rng)
+
+
+class TransposesBatches(Correct):
+    def draw(self, data, size, *, rng):
+        return np.moveaxis(super().draw(data, size, rng=rng), 0, -1)
+
+    def release(self, data, *, rng):
+        return super().draw(data, 1, rng=rng)[0]
+
+
+class InfiniteInBatches(Correct):
+    def noise(self, size, dimension, *, rng):
+        noise = super().noise(size, dimension, rng=rng)
+        noise[1:2] = np.inf
+        return noise
+
+
+class WritesInDraw(Correct):
+    def draw(self, data, size, *, rng):
+        releases = super().draw(data, size, rng=rng)
+        data /= 2.0
+        return releases
+
+    def release(self, data, *, rng):
+        return super().draw(data, 1, rng=rng)[0]
+
+
+class WritesInStatistic(Correct):
+    def statistic(self, data):
+        np.clip(data, 0.0, 0.5, out=data)
+        return super().statistic(data)
+
+    def draw(self, data, size, *, rng):
+        return super().draw(data.copy(), size, rng=rng)
+
+
+class HalfTheSensitivity(Correct):
+    @property
+    def sensitivity(self):
+        return Sensitivity(super().sensitivity.value / 2, "frobenius")
+
+
+class NoSensitivity(Correct):
+    @property
+    def sensitivity(self):
+        return Sensitivity(float("nan"), "frobenius")
+
+
+class FlatStatistic(Correct):
+    def statistic(self, data):
+        return super().statistic(data).ravel()
+
+    def draw(self, data, size, *, rng):
+        return self.noise(size, data.shape[1], rng=rng)
+
+
+class OtherRelation(Correct):
+    def worst_case(self, dimension=2):
+        return Pair(np.zeros((1, dimension)), np.eye(dimension)[:1])
+
+
+class NoClaimOnThePair(Correct):
+    def exact_claim(self, pair):
+        return 1.0
+
+
+class OutsideItsSupport(SymmetricNoise):
+    @classmethod
+    def build(cls):
+        return cls.as_published(1.0)
+
+    def in_support(self, releases, data):
+        return ~super().in_support(releases, data)
+
+
+class WritesInLoss(Correct):
+    def privacy_loss(self, releases, data, other):
+        releases -= self.statistic(data)
+        return super().privacy_loss(releases, data, other)
+
+
+class LossOfWrongSign(Correct):
+    def privacy_loss(self, releases, data, other):
+        return -super().privacy_loss(releases, data, other)
+
+
+class LossOfHalfScale(Correct):
+    def privacy_loss(self, releases, data, other):
+        return super().privacy_loss(releases, data, other) / 2
+
+
+class LossOfDoubleScale(Correct):
+    def privacy_loss(self, releases, data, other):
+        return super().privacy_loss(releases, data, other) * 2
+
+
+class LossForgetsTheRelease(Correct):
+    def privacy_loss(self, releases, data, other):
+        loss = super().privacy_loss(releases, data, other)
+        return np.full_like(loss, loss.mean())
+
+
+class LossOfOneSide(Correct):
+    def privacy_loss(self, releases, data, other):
+        return np.abs(super().privacy_loss(releases, data, other))
+
+
+class LossAsColumn(Correct):
+    def privacy_loss(self, releases, data, other):
+        return super().privacy_loss(releases, data, other)[:, np.newaxis]
+
+
+class LossIsNaN(Correct):
+    def privacy_loss(self, releases, data, other):
+        return super().privacy_loss(releases, data, other) * np.nan
+
+
+class LossWithoutSupport(SymmetricNoise):
+    """The published proof: a bounded ratio, as if nothing escaped."""
+
+    @classmethod
+    def build(cls):
+        return cls.as_published(1.0)
+
+    def privacy_loss(self, releases, data, other):
+        loss = super().privacy_loss(releases, data, other)
+        trace = np.trace(self.statistic(data) - self.statistic(other))
+        return np.where(np.isfinite(loss), loss, trace / (2 * self.scale))
+
+
+class LossOfInfiniteWrongSign(SymmetricNoise):
+    @classmethod
+    def build(cls):
+        return cls.as_published(1.0)
+
+    def privacy_loss(self, releases, data, other):
+        loss = super().privacy_loss(releases, data, other)
+        return np.where(np.isinf(loss), -loss, loss)
+
+
+PLANTED = [
+    (IgnoresRngInDraw, "draw ignores rng"),
+    (DrawsFromGlobalState, "draw is not deterministic"),
+    (SmallerNoiseInBatches, "differ in distribution"),
+    (LargerNoiseInBatches, "differ in distribution"),
+    (ShiftedInBatches, "differ in distribution"),
+    (OneNoiseForTheBatch, "differ in distribution"),
+    (SqueezesSmallBatches, "draw of 1 must have the shape"),
+    (TransposesBatches, "draw of 2000 must have the shape"),
+    (InfiniteInBatches, "draw returned a NaN or an infinity"),
+    (WritesInDraw, "draw writes into"),
+    (WritesInStatistic, "statistic writes into"),
+    (HalfTheSensitivity, "beyond its stated sensitivity"),
+    (NoSensitivity, "beyond its stated sensitivity nan"),
+    (FlatStatistic, "statistic has the shape"),
+    (OtherRelation, "worst_case.. is a pair under replace-one"),
+    (NoClaimOnThePair, "exact_claim must return a Claim"),
+    (OutsideItsSupport, "outside in_support"),
+    (WritesInLoss, "privacy_loss writes into"),
+    (LossOfWrongSign, "privacy_loss is not that of the releases"),
+    (LossOfHalfScale, "privacy_loss is not that of the releases"),
+    (LossOfDoubleScale, "privacy_loss is not that of the releases"),
+    (LossForgetsTheRelease, "privacy_loss is not that of the releases"),
+    (LossOfOneSide, "change its sign"),
+    (LossAsColumn, "privacy_loss must have shape"),
+    (LossIsNaN, "privacy_loss is NaN"),
+    (LossWithoutSupport, "privacy_loss is not that of the releases"),
+    (LossOfInfiniteWrongSign, "impossible there"),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), PLANTED)
+def test_planted_bugs_are_caught(broken, message):
+    with pytest.raises(ConformanceError, match=message):
+        run_conformance(broken.build())
+
+
+def test_each_planted_bug_sits_on_a_mechanism_that_passes():
+    run_conformance(Correct.build())
+
+
+def test_what_a_mechanism_calls_unsupported_is_passed_over():
+    class Unsure(Correct):
+        def privacy_loss(self, releases, data, other):
+            raise UnsupportedError("no closed form")
+
+        def exact_claim(self, pair):
+            raise UnsupportedError("no closed form")
+
+    run_conformance(Unsure.build())
+
+
+def test_the_result_depends_on_nothing_but_the_seed():
+    def message(seed):
+        with pytest.raises(ConformanceError) as caught:
+            run_conformance(LossOfHalfScale.build(), seed=seed)
+        return str(caught.value)
+
+    assert message(3) == message(3)
+    assert len({message(seed) for seed in range(3)}) == 3
+
+
+def test_dictionaries_are_compared_field_by_field():
+    class Two:
+        claim = PureDP(1.0)
+        relation = Relation.ADD_REMOVE
+        batch_scale = 1.0
+
+        def release(self, data, *, rng):
+            batch = self.draw(data, 1, rng=rng)
+            return {"z": batch["z"][0], "a": batch["a"][0]}
+
+        def draw(self, data, size, *, rng):
+            scale = 1.0 if size == 1 else self.batch_scale
+            return {
+                "a": rng.normal(size=(size, 2, 2)),
+                "z": scale * rng.normal(size=(size, 3)),
+            }
+
+    run_conformance(Two(), pair=PAIR)
+    Two.batch_scale = 3.0
+    with pytest.raises(ConformanceError, match="differ in distribution"):
+        run_conformance(Two(), pair=PAIR)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 99}, "size must be an integer >= 100, got 99"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        (
+            {"pair": Pair(np.zeros((1, 2)), np.ones((1, 2)))},
+            "pair must be a pair under add-remove, got replace-one",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        run_conformance(Correct.build(), **options)
+
+
+def test_a_pair_is_needed_where_the_mechanism_names_none():
+    with pytest.raises(InputError, match="pair is needed"):
+        run_conformance(Plain(lambda data, rng: rng.normal()))
+
+
+def test_lengths_that_change_in_time_are_caught():
+    lengths = itertools.chain([2, 2, 2, 2], itertools.repeat(3))
+    with pytest.raises(ConformanceError, match="changes its shape"):
+        run_conformance(Plain(grows(lengths)), pair=PAIR, size=100)

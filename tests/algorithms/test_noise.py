@@ -1,0 +1,245 @@
+"""Goodness of fit of every sampler.
+
+Each test states its null hypothesis and spends a type-I error of 1e-8 at most, split
+evenly over its p-values (Bonferroni); every p-value comes from an exact null
+distribution: Kolmogorov-Smirnov against a continuous law, chi-square and normal tails.
+Seven tests with 22 cases make 2.2e-7 in total, and the seeds are fixed, so a failure is
+a change of the sampler. Beside them, `test_a_wrong_sampler_is_caught` shows that each
+kind of test can fail.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.algorithms.noise import symmetric_gaussian, wishart
+
+TYPE_I_ERROR = 1e-8
+SIZE = 20_000
+
+
+def assert_plausible(p_values):
+    """Reject at TYPE_I_ERROR in total if any p-value is too small."""
+    p_values = np.array(p_values)
+    level = TYPE_I_ERROR / len(p_values)
+    assert (p_values >= level).all(), f"p = {p_values.min():.1e} < {level:.1e}"
+
+
+def fit_p_values(columns, laws):
+    return [
+        stats.kstest(column, law.cdf).pvalue
+        for column, law in zip(columns, laws, strict=True)
+    ]
+
+
+def independence_p_values(columns):
+    """Given b, the sum of a_i b_i over |b| is N(0, 1) if a is standard normal."""
+    count = len(columns)
+    scores = [
+        columns[i] @ columns[j] / np.linalg.norm(columns[j])
+        for i in range(count)
+        for j in range(i)
+    ]
+    return list(2 * stats.norm.sf(np.abs(scores)))
+
+
+def normal_scores(columns, laws):
+    """Normal columns, if the columns follow their laws."""
+    pairs = zip(columns, laws, strict=True)
+    return np.array([stats.norm.ppf(law.cdf(column)) for column, law in pairs])
+
+
+def triangle(matrices):
+    rows, columns = np.triu_indices(matrices.shape[-1])
+    return matrices[:, rows, columns].T
+
+
+# Symmetric Gaussian matrices
+
+GAUSSIAN_CASES = [(1, 1.0, 1.0), (2, 0.5, 3.0), (4, 2.0, 2.0), (3, 1.0, np.sqrt(2))]
+
+
+def gaussian(d, off_diagonal, diagonal, seed=0, size=SIZE):
+    return symmetric_gaussian(
+        size,
+        d,
+        off_diagonal=off_diagonal,
+        diagonal=diagonal,
+        rng=np.random.default_rng(seed),
+    )
+
+
+def gaussian_laws(d, off_diagonal, diagonal):
+    on_diagonal = np.equal(*np.triu_indices(d))
+    return [stats.norm(scale=diagonal if on else off_diagonal) for on in on_diagonal]
+
+
+@pytest.mark.parametrize("case", GAUSSIAN_CASES)
+def test_entries_of_a_gaussian_are_normal(case):
+    # Null hypothesis: each entry of the upper triangle is N(0, its variance).
+    assert_plausible(fit_p_values(triangle(gaussian(*case)), gaussian_laws(*case)))
+
+
+@pytest.mark.parametrize("case", GAUSSIAN_CASES)
+def test_the_covariance_of_a_gaussian_is_diagonal(case):
+    # Null hypothesis: the whitened triangles are i.i.d. standard normal vectors. So
+    # their squared lengths are chi-square, as is the sum of all of them (which sees a
+    # variance that is wrong by 4 %), and pairs of entries are uncorrelated.
+    scale = [law.std() for law in gaussian_laws(*case)]
+    white = triangle(gaussian(*case)) / np.array(scale)[:, np.newaxis]
+    lengths = (white**2).sum(axis=0)
+    total = stats.chi2(white.size)
+    assert_plausible(
+        [
+            *fit_p_values([lengths], [stats.chi2(len(white))]),
+            2 * min(total.cdf(lengths.sum()), total.sf(lengths.sum())),
+            *independence_p_values(white),
+        ]
+    )
+
+
+@pytest.mark.parametrize("d", [2, 4])
+def test_the_goe_is_rotation_invariant(d):
+    # Null hypothesis: <Q E Q^T, B> = <E, Q^T B Q> is N(0, 2 s^2 ||B||_F^2), whatever
+    # the rotation Q; with B of unit length in every direction of a random basis.
+    rng = np.random.default_rng(7)
+    noise = gaussian(d, 1.5, 1.5 * np.sqrt(2), seed=1)
+    columns = []
+    for _ in range(5):
+        q = np.linalg.qr(rng.standard_normal((d, d))).Q
+        b = rng.standard_normal((d, d))
+        b = (b + b.T) / np.linalg.norm(b + b.T)
+        columns.append(np.einsum("nij,ij->n", q @ noise @ q.T, b))
+    assert_plausible(fit_p_values(columns, [stats.norm(scale=1.5 * np.sqrt(2))] * 5))
+
+
+# Wishart matrices
+
+WISHART_CASES = [(1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 9, 0.1)]
+
+
+def wishart_draws(d, degrees, scale, seed=0, size=SIZE):
+    rng = np.random.default_rng(seed)
+    return wishart(size, d, degrees=degrees, scale=scale, rng=rng)
+
+
+def bartlett(matrices, scale):
+    """The lower triangle of the Cholesky factors, and the squares of its diagonal."""
+    factors = np.linalg.cholesky(matrices / scale)
+    rows, columns = np.tril_indices(factors.shape[-1])
+    entries = factors[:, rows, columns].T
+    entries[rows == columns] **= 2
+    return entries
+
+
+def bartlett_laws(d, degrees):
+    rows, columns = np.tril_indices(d)
+    return [
+        stats.chi2(degrees - i) if i == j else stats.norm()
+        for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("d", "degrees", "scale"), WISHART_CASES)
+def test_the_cholesky_factor_of_a_wishart_is_bartletts(d, degrees, scale):
+    # Null hypothesis (Bartlett 1933): the squared diagonal entries are chi-square with
+    # degrees, degrees - 1, ... degrees of freedom, the others standard normal.
+    entries = bartlett(wishart_draws(d, degrees, scale), scale)
+    assert_plausible(fit_p_values(entries, bartlett_laws(d, degrees)))
+
+
+@pytest.mark.parametrize(("d", "degrees", "scale"), WISHART_CASES[1:])
+def test_the_entries_of_the_factor_are_independent(d, degrees, scale):
+    # Null hypothesis: the same, with independent entries; transformed to normals.
+    entries = bartlett(wishart_draws(d, degrees, scale, seed=2), scale)
+    assert_plausible(
+        independence_p_values(normal_scores(entries, bartlett_laws(d, degrees)))
+    )
+
+
+@pytest.mark.parametrize(("d", "degrees", "scale"), WISHART_CASES)
+def test_the_mean_of_a_wishart(d, degrees, scale):
+    # Null hypothesis: u^T W u / scale is chi-square with `degrees` degrees of freedom
+    # for every unit u, hence its sum over draws with size times as many.
+    draws = wishart_draws(d, degrees, scale, seed=3)
+    directions = np.random.default_rng(4).standard_normal((3, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    total = stats.chi2(SIZE * degrees)
+    p_values = []
+    for u in directions:
+        value = (u @ draws @ u).sum() / scale
+        p_values.append(2 * min(total.cdf(value), total.sf(value)))
+    assert_plausible(p_values)
+
+
+def test_singular_wisharts_have_the_rank_of_their_degrees():
+    # Null hypothesis: W = z z^T with z ~ N(0, scale I), so its trace over the scale is
+    # chi-square with d degrees of freedom.
+    draws = wishart_draws(3, 1, 2.0)
+    values = np.linalg.eigvalsh(draws)
+    assert np.abs(values[:, :2]).max() < 1e-12
+    assert_plausible(fit_p_values([values[:, 2] / 2.0], [stats.chi2(3)]))
+
+
+# The tests can fail
+
+
+def test_a_wrong_sampler_is_caught():
+    exact, laws = gaussian(3, 1.0, 2.0), gaussian_laws(3, 1.0, 2.0)
+    assert_plausible(fit_p_values(triangle(exact), laws))
+    for wrong in (
+        1.1 * exact,
+        exact + 0.1,
+        np.abs(exact),
+        exact[:400].repeat(50, axis=0),
+    ):
+        with pytest.raises(AssertionError, match="p = "):
+            assert_plausible(fit_p_values(triangle(wrong), laws))
+    repeated = triangle(exact)[:, :SIZE]
+    repeated[1] = 0.5 * repeated[0]
+    with pytest.raises(AssertionError, match="p = "):
+        assert_plausible(independence_p_values(repeated))
+    # One degree of freedom too few.
+    entries = bartlett(wishart_draws(3, 4, 1.0), 1.0)
+    with pytest.raises(AssertionError, match="p = "):
+        assert_plausible(fit_p_values(entries, bartlett_laws(3, 5)))
+
+
+# Exact properties
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 30])
+def test_matrices_are_symmetric_to_the_bit(d):
+    for draws in (
+        gaussian(d, 1.0, 2.0, size=50),
+        wishart_draws(d, d + 1, 1.0, size=50),
+    ):
+        assert draws.shape == (50, d, d)
+        np.testing.assert_array_equal(draws, draws.swapaxes(-2, -1))
+
+
+@pytest.mark.parametrize("d", [1, 4, 20])
+def test_wisharts_are_positive_semi_definite(d):
+    values = np.linalg.eigvalsh(wishart_draws(d, d + 1, 1.0, size=200))
+    assert (values > -1e-13 * values[:, -1:]).all()
+
+
+def test_draws_are_a_function_of_the_seed():
+    for draw in (gaussian, wishart_draws):
+        case = (3, 4, 1.5)
+        first, again, other = (draw(*case, seed=seed, size=9) for seed in (5, 5, 6))
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
+        assert draw(*case, size=0).shape == (0, 3, 3)
+
+
+def test_the_noise_has_the_stated_scale_on_the_same_normals():
+    # Scaling is exact: the same seed at another scale gives multiples.
+    np.testing.assert_allclose(
+        gaussian(3, 2.0, 6.0, size=9), 2 * gaussian(3, 1.0, 3.0, size=9), rtol=1e-15
+    )
+    np.testing.assert_allclose(
+        wishart_draws(3, 4, 3.0, size=9),
+        3 * wishart_draws(3, 4, 1.0, size=9),
+        rtol=1e-13,
+    )

@@ -1,0 +1,492 @@
+"""Claims against each other, closed forms, mpmath at 50 digits, and dp-accounting."""
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent
+from dp_accounting.pld import common, privacy_loss_distribution
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaudit.claims import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    Profile,
+    PureDP,
+    ZeroConcentratedDP,
+    polygon_delta,
+)
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+
+EPSILONS = st.floats(0.01, 6.0)
+DELTAS = st.sampled_from([0.0, 1e-12, 1e-5, 0.01]) | st.floats(0.0, 0.6)
+
+
+@st.composite
+def profiles(draw):
+    knots = draw(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=6, unique=True))
+    deltas = [draw(DELTAS) for _ in knots]
+    return Profile(sorted(knots), sorted(deltas, reverse=True))
+
+
+CLAIMS = st.one_of(
+    st.builds(PureDP, EPSILONS),
+    st.builds(ApproxDP, EPSILONS, DELTAS),
+    st.builds(GaussianDP, st.floats(0.05, 4.0)),
+    st.builds(ZeroConcentratedDP, st.floats(0.005, 3.0)),
+    profiles(),
+)
+SAMPLES = [
+    PureDP(1.0),
+    ApproxDP(1.0, 1e-5),
+    GaussianDP(1.0),
+    ZeroConcentratedDP(0.5),
+    Profile((0.0, 1.0, 2.0), (0.3, 0.1, 0.0)),
+]
+
+
+def false_positive_rates():
+    """Dense at both ends, where claims bend."""
+    small = np.geomspace(1e-14, 0.5, 200)
+    return np.unique(np.concatenate([[0.0], small, 1 - small, [1.0]]))
+
+
+def largest_gap(claim, epsilon):
+    """sup over q of tpr(q) - e^epsilon q, by zooming in on a concave maximum."""
+    fpr = false_positive_rates()
+    for _ in range(6):
+        gap = claim.tpr(fpr) - np.exp(epsilon) * fpr
+        best = int(np.argmax(gap))
+        low, high = fpr[max(best - 1, 0)], fpr[min(best + 1, len(fpr) - 1)]
+        fpr = np.linspace(low, high, 101)
+    return gap.max()
+
+
+# The three questions have one answer
+
+
+@settings(max_examples=40)
+@given(CLAIMS, st.floats(-4.0, 4.0))
+def test_delta_is_the_support_function_of_tpr(claim, epsilon):
+    # A tabulated envelope lies above the curve between its lines, by little.
+    loose = 1e-5 if isinstance(claim, ZeroConcentratedDP) else 1e-9
+    gap, delta = largest_gap(claim, epsilon), float(claim.delta(epsilon))
+    assert delta - 1e-9 <= gap <= delta + loose
+
+
+@given(CLAIMS, st.floats(0.0, 6.0))
+def test_negative_epsilon_complements_and_exchanges(claim, epsilon):
+    mirrored = 1 - np.exp(-epsilon) * (1 - claim.delta(epsilon))
+    np.testing.assert_allclose(claim.delta(-epsilon), mirrored, atol=1e-14)
+
+
+@given(CLAIMS)
+def test_delta_is_a_decreasing_convex_function_of_the_ratio(claim):
+    ratio = np.linspace(1e-3, 30.0, 3001)
+    delta = claim.delta(np.log(ratio))
+    assert ((delta >= 0) & (delta <= 1)).all()
+    assert (np.diff(delta) <= 1e-14).all()
+    # The vertex of a zCDP claim on the axis of symmetry is found numerically.
+    loose = 1e-10 if isinstance(claim, ZeroConcentratedDP) else 1e-13
+    assert (np.diff(delta, 2) >= -loose).all()
+
+
+@settings(max_examples=50)
+@given(CLAIMS)
+def test_tpr_is_concave_and_above_the_diagonal(claim):
+    fpr = false_positive_rates()
+    tpr = claim.tpr(fpr)
+    assert (tpr >= fpr).all()
+    assert (tpr <= 1).all()
+    assert (np.diff(tpr) >= 0).all()
+    middle = claim.tpr((fpr[1:] + fpr[:-1]) / 2)
+    assert (middle >= (tpr[1:] + tpr[:-1]) / 2 - 1e-12).all()
+
+
+@settings(max_examples=50)
+@given(CLAIMS)
+def test_the_region_is_its_own_mirror_image(claim):
+    fpr = false_positive_rates()
+    tpr = claim.tpr(fpr)
+    # (q, p) -> (1 - p, 1 - q) on the part of the curve where 1 - p has its digits.
+    rises = tpr < 1 - 1e-6
+    mirrored = claim.tpr(1 - tpr[rises])
+    np.testing.assert_allclose(mirrored, 1 - fpr[rises], atol=1e-9)
+
+
+@given(CLAIMS, st.floats(1e-9, 0.9))
+def test_epsilon_inverts_delta(claim, delta):
+    epsilon = claim.epsilon(delta)
+    assert epsilon >= 0
+    if np.isinf(epsilon):
+        assert claim.delta(50.0) > delta
+        return
+    assert claim.delta(epsilon) <= delta + 1e-15
+    if epsilon > 1e-9:
+        assert claim.delta(epsilon * (1 - 1e-6) - 1e-9) > delta
+
+
+@pytest.mark.parametrize(
+    ("claim", "at_zero"),
+    [
+        (PureDP(1.5), 1.5),
+        (ApproxDP(1.5, 0.0), 1.5),
+        (ApproxDP(1.5, 1e-9), np.inf),
+        (GaussianDP(1.0), np.inf),
+        (ZeroConcentratedDP(1.0), np.inf),
+        (Profile((0.5, 2.0), (0.1, 0.0)), 2.0),
+        (Profile((0.5, 2.0), (0.1, 0.01)), np.inf),
+    ],
+)
+def test_epsilon_at_delta_zero(claim, at_zero):
+    assert claim.epsilon(0.0) == pytest.approx(at_zero, rel=1e-14)
+
+
+@pytest.mark.parametrize("claim", SAMPLES)
+def test_shapes_are_those_of_the_argument(claim):
+    for shape in [(), (0,), (3,), (2, 3)]:
+        assert claim.delta(np.full(shape, 0.5)).shape == shape
+        assert claim.tpr(np.full(shape, 0.5)).shape == shape
+
+
+@pytest.mark.parametrize("claim", SAMPLES)
+def test_what_never_happens_on_one_side_has_at_most_the_last_delta(claim):
+    assert claim.tpr(1.0) == 1
+    np.testing.assert_allclose(claim.tpr(0.0), claim.delta(100.0), atol=2e-15)
+
+
+@pytest.mark.parametrize(
+    "claim", [PureDP(1e4), ApproxDP(1e4, 0.1), GaussianDP(1e3), ZeroConcentratedDP(1e4)]
+)
+def test_absurd_claims_do_not_overflow(claim):
+    np.testing.assert_array_equal(claim.delta([-1e4, 0.0]), 1)
+    assert (claim.tpr([0.1, 1.0]) == 1).all()
+    assert np.isfinite(claim.epsilon(0.2))
+
+
+# Polygons
+
+
+@given(EPSILONS, DELTAS, st.floats(-8.0, 8.0))
+def test_one_promise_is_the_polygon_of_its_vertices(knot, delta, epsilon):
+    # By hand: (0, delta), the vertex on the axis of symmetry, and (1 - delta, 1).
+    corner = (1 - delta) / (1 + np.exp(knot))
+    vertices = [(0.0, delta), (corner, 1 - corner), (1 - delta, 1.0)]
+    expected = max(p - np.exp(epsilon) * q for q, p in [*vertices, (0.0, 0.0)])
+    np.testing.assert_allclose(
+        polygon_delta(epsilon, knot, delta), expected, atol=1e-13
+    )
+
+
+@given(EPSILONS, DELTAS, st.floats(0.0, 1.0))
+def test_approx_tpr_is_the_minimum_of_three_lines(epsilon, delta, fpr):
+    rising = np.exp(epsilon) * fpr + delta
+    mirrored = 1 - np.exp(-epsilon) * (1 - delta - fpr)
+    claim = ApproxDP(epsilon, delta)
+    expected = min(1.0, rising, mirrored)
+    np.testing.assert_allclose(claim.tpr(fpr), expected, rtol=1e-13)
+
+
+@given(profiles(), st.floats(-5.0, 5.0))
+def test_a_profile_is_the_hull_of_its_points(profile, epsilon):
+    # The support function of an intersection of half-planes is the largest convex
+    # function of the ratio below all of theirs: below their minimum, and attained at
+    # the points that the hull keeps.
+    knots, deltas = (np.array(profile.parameters[k]) for k in ("epsilons", "deltas"))
+    points = list(zip(knots, deltas, strict=True))
+    singly = min(float(polygon_delta(epsilon, *point)) for point in points)
+    assert profile.delta(epsilon) <= singly + 1e-13
+    assert (profile.delta(knots) <= deltas + 1e-13).all()
+    fpr = false_positive_rates()
+    singly = np.min([ApproxDP(k or 1e-300, d).tpr(fpr) for k, d in points], axis=0)
+    np.testing.assert_allclose(profile.tpr(fpr), singly, rtol=1e-13)
+
+
+def test_implied_points_change_nothing():
+    plain = Profile((0.5, 2.0), (0.1, 0.0))
+    more = Profile((0.5, 1.0, 2.0, 3.0), (0.1, 0.0999, 0.0, 0.0))
+    epsilon = np.linspace(-4, 4, 81)
+    np.testing.assert_allclose(plain.delta(epsilon), more.delta(epsilon), atol=1e-14)
+    assert plain.epsilon(0.03) == pytest.approx(more.epsilon(0.03), rel=1e-12)
+
+
+def test_one_point_is_an_approximate_claim():
+    profile, approx = Profile((1.2,), (0.05,)), ApproxDP(1.2, 0.05)
+    epsilon, fpr = np.linspace(-4, 4, 81), false_positive_rates()
+    np.testing.assert_allclose(
+        profile.delta(epsilon), approx.delta(epsilon), atol=1e-14
+    )
+    np.testing.assert_allclose(profile.tpr(fpr), approx.tpr(fpr), atol=1e-14)
+    for delta in (0.05, 0.1, 0.5):
+        assert profile.epsilon(delta) == pytest.approx(approx.epsilon(delta), rel=1e-12)
+
+
+# Against dp-accounting, whose tables are pessimistic: every loss is rounded up by at
+# most one interval, so its delta lies between ours there and one interval before.
+
+INTERVAL = 1e-3
+TABULATED = np.array([-0.5, 0.0, 0.1, 0.5, 0.9, 1.0, 1.3, 2.0, 4.0])
+
+
+def assert_tabulates(pld, claim, slack=1e-12):
+    theirs = np.array([pld.get_delta_for_epsilon(e) for e in TABULATED])
+    assert (claim.delta(TABULATED) <= theirs + slack).all()
+    assert (theirs <= claim.delta(TABULATED - INTERVAL) + slack).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_pure_dp_is_randomised_response(epsilon):
+    pld = privacy_loss_distribution.from_randomized_response(
+        2 / (np.exp(epsilon) + 1), 2, value_discretization_interval=INTERVAL
+    )
+    assert_tabulates(pld, PureDP(epsilon))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (3.0, 0.3)])
+def test_approx_dp_is_the_dominating_pair(epsilon, delta):
+    pld = privacy_loss_distribution.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(epsilon, delta),
+        value_discretization_interval=INTERVAL,
+    )
+    assert_tabulates(pld, ApproxDP(epsilon, delta))
+
+
+def gaussian_pld(mu):
+    return privacy_loss_distribution.from_gaussian_mechanism(
+        1 / mu, value_discretization_interval=INTERVAL
+    )
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 2.5])
+def test_gaussian_dp_is_the_gaussian_mechanism(mu):
+    assert_tabulates(gaussian_pld(mu), GaussianDP(mu))
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 2.5])
+def test_a_profile_from_an_accountant_tabulates_it(mu):
+    pld = gaussian_pld(mu)
+    profile = Profile.from_pld(pld, max_epsilon=20.0, points=2001)
+    knots = np.array(profile.parameters["epsilons"])
+    theirs = pld.get_delta_for_epsilon(knots)
+    np.testing.assert_array_equal(profile.parameters["deltas"], theirs)
+    # Rounding may dent the convexity of their table by little.
+    np.testing.assert_allclose(profile.delta(knots), theirs, rtol=1e-3, atol=1e-12)
+    fpr = false_positive_rates()
+    exact = GaussianDP(mu).tpr(fpr)
+    assert (profile.tpr(fpr) >= exact * (1 - 1e-9)).all()
+    assert (profile.tpr(fpr) <= exact * (1 + 5 * INTERVAL) + 1e-11).all()
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.1, 1.0])
+def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
+    # A Gaussian mechanism has the Renyi curve rho alpha exactly.
+    orders = 1 + np.geomspace(0.011, 500.0, 4000)
+    accountant = RdpAccountant(orders)
+    accountant.compose(GaussianDpEvent(1 / np.sqrt(2 * rho)))
+    claim = ZeroConcentratedDP(rho)
+    for delta in (1e-2, 1e-5, 1e-9):
+        theirs = accountant.get_epsilon(delta)
+        # Theirs is minimal over a grid of orders, ours over all.
+        assert claim.epsilon(delta) <= theirs * (1 + 1e-9)
+        assert claim.epsilon(delta) == pytest.approx(theirs, rel=1e-4)
+        assert float(claim.delta(theirs)) == pytest.approx(delta, rel=1e-3)
+
+
+@settings(max_examples=15)
+@given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
+def test_zcdp_is_weaker_than_the_gaussian_and_stronger_than_the_textbook(
+    rho, epsilon, fpr
+):
+    claim, gaussian = ZeroConcentratedDP(rho), GaussianDP(np.sqrt(2 * rho))
+    assert claim.delta(epsilon) >= gaussian.delta(epsilon) - 1e-15
+    assert claim.tpr(fpr) >= gaussian.tpr(fpr) - 1e-12
+    textbook = rho + 2 * np.sqrt(rho * np.log(1e6))
+    assert gaussian.epsilon(1e-6) * (1 - 1e-9) <= claim.epsilon(1e-6) <= textbook
+
+
+# Gaussian closed forms
+
+
+def exact_gaussian_delta(epsilon, mu):
+    epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+        -mu / 2 - epsilon / mu
+    )
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.1, 0.268, 1.0, 3.0, 10.0, 100.0])
+def test_gaussian_delta_agrees_with_fifty_digits(mu):
+    # Down to deltas of 1e-300, in relative terms.
+    epsilons = [-50.0, -1.0, -1e-3, 0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 1000.0]
+    with mpmath.workdps(400):
+        exact = [float(exact_gaussian_delta(epsilon, mu)) for epsilon in epsilons]
+    far = np.array(exact) < 1e-300
+    delta = gaussian_delta(epsilons, mu)
+    np.testing.assert_allclose(delta[~far], np.array(exact)[~far], rtol=1e-11)
+    assert (delta[far] < 2e-300).all()
+
+
+@pytest.mark.parametrize("mu", [0.05, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-10, 1e-100, 1e-250])
+def test_gaussian_epsilon_errs_upwards_by_little(mu, delta):
+    epsilon = gaussian_epsilon(delta, mu)
+    with mpmath.workdps(300):
+        if epsilon == 0:
+            assert exact_gaussian_delta(0, mu) <= delta
+            return
+        assert exact_gaussian_delta(epsilon * (1 + 1e-12), mu) <= delta
+        assert exact_gaussian_delta(epsilon * (1 - 2e-12), mu) > delta
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-30])
+def test_gaussian_mu_errs_downwards_by_little(epsilon, delta):
+    mu = gaussian_mu(epsilon, delta)
+    with mpmath.workdps(300):
+        assert exact_gaussian_delta(epsilon, mu * (1 - 1e-12)) <= delta
+        assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
+
+
+def test_gaussian_claims_from_parameters_meet_them_with_equality():
+    claim = GaussianDP.from_approx(1.0, 1e-5)
+    assert float(claim.delta(1.0)) == pytest.approx(1e-5, rel=1e-9)
+    assert claim.epsilon(1e-5) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_no_shift_is_no_loss():
+    np.testing.assert_allclose(
+        gaussian_delta([-1.0, 0.0, 1.0], 0.0), [1 - np.exp(-1), 0, 0], rtol=1e-15
+    )
+
+
+# What is true of the classical Gaussian constant, s = sqrt(2 log(1.25/delta))/epsilon
+
+
+def classical_delta(epsilon, delta, sensitivity):
+    scale = np.sqrt(2 * np.log(1.25 / delta)) / epsilon
+    return float(gaussian_delta(epsilon, sensitivity / scale))
+
+
+def test_the_classical_constant_at_twice_the_squared_sensitivity():
+    root = np.sqrt(2)
+    assert classical_delta(1.0, 1e-5, root) == pytest.approx(3.74e-5, abs=5e-8)
+    scale = np.sqrt(2 * np.log(1.25e5))
+    assert gaussian_epsilon(1e-5, root / scale) == pytest.approx(1.098, abs=5e-4)
+    assert classical_delta(1.0, 1e-3, root) < 1e-3
+    assert classical_delta(0.1, 1e-5, root) < 1e-5
+
+
+def test_the_classical_constant_is_loose_at_epsilon_one():
+    assert classical_delta(1.0, 1e-5, 1.0) == pytest.approx(4.1e-8, rel=0.01)
+
+
+@pytest.mark.parametrize(("delta", "limit"), [(1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)])
+def test_the_classical_constant_fails_for_large_epsilon(delta, limit):
+    assert classical_delta(limit - 0.1, delta, 1.0) < delta
+    assert classical_delta(limit + 0.1, delta, 1.0) > delta
+
+
+# Values
+
+
+@pytest.mark.parametrize("claim", SAMPLES)
+def test_a_claim_is_its_class_and_parameters(claim):
+    names = {c.__name__: c for c in (ApproxDP, GaussianDP, Profile, PureDP)}
+    names["ZeroConcentratedDP"] = ZeroConcentratedDP
+    again = eval(repr(claim), names)
+    assert again == claim
+    assert hash(again) == hash(claim)
+    assert sum(other == claim for other in SAMPLES) == 1
+    with pytest.raises(TypeError):
+        claim.parameters["epsilon"] = 2.0
+
+
+def test_claims_of_two_classes_differ():
+    assert ApproxDP(1.0, 0.0) != PureDP(1.0)
+    assert PureDP(1.0) != PureDP(1.5)
+    assert PureDP(1.0) != 1.0
+
+
+# Bad input
+
+NOT_POSITIVE = [0, 0.0, -1.0, np.nan, np.inf, -np.inf, "1", None, True, [1.0]]
+
+
+@pytest.mark.parametrize("bad", NOT_POSITIVE)
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("epsilon", PureDP),
+        ("epsilon", lambda x: ApproxDP(x, 1e-5)),
+        ("epsilon", lambda x: GaussianDP.from_approx(x, 1e-5)),
+        ("epsilon", lambda x: gaussian_mu(x, 1e-5)),
+        ("mu", GaussianDP),
+        ("rho", ZeroConcentratedDP),
+    ],
+)
+def test_bad_positive_parameters_are_named(name, build, bad):
+    with pytest.raises(InputError) as caught:
+        build(bad)
+    assert str(caught.value).startswith(f"{name} must be")
+    assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, 2.0, np.nan, np.inf, "0.1", None, False])
+@pytest.mark.parametrize(
+    "use",
+    [lambda x: ApproxDP(1.0, x), lambda x: gaussian_epsilon(x, 1.0)]
+    + [claim.epsilon for claim in SAMPLES if not isinstance(claim, GaussianDP)],
+)
+def test_bad_deltas_are_named(use, bad):
+    with pytest.raises(InputError, match=r"^delta must be") as caught:
+        use(bad)
+    assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, np.nan])
+def test_bad_deltas_of_gaussian_claims_are_named(bad):
+    with pytest.raises(InputError, match=f"^delta must be in .*, got {bad}"):
+        GaussianDP(1.0).epsilon(bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.1, np.nan, [0.5, -0.25]])
+@pytest.mark.parametrize("claim", SAMPLES)
+def test_bad_false_positive_rates_are_named(claim, bad):
+    with pytest.raises(InputError, match=r"^fpr must be in \[0, 1\], got"):
+        claim.tpr(bad)
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "deltas", "message"),
+    [
+        ([], [], "non-empty and of equal length, got lengths 0 and 0"),
+        ([0.0, 1.0], [0.1], "of equal length, got lengths 2 and 1"),
+        ([1.0, 0.5], [0.1, 0.0], "epsilons must be strictly increasing, got 0.5 after"),
+        ([1.0, 1.0], [0.1, 0.0], "epsilons must be strictly increasing, got 1.0 after"),
+        ([0.0, 1.0], [0.1, 0.2], "deltas must be non-increasing, got 0.2 after 0.1"),
+        ([-1.0], [0.1], "epsilons must be a finite number >= 0, got .*-1.0"),
+        ([np.nan], [0.1], "epsilons must be a finite number >= 0, got .*nan"),
+        ([np.inf], [0.1], "epsilons must be a finite number >= 0, got .*inf"),
+        ([701.0], [0.1], "epsilons must be at most 700, got 701.0"),
+        ([0.0], [1.0], r"deltas must be in \[0, 1\), got .*1.0"),
+        ([0.0], [-0.1], r"deltas must be in \[0, 1\), got .*-0.1"),
+        ([0.0], [np.nan], r"deltas must be in \[0, 1\), got .*nan"),
+    ],
+)
+def test_wrong_tables_are_named(epsilons, deltas, message):
+    with pytest.raises(InputError, match=message):
+        Profile(epsilons, deltas)
+
+
+@pytest.mark.parametrize("mu", [-1.0, np.nan, np.inf])
+def test_bad_shifts_are_named(mu):
+    with pytest.raises(InputError, match=f"^mu must be a finite number >= 0, got {mu}"):
+        gaussian_epsilon(1e-5, mu)
+
+
+def test_a_claim_must_answer_all_three_questions():
+    with pytest.raises(TypeError, match="abstract"):
+        Claim(epsilon=1.0)  # type: ignore[abstract]

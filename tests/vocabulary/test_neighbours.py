@@ -1,0 +1,144 @@
+"""Pairs are neighbours under their relation, or they are refused."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+
+ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+
+
+@st.composite
+def datasets(draw):
+    """Few values, so that equal rows are common."""
+    n, d = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    entries = st.sampled_from([0.0, 1.0])
+    return np.array([[draw(entries) for _ in range(d)] for _ in range(n)])
+
+
+@given(datasets(), st.data())
+def test_removing_any_row_gives_a_neighbour(rows, data):
+    place = data.draw(st.integers(0, len(rows) - 1))
+    fewer = np.delete(rows, place, axis=0)
+    for pair in (Pair(rows, fewer), Pair(fewer, rows), Pair(rows, fewer, "add-remove")):
+        assert pair.relation is Relation.ADD_REMOVE
+    np.testing.assert_array_equal(Pair(fewer, rows).neighbour, rows)
+    with pytest.raises(InputError, match="not neighbours under replace-one"):
+        Pair(rows, fewer, Relation.REPLACE_ONE)
+
+
+@given(datasets(), st.data())
+def test_changing_any_row_gives_a_neighbour(rows, data):
+    place = data.draw(st.integers(0, len(rows) - 1))
+    other = rows.copy()
+    other[place, -1] += 1.0
+    for pair in (Pair(rows, other), Pair(rows, other, "replace-one")):
+        assert pair.relation is Relation.REPLACE_ONE
+    with pytest.raises(InputError, match="not neighbours under add-remove"):
+        Pair(rows, other, Relation.ADD_REMOVE)
+
+
+@given(datasets(), datasets())
+def test_pairs_are_exactly_the_neighbours_by_definition(one, two):
+    if one.shape[1] != two.shape[1]:
+        with pytest.raises(InputError, match="rows of the same shape"):
+            Pair(one, two)
+        return
+    short, long = sorted((one, two), key=len)
+    if len(one) == len(two):
+        expected = sum(not np.array_equal(x, y) for x, y in zip(one, two, strict=True))
+        neighbours = expected == 1
+    else:
+        neighbours = any(
+            np.array_equal(np.delete(long, i, axis=0), short) for i in range(len(long))
+        )
+    if neighbours:
+        Pair(one, two)
+    else:
+        with pytest.raises(InputError, match="not neighbours"):
+            Pair(one, two)
+
+
+@pytest.mark.parametrize(
+    ("data", "neighbour", "relation", "message"),
+    [
+        (ROWS, ROWS, None, "under replace-one: 0 rows differ, exactly one must"),
+        (ROWS, ROWS, "add-remove", "under add-remove: they have 3 and 3 rows"),
+        (ROWS, ROWS + 1, None, "3 rows differ, exactly one must"),
+        (ROWS, ROWS[[1, 0, 2]], None, "2 rows differ, exactly one must"),
+        (ROWS, ROWS[:1], None, "not neighbours: they have 3 and 1 rows"),
+        (ROWS, ROWS[[1, 0]], None, "they differ in more than the row added"),
+        (ROWS, ROWS[:2] + 1, None, "they differ in more than the row added"),
+        (ROWS, ROWS[:1], "replace-one", "under replace-one: they have 3 and 1 rows"),
+        (ROWS, ROWS[:2], "substitute", "relation must be one of .*got 'substitute'"),
+        (ROWS, ROWS[:2, :1], None, r"rows of the same shape, got \(2,\) and \(1,\)"),
+    ],
+)
+def test_what_are_no_neighbours_is_said(data, neighbour, relation, message):
+    with pytest.raises(InputError, match=message):
+        Pair(data, neighbour, relation)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[0.0, np.nan]], "must be finite, but row 0 has a NaN or infinity"),
+        ([[0.0, 1.0], [np.inf, 1.0]], "must be finite, but row 1 has"),
+        ([["a", "b"]], "must be a numeric array of rows"),
+        ([[0.0], [1.0, 2.0]], "must be a numeric array of rows"),
+        (None, "must be an array of rows|must be a numeric|must be finite"),
+        (3.0, "must be an array of rows, got the number 3.0"),
+    ],
+)
+def test_bad_datasets_are_named(bad, message):
+    with pytest.raises(InputError, match=f"^data ({message})"):
+        Pair(bad, ROWS)
+    with pytest.raises(InputError, match=f"^neighbour ({message})"):
+        Pair(ROWS, bad)
+
+
+def test_nobody_and_somebody_are_neighbours():
+    pair = Pair(np.empty((0, 2)), ROWS[:1])
+    assert pair.relation is Relation.ADD_REMOVE
+
+
+def test_rows_may_be_numbers_or_matrices():
+    assert Pair([0.0, 1.0], [0.0]).relation is Relation.ADD_REMOVE
+    images = np.zeros((3, 4, 5))
+    changed = images.copy()
+    changed[1, 2, 3] = 1.0
+    assert Pair(images, changed).relation is Relation.REPLACE_ONE
+
+
+def test_pairs_are_read_only_copies():
+    first, second = ROWS.copy(), ROWS[:2].copy()
+    pair = Pair(first, second)
+    first[0, 0] = second[0, 0] = 9.0
+    assert pair.data[0, 0] == pair.neighbour[0, 0] == 0.0
+    for rows in (pair.data, pair.neighbour):
+        assert rows.dtype == np.float64
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0, 0] = 1.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        pair.relation = Relation.REPLACE_ONE
+
+
+def test_integers_become_floats():
+    assert Pair([[1, 2]], [[1, 3]]).data.dtype == np.float64
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_relations_are_parsed_from_their_names(relation):
+    assert Relation.parse(relation.value) is relation
+    assert Relation.parse(relation) is relation
+
+
+@pytest.mark.parametrize("bad", ["ADD_REMOVE", "", None, 1])
+def test_unknown_relations_are_named(bad):
+    with pytest.raises(InputError, match=r"one of \['add-remove', 'replace-one'\]"):
+        Relation.parse(bad)
