@@ -8,10 +8,12 @@ privacy-preserving principal component analysis*, STOC 2014, Algorithm 1.
 
 As published, s = sqrt(2 ln(1.25/delta))/epsilon, the classical calibration at
 sensitivity 1, and the text says both 'addition or removal' and 'differ in exactly one
-row'. Under ADD_REMOVE the claim holds for every epsilon < 1 with room to spare. Under
-REPLACE_ONE the sensitivity of the upper triangle is sqrt 2, not 1, and the claim fails
-in part: at (1, 1e-5) the true delta is 3.74e-5. `AnalyzeGauss.calibrated` replaces the
-constant by the analytic one for the stated relation.
+row'. Under ADD_REMOVE the claim holds for every epsilon < 1 with room to spare, and
+fails from about epsilon = 7.5 (delta 1e-3) or 8.4 (1e-5): the constant is proven for
+epsilon <= 1 only. Under REPLACE_ONE the sensitivity of the upper triangle is sqrt 2,
+not 1, and the claim fails in part: at (1, 1e-5) the true delta is 3.74e-5.
+`AnalyzeGauss.calibrated` replaces the constant by the analytic one for the stated
+relation.
 
 Privacy. The release is a bijection of its upper triangle, a Gaussian vector with
 covariance s^2 I whose mean moves by at most `sensitivity` (proved in
@@ -20,27 +22,18 @@ covariance s^2 I whose mean moves by at most `sensitivity` (proved in
 """
 
 from dataclasses import dataclass
+from math import log, sqrt
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpaudit.algorithms.noise import symmetric_gaussian
-from dpaudit.algorithms.second_moment import (
-    NO_LOSS,
-    Array,
-    SecondMomentMechanism,
-    second_moment_sensitivity,
-)
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.algorithms.gaussian_perturbation import GaussianPerturbation
+from dpaudit.claims import ApproxDP
+from dpaudit.neighbours import Relation
 from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["AnalyzeGauss"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalyzeGauss(SecondMomentMechanism):
+class AnalyzeGauss(GaussianPerturbation):
     """A + E with the upper triangle of E i.i.d. N(0, sigma^2).
 
     Parameters
@@ -60,13 +53,9 @@ class AnalyzeGauss(SecondMomentMechanism):
     (3, 3)
     """
 
-    sigma: float
-
     sensitivity_norm = "upper-triangle"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+    distance_per_norm = 1.0
+    diagonal_ratio = 1.0
 
     @classmethod
     def as_published(
@@ -83,47 +72,8 @@ class AnalyzeGauss(SecondMomentMechanism):
         # The paper's sensitivity is 1 for unit rows, whatever the relation.
         sensitivity = check_positive("row_norm", row_norm) ** 2
         return cls(
-            sigma=float(np.sqrt(2 * np.log(1.25 / delta))) / epsilon * sensitivity,
+            sigma=sqrt(2 * log(1.25 / delta)) / epsilon * sensitivity,
             claim=ApproxDP(epsilon, delta),
             relation=Relation.parse(relation),
             row_norm=row_norm,
         )
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "AnalyzeGauss":
-        """Return the same noise at the smallest sigma that is (epsilon, delta)-DP."""
-        sensitivity = second_moment_sensitivity(
-            cls.sensitivity_norm, relation, row_norm
-        )
-        return cls(
-            sigma=sensitivity.value / gaussian_mu(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
-        return symmetric_gaussian(
-            size, dimension, off_diagonal=self.sigma, diagonal=self.sigma, rng=rng
-        )
-
-    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss: linear in the release, shape (size,)."""
-        mean, other_mean = self.statistic(data), self.statistic(other)
-        # <Y - (A + A')/2, A - A'> over the upper triangle, divided by sigma^2.
-        weights = np.triu(mean - other_mean) / self.sigma**2
-        offset = np.vdot(weights, (mean + other_mean) / 2)
-        return releases.reshape(len(releases), -1) @ weights.ravel() - offset
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return mu-GDP with mu the Mahalanobis distance of the two means."""
-        difference = self._difference(pair.data, pair.neighbour)
-        mu = float(self.sensitivity.measure(difference)) / self.sigma
-        return GaussianDP(mu) if mu > 0 else NO_LOSS

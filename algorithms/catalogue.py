@@ -37,7 +37,8 @@ class Entry:
     approximate : bool
         Whether it takes a delta.
     expected_refuted : bool
-        Whether its claim is known to be false.
+        Whether the audit must refute its claim on the worst pair. (A claim can be
+        false by less than sampling can show; then only the exact layer says so.)
     """
 
     name: str

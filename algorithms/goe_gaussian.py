@@ -19,27 +19,15 @@ direction is protected more than the worst one.
 """
 
 from dataclasses import dataclass
+from math import sqrt
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpaudit.algorithms.noise import symmetric_gaussian
-from dpaudit.algorithms.second_moment import (
-    NO_LOSS,
-    Array,
-    SecondMomentMechanism,
-    second_moment_sensitivity,
-)
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
+from dpaudit.algorithms.gaussian_perturbation import GaussianPerturbation
 
 __all__ = ["GOEGaussian"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GOEGaussian(SecondMomentMechanism):
+class GOEGaussian(GaussianPerturbation):
     """A + E with E from the Gaussian orthogonal ensemble.
 
     Parameters
@@ -56,72 +44,6 @@ class GOEGaussian(SecondMomentMechanism):
     2.638
     """
 
-    sigma: float
-
     sensitivity_norm = "frobenius"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "GOEGaussian":
-        """Return the mechanism at the smallest sigma that is (epsilon, delta)-DP."""
-        return cls(
-            sigma=cls._sigma(gaussian_mu(epsilon, delta), relation, row_norm),
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    @classmethod
-    def from_mu(
-        cls,
-        mu: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "GOEGaussian":
-        """Return the mechanism at the smallest sigma that is mu-GDP."""
-        return cls(
-            sigma=cls._sigma(check_positive("mu", mu), relation, row_norm),
-            claim=GaussianDP(mu),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    @classmethod
-    def _sigma(cls, mu: float, relation: Relation | str, row_norm: float) -> float:
-        sensitivity = second_moment_sensitivity(
-            cls.sensitivity_norm, relation, row_norm
-        )
-        return sensitivity.value / (float(np.sqrt(2)) * mu)
-
-    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
-        return symmetric_gaussian(
-            size,
-            dimension,
-            off_diagonal=self.sigma,
-            diagonal=np.sqrt(2) * self.sigma,
-            rng=rng,
-        )
-
-    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss: linear in the release, shape (size,)."""
-        mean, other_mean = self.statistic(data), self.statistic(other)
-        weights = (mean - other_mean) / (2 * self.sigma**2)
-        offset = np.vdot(weights, (mean + other_mean) / 2)
-        return releases.reshape(len(releases), -1) @ weights.ravel() - offset
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return mu-GDP with mu the Mahalanobis distance of the two means."""
-        difference = self._difference(pair.data, pair.neighbour)
-        mu = float(self.sensitivity.measure(difference)) / (np.sqrt(2) * self.sigma)
-        return GaussianDP(mu) if mu > 0 else NO_LOSS
+    distance_per_norm = 1 / sqrt(2)
+    diagonal_ratio = sqrt(2)

@@ -58,7 +58,7 @@ def encode(value: Any) -> Any:
             return number if math.isfinite(number) else {"$float": repr(number)}
         case np.ndarray():
             return _encode_array(value)
-        case np.generic() if not isinstance(value, np.longdouble):
+        case np.generic() if value.dtype != np.longdouble:  # which item() keeps
             return encode(value.item())
         case Mapping():
             return {str(key): encode(item) for key, item in value.items()}

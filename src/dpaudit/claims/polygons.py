@@ -1,0 +1,108 @@
+"""Claims made of one (epsilon, delta) promise: their regions are polygons."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.claims.base import Array, Claim, lines_tpr
+from dpaudit.validation import check_fraction, check_positive
+
+__all__ = ["ApproxDP", "PureDP", "polygon_delta"]
+
+
+def polygon_delta(epsilon: ArrayLike, knot: ArrayLike, delta: ArrayLike) -> Array:
+    """Return the privacy profile that one (knot, delta) promise implies.
+
+    The set {p - e^knot q <= delta} and its mirror images is a polygon; its support
+    function is linear in e^epsilon between the slopes of neighbouring sides, hence
+
+    - epsilon >= knot: delta;
+    - |epsilon| < knot: delta + (1 - delta) (e^knot - e^epsilon) / (e^knot + 1);
+    - epsilon <= -knot: 1 - e^epsilon (1 - delta).
+
+    All arguments broadcast.
+    """
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    knot = np.asarray(knot, dtype=np.float64)
+    delta = np.asarray(delta, dtype=np.float64)
+    with np.errstate(under="ignore"):
+        # Divided through by e^knot, so that nothing overflows for large knots.
+        gap = -np.expm1(np.minimum(epsilon - knot, 0.0)) / (1 + np.exp(-knot))
+        inner = delta + (1 - delta) * gap
+        outer = 1 - np.exp(np.minimum(epsilon, 0.0)) * (1 - delta)
+    return np.where(epsilon >= -knot, inner, outer)
+
+
+def _polygon_epsilon(delta: float, knot: float, knot_delta: float) -> float:
+    """Invert `polygon_delta` in its first argument, on [0, inf]."""
+    delta = check_fraction("delta", delta, allow_zero=True)
+    if delta < knot_delta:
+        return float("inf")
+    gap = (delta - knot_delta) / (1 - knot_delta)
+    ratio = gap * (1 + np.exp(-knot))
+    return 0.0 if ratio >= 1 else max(0.0, float(knot + np.log1p(-ratio)))
+
+
+class PureDP(Claim):
+    """Pure differential privacy: P(S) <= e^epsilon Q(S) for every event.
+
+    Parameters
+    ----------
+    epsilon : float
+        Finite and > 0.
+
+    Examples
+    --------
+    >>> claim = PureDP(1.0)
+    >>> claim, float(claim.delta(1.0)), claim.epsilon(0.0)
+    (PureDP(epsilon=1.0), 0.0, 1.0)
+    >>> round(float(claim.tpr(0.1)), 6)
+    0.271828
+    """
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__(epsilon=check_positive("epsilon", epsilon))
+        self._knot: float = self.parameters["epsilon"]
+
+    def delta(self, epsilon: ArrayLike) -> Array:
+        return polygon_delta(epsilon, self._knot, 0.0)
+
+    def epsilon(self, delta: float) -> float:
+        return _polygon_epsilon(delta, self._knot, 0.0)
+
+    def tpr(self, fpr: ArrayLike) -> Array:
+        return lines_tpr(fpr, np.array([self._knot]), np.array([0.0]))
+
+
+class ApproxDP(Claim):
+    """Approximate differential privacy: P(S) <= e^epsilon Q(S) + delta.
+
+    Parameters
+    ----------
+    epsilon : float
+        Finite and > 0.
+    delta : float
+        In [0, 1).
+
+    Examples
+    --------
+    >>> claim = ApproxDP(1.0, 1e-5)
+    >>> claim.epsilon(1e-5), claim.epsilon(1e-6)
+    (1.0, inf)
+    """
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        super().__init__(
+            epsilon=check_positive("epsilon", epsilon),
+            delta=check_fraction("delta", delta, allow_zero=True),
+        )
+        self._knot: float = self.parameters["epsilon"]
+        self._knot_delta: float = self.parameters["delta"]
+
+    def delta(self, epsilon: ArrayLike) -> Array:
+        return polygon_delta(epsilon, self._knot, self._knot_delta)
+
+    def epsilon(self, delta: float) -> float:
+        return _polygon_epsilon(delta, self._knot, self._knot_delta)
+
+    def tpr(self, fpr: ArrayLike) -> Array:
+        return lines_tpr(fpr, np.array([self._knot]), np.array([self._knot_delta]))
