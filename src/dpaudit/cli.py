@@ -156,6 +156,8 @@ def audit_command(
         progress=_progress(max_samples),
         **options,
     )
+    if sys.stderr.isatty():
+        click.echo("\r\033[K", err=True, nl=False)  # the progress line has served
     if result.witness is not None and witness_path is not None:
         result.witness.save(witness_path)
     if as_json:
@@ -310,13 +312,8 @@ def _progress(limit: int) -> Callable[[int, float], None] | None:
     def show(samples: int, lower: float) -> None:
         if time.monotonic() - started < 1:
             return
-        end = "\n" if samples >= limit else ""
-        click.echo(
-            f"\r{samples:,} of {limit:,} releases a side, lower bound {lower:.4g} ",
-            err=True,
-            nl=False,
-        )
-        click.echo(end, err=True, nl=False)
+        line = f"{samples:,} of {limit:,} releases a side, lower bound {lower:.4g}"
+        click.echo(f"\r\033[K{line}", err=True, nl=False)
 
     return show
 
