@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.events import Events, candidates
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, concatenate, length, section
+from dpaudit.audit.sampling import (
+    DATA,
+    NEIGHBOUR,
+    bytes_per_release,
+    concatenate,
+    length,
+    section,
+)
 from dpaudit.mechanism import Release
 
 __all__ = ["Arsenal", "FittedAttack"]
@@ -103,8 +110,8 @@ class Arsenal:
     def begin(self, on_data: Release, on_neighbour: Release) -> None:
         """Take the pilot releases, and see which attacks apply."""
         first = concatenate([on_data, on_neighbour])
-        each = first.nbytes / length(first) if isinstance(first, np.ndarray) else 1
-        self._pool_limit = int(np.clip(_POOL_BYTES // max(each, 1), 64, _POOL_RELEASES))
+        affordable = _POOL_BYTES / bytes_per_release(first)
+        self._pool_limit = int(np.clip(affordable, 64, _POOL_RELEASES))
         self._pool[DATA].append(on_data)
         self._pool[NEIGHBOUR].append(on_neighbour)
         self.seen = length(on_data)

@@ -11,7 +11,15 @@ from dpaudit.mechanism import HasBatchedDraw, Mechanism, Release
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Sampler", "concatenate", "length", "section"]
+__all__ = [
+    "DATA",
+    "NEIGHBOUR",
+    "Sampler",
+    "bytes_per_release",
+    "concatenate",
+    "length",
+    "section",
+]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -64,8 +72,8 @@ class Sampler:
 
     def settle_batch_size(self, releases: Release) -> None:
         """Fix the size of batches from a first look at the releases."""
-        each = sum(a.nbytes for a in _arrays(releases)) / max(length(releases), 1)
-        self._batch = int(np.clip(_BATCH_BYTES / max(each, 1), 1, _MAX_BATCH))
+        each = bytes_per_release(releases)
+        self._batch = int(np.clip(_BATCH_BYTES / each, 1, _MAX_BATCH))
 
     def _checked(self, releases: Release, count: int) -> Release:
         layout = _layout(releases)
@@ -179,6 +187,12 @@ def length(releases: Release) -> int:
     """Return how many releases a batch holds."""
     first = _arrays(releases)[0]
     return len(first) if first.ndim else 0
+
+
+def bytes_per_release(releases: Release) -> float:
+    """Return the memory that one release takes, at least one byte."""
+    total = sum(array.nbytes for array in _arrays(releases))
+    return max(total / max(length(releases), 1), 1.0)
 
 
 def section(releases: Release, part: slice) -> Release:

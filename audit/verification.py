@@ -144,6 +144,7 @@ def verify(
             for releases in sampler.batches(side, round_, size):
                 scores = fitted.score(target, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
+                sampler.settle_batch_size(releases)
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size)
         hits, seen, round_ = hits + fresh, seen + size, round_ + 1
     return Verification(

@@ -7,6 +7,7 @@ from dpaudit import Pair, PureDP, Relation
 from dpaudit.attacks import ExactLoss, LogisticClassifier, MeanShift, Target
 from dpaudit.audit import audit
 from dpaudit.audit.arsenal import Arsenal, FittedAttack
+from dpaudit.audit.events import candidates
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -128,6 +129,17 @@ def test_memory_is_bounded():
     assert arsenal.seen == 500_050
     pooled = sum(len(batch) for batch in arsenal._pool[DATA])
     assert pooled == 4096
+
+
+def test_memory_is_bounded_for_dictionaries_too():
+    big = {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}
+    arsenal = Arsenal(Target(lambda d, g: None, PAIR), [LogisticClassifier()])
+    arsenal.begin(big, big)
+    empty = np.empty(0, dtype=np.intp)
+    for _ in range(4):
+        arsenal.absorb(DATA, big, candidates([]), empty)
+    kept = sum(len(batch["b"]) for batch in arsenal._pool[DATA])
+    assert kept == 127  # within 64 MiB
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
