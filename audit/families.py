@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 # the inner ones touch its corner, where two-valued mechanisms live.
 _SHARES = np.array([1.0, 0.9, 0.7, 0.4, 0.0, -0.4, -0.7, -0.9, -1.0])
 _STEP = 0.005  # relative resolution of the grids in epsilon and mu
+_SMALL = 0.05
 _LARGEST = 500.0  # e^500 is the order of the largest ratios handled
 
 
@@ -135,12 +136,16 @@ def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFa
 
 
 def _geometric_grid(centre: float) -> tuple[Array, int]:
-    """Return a grid from centre/20 to 20 centre, and the place of the centre."""
+    """Return a grid around a centre, and the place of the centre.
+
+    From centre/20, or lower where that is not small, to 20 times the centre.
+    """
     if centre > _LARGEST:
         raise InputError(
             f"claims beyond {_LARGEST:g} cannot be audited in double precision, "
             f"got {centre:g}"
         )
-    reach = int(np.log(20) / _STEP)
-    grid = centre * np.exp(_STEP * np.arange(-reach, reach + 1))
-    return grid[grid <= _LARGEST], reach
+    down = int(np.log(max(20.0, centre / _SMALL)) / _STEP)
+    up = int(np.log(20.0) / _STEP)
+    grid = centre * np.exp(_STEP * np.arange(-down, up + 1))
+    return grid[grid <= _LARGEST], down

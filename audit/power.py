@@ -161,20 +161,12 @@ def _informative_probability(
     low, high = q.copy(), np.full_like(q, _ALMOST_ONE)
     for _ in range(30):
         p = _between(low, high)
-        p0, q0 = project(
-            p[:, np.newaxis], q[:, np.newaxis], ratio, delta, 1, 1, halvings=12
-        )
         violated = p[:, np.newaxis] - ratio * q[:, np.newaxis] > delta
+        event, side = np.nonzero(violated)
+        p1, q1 = p[event], q[event]
+        p0, q0 = project(p1, q1, ratio[side], delta[side], 1, 1, halvings=12)
         speed = np.zeros(violated.shape)
-        rate = growth(
-            np.broadcast_to(p[:, np.newaxis], violated.shape)[violated],
-            np.broadcast_to(q[:, np.newaxis], violated.shape)[violated],
-            p0[violated],
-            q0[violated],
-            samples,
-            samples,
-        )
-        speed[violated] = rate
+        speed[event, side] = growth(p1, q1, p0, q0, samples, samples)
         reached = speed.max(axis=1) >= information
         low, high = np.where(reached, low, p), np.where(reached, p, high)
     return high

@@ -79,6 +79,13 @@ def test_single_null_of_a_total_variation_claim():
     np.testing.assert_allclose(family.delta[family.log_ratio >= 0], 0.3)
 
 
+def test_grids_reach_down_to_small_values_whatever_the_claim():
+    for centre in (0.01, 1.0, 30.0, 400.0):
+        family = epsilon_family(centre, 0.0, claimed=True)
+        assert family.parameter[0] <= 0.0503
+        assert family.parameter[family.claimed] == pytest.approx(centre, rel=1e-12)
+
+
 def test_claims_beyond_double_precision_are_refused():
     with pytest.raises(InputError, match="501"):
         epsilon_family(501.0, 0.0, claimed=True)

@@ -299,6 +299,12 @@ def test_a_capability_that_fails_is_named(capability):
         audit(failing)
 
 
+@pytest.mark.parametrize("epsilon", [1e-4, 30.0, 400.0])
+def test_extreme_claims_are_audited_without_a_hitch(epsilon):
+    result = audit(laplace_sum, pair=PAIR, claim=PureDP(epsilon), max_samples=500)
+    assert result.epsilon_lower <= 1.0
+
+
 def test_attacks_can_be_chosen():
     result = audit(GOEGaussian.from_mu(1.0), attacks=[MeanShift()], max_samples=500)
     assert result.attack == "mean-shift"
