@@ -198,6 +198,29 @@ def test_best_bets_agree_with_trying_everything():
         assert speeds[j, s] >= max(speeds.values()) * (1 - 1e-3)
 
 
+@pytest.mark.parametrize("alpha", [0.05, 1e-3, 1e-9])
+def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
+    """And stays fallen. The wealth is the sum of the log e-values of its bets."""
+    family = thin(all_families(PureDP(1.0))["epsilon"])
+    test, rng = SequentialTest(family, alpha), np.random.default_rng(0)
+    scores, past = laplace(3.0), [laplace(3.0)(rng, side, 30) for side in (0, 1)]
+    highest = np.zeros(len(family))
+    events = candidates([(0, *past)])
+    for _ in range(25):
+        test.place_bets(events, 20)
+        fresh = [scores(rng, side, 20) for side in (0, 1)]
+        hits = [(f[:, np.newaxis] >= events.threshold).sum(axis=0) for f in fresh]
+        before, bet, playing = test.log_wealth.copy(), test._bet, test._playing
+        p, q = hits[0][test._event], hits[1][test._event]
+        p, q = np.where(test._flipped, q, p), np.where(test._flipped, p, q)
+        before[playing] += bet.log_e(p, q, 20, 20)
+        test.update(*hits, 20)
+        np.testing.assert_allclose(test.log_wealth, before)
+        highest = np.maximum(highest, test.log_wealth)
+        assert (test.rejected == (highest >= np.log(1 / alpha))).all()
+    assert 0 < test.rejected.sum() < len(family)
+
+
 def test_step_down_needs_every_smaller_null():
     test = SequentialTest(families_for(PureDP(1.0), 0.0, 1.0)["epsilon"], 0.05)
     assert test.lower_bound == 0.0
