@@ -107,9 +107,9 @@ def mu_family(mu: float) -> NullFamily:
 
 def single_null(claim: Claim) -> NullFamily:
     """Return the claim alone, to be tested through its privacy profile."""
-    reach = next(
-        e for d in (1e-12, 1e-9, 1e-6, 1e-3, 0.5) if np.isfinite(e := claim.epsilon(d))
-    )
+    levels = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)
+    # Slopes beyond the first finite epsilon would tell nothing new.
+    reach = next((e for d in levels if np.isfinite(e := claim.epsilon(d))), 0.0)
     log_ratio = np.linspace(-1.0, 1.0, 65)[np.newaxis] * max(reach, 1e-3)
     return NullFamily(np.array([1.0]), log_ratio, claim.delta(log_ratio), 0)
 

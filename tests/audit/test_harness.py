@@ -172,6 +172,18 @@ def test_every_kind_of_claim(claim, refuted):
     assert result.delta_lower <= GaussianDP(1.0).delta(result.at_epsilon)
 
 
+def test_a_claim_of_large_delta_is_audited():
+    """SymmetricNoise keeps what is exact for it, delta = 1 - 1/e at every epsilon.
+
+    Null: true with equality; refuted with probability at most 1e-3.
+    """
+    mechanism = SymmetricNoise.as_published(1.0)
+    exact = mechanism.exact_claim(mechanism.worst_case())
+    assert not audit(mechanism, claim=exact, max_samples=500).refuted
+    less = Profile((0.0,), (0.55,))
+    assert audit(mechanism, claim=less, max_samples=5000).refuted
+
+
 def test_the_same_seed_gives_the_same_result():
     def once(seed):
         values = audit(
