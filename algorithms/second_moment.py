@@ -143,13 +143,14 @@ class SecondMomentMechanism(ABC):
         """Return one release, shape (d, d)."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
 
-    def worst_case(self, dimension: int = 2) -> Pair:
+    def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the canonical worst pair (noise is additive: the rest is no matter).
 
         ADD_REMOVE: a row at a basis vector joins a zero row. REPLACE_ONE: one basis
-        vector replaces another, or a zero row where d = 1.
+        vector replaces another, or a zero row where d = 1. The default d is 2, the
+        least with room for two orthogonal rows.
         """
-        check_count("dimension", dimension)
+        dimension = check_count("dimension", 2 if dimension is None else dimension)
         first, second = np.zeros((2, 1, dimension))
         first[0, 0] = self.row_norm
         if self.relation is Relation.ADD_REMOVE:

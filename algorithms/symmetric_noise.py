@@ -101,8 +101,8 @@ class SymmetricNoise(SecondMomentMechanism):
             size, dimension, degrees=dimension + 1, scale=self.scale, rng=rng
         )
 
-    def worst_case(self, dimension: int = 2) -> Pair:
-        """Return a pair at which 1 - e^-epsilon is attained.
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair at which 1 - e^-epsilon is attained (default d = 2).
 
         ADD_REMOVE: as everywhere. REPLACE_ONE: a unit row for a zero row.
         """

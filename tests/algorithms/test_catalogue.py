@@ -1,5 +1,7 @@
 """Every mechanism of the catalogue is built, says what is true of it, and conforms.
 
+That those of the textbook suite conform is seen in ``test_textbook_suite.py``.
+
 Type-I error: `run_conformance` may fail a correct mechanism with probability 2e-9, so
 2e-8 for the ten cases; the seed is fixed.
 """
@@ -7,6 +9,7 @@ Type-I error: `run_conformance` may fail a correct mechanism with probability 2e
 import pytest
 
 from dpaudit.algorithms import CATALOGUE, build, entry
+from dpaudit.algorithms.textbook import SUITE
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
@@ -14,17 +17,17 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
-RELATIONS = list(Relation)
+COVARIANCE = [name for name, each in CATALOGUE.items() if each.family == "covariance"]
+TEXTBOOK = [name for name, each in CATALOGUE.items() if each.family == "textbook"]
+BOTH = [(n, r) for n in COVARIANCE for r in CATALOGUE[n].relations]
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "relation"), BOTH)
 def test_every_entry_conforms(name, relation):
     run_conformance(build(name, relation=relation))
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "relation"), BOTH)
 def test_every_entry_promises_what_was_asked(name, relation):
     mechanism = build(name, epsilon=0.7, delta=1e-4, relation=relation, row_norm=2.0)
     assert isinstance(mechanism, Mechanism)
@@ -34,10 +37,62 @@ def test_every_entry_promises_what_was_asked(name, relation):
     assert mechanism.claim == promised
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COVARIANCE)
 def test_the_relation_may_be_given_by_name(name):
+    assert entry(name).relations == (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
     assert build(name, relation="replace-one").relation is Relation.REPLACE_ONE
     assert build(name).relation is Relation.ADD_REMOVE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_has_a_default(name):
+    mechanism, each = entry(name).build(), entry(name)
+    assert mechanism.relation is each.relations[0]
+    promised = (
+        ApproxDP(each.epsilon, 1e-5) if each.approximate else PureDP(each.epsilon)
+    )
+    assert mechanism.claim == promised
+
+
+# The textbook suite: one relation, rows of a fixed range, known truth
+
+
+def test_the_textbook_entries_are_the_suite():
+    assert list(SUITE) == TEXTBOOK
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_textbook_entries_take_what_the_suite_takes(name):
+    each = entry(name)
+    promised = ApproxDP(0.7, 1e-4) if each.approximate else PureDP(0.7)
+    (relation,) = each.relations
+    mechanism = build(name, epsilon=0.7, delta=1e-4, relation=relation.value)
+    assert mechanism.claim == promised
+    assert mechanism.relation is relation
+    assert mechanism.worst_case().relation is relation
+    assert mechanism == SUITE[name](
+        0.7, **({"delta": 1e-4} if each.approximate else {})
+    )
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_what_textbook_entries_do_not_have_is_refused(name):
+    (relation,) = entry(name).relations
+    (other,) = set(Relation) - {relation}
+    with pytest.raises(InputError) as caught:
+        build(name, relation=other)
+    assert f"relation of {name} must be one of ['{relation}']" in str(caught.value)
+    with pytest.raises(InputError, match=f"{name} has no row_norm"):
+        build(name, row_norm=1.0)
+
+
+@pytest.mark.parametrize("name", TEXTBOOK)
+def test_textbook_entries_are_expected_refuted_if_their_claim_is_false(name):
+    mechanism, each = build(name), entry(name)
+    assert (mechanism.true_epsilon > each.epsilon * (1 + 1e-9)) == each.expected_refuted
+
+
+# What is true of the others
 
 
 def keeps_its_promise(mechanism, epsilon):
@@ -48,7 +103,7 @@ def keeps_its_promise(mechanism, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COVARIANCE)
 def test_entries_are_expected_refuted_if_their_claim_is_false(name, epsilon):
     mechanism = build(name, epsilon=epsilon)
     assert keeps_its_promise(mechanism, epsilon) != entry(name).expected_refuted
@@ -69,7 +124,7 @@ def test_what_is_true_when_a_row_is_replaced(name, kept):
     assert keeps_its_promise(mechanism, 1.0) == kept
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", COVARIANCE)
 def test_neighbours_with_the_same_statistic_lose_nothing(name):
     pair = Pair([[0.6, -0.8]], [[-0.6, 0.8]])
     mechanism = build(name, relation=pair.relation)

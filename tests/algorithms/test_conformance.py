@@ -6,6 +6,7 @@ Seeds are fixed, so nothing here is random from run to run. Type-I error of the 
 
 import itertools
 from dataclasses import dataclass, field
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,13 +93,15 @@ private_rng = np.random.default_rng(0)
 
 BAD_RELEASES = [
     (lambda data, rng: private_rng.normal(size=2), "release is not deterministic"),
-    (lambda data, rng: data.sum(axis=0), "release ignores rng"),
-    (lambda data, rng: np.random.default_rng(1).normal(size=2), "ignores rng"),
+    (lambda data, rng: data.sum(axis=0), "output does not depend on rng, 101"),
+    (lambda data, rng: np.full(2, np.nan), "output does not depend on rng"),
+    (
+        lambda data, rng: np.random.default_rng(1).normal(size=2),
+        "output does not depend on rng",
+    ),
     (write_then_release, "release writes into the arrays"),
-    (lambda data, rng: rng.normal(size=2) / np.array([1.0, np.inf]) + np.nan, "a NaN"),
-    (lambda data, rng: np.array([rng.normal(), np.inf]), "an infinity"),
-    (lambda data, rng: {"a": rng.normal(size=2), "b": np.full(1, np.nan)}, r"\['b'\]"),
-    (lambda data, rng: str(rng.normal()), "must return real numbers"),
+    (lambda data, rng: str(rng.normal()), "release must return real numbers"),
+    (lambda data, rng: {"a": rng.normal(size=2), "b": "c"}, r"release \['b'\] must"),
     (lambda data, rng: rng.normal(size=1 + rng.integers(2)), "changes its shape"),
     (
         lambda data, rng: {"ab"[rng.integers(2)]: rng.normal(size=2)},
@@ -119,10 +122,50 @@ def test_bad_releases_are_caught(make, message):
         lambda data, rng: data.sum(axis=0) + rng.laplace(size=2),
         lambda data, rng: {"noisy": rng.laplace(size=2), "n": rng.integers(0, 9)},
         lambda data, rng: rng.random() < 0.9,
+        lambda data, rng: rng.choice([0.0, np.nan, np.inf, -np.inf]),
+        lambda data, rng: {"a": rng.normal(size=2), "b": np.full(1, np.nan)},
     ],
 )
 def test_plain_correct_releases_pass(make):
     run_conformance(Plain(make), pair=PAIR)
+
+
+@dataclass
+class Stateful:
+    """A mechanism with a memory, which each call changes before it is used."""
+
+    remember: object
+    memory: float = 0.0
+    claim: PureDP = field(default_factory=lambda: PureDP(1.0))
+    relation: Relation = Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        noise = rng.laplace()
+        self.memory = self.remember(self.memory, data, noise)
+        return data.sum() + self.memory + noise
+
+
+@pytest.mark.parametrize(
+    ("remember", "message"),
+    [
+        (lambda memory, data, noise: memory + 1, "release is not deterministic"),
+        (lambda memory, data, noise: memory + 2**-40, "release is not deterministic"),
+        (lambda memory, data, noise: max(memory, len(data)), "release .* keeps state"),
+    ],
+    ids=["counts", "counts slowly", "largest dataset"],
+)
+def test_state_between_releases_is_caught(remember, message):
+    with pytest.raises(ConformanceError, match=message):
+        run_conformance(Stateful(remember), pair=PAIR, size=100)
+
+
+def test_noise_that_is_made_once_is_caught():
+    @cache
+    def noise():
+        return np.random.default_rng(0).laplace()
+
+    with pytest.raises(ConformanceError, match="output does not depend on rng"):
+        run_conformance(Plain(lambda data, rng: data.sum() + noise()), pair=PAIR)
 
 
 # Capabilities, broken one by one
@@ -187,10 +230,49 @@ class TransposesBatches(Correct):
 
 
 class InfiniteInBatches(Correct):
+    """A third of a batch has an infinite entry, which single releases never have."""
+
+    code = np.inf
+
     def noise(self, size, dimension, *, rng):
         noise = super().noise(size, dimension, rng=rng)
-        noise[1:2] = np.inf
+        noise[1::3, 0, 0] = self.code
         return noise
+
+
+class MinusInfiniteInBatches(InfiniteInBatches):
+    code = -np.inf
+
+
+class NaNInBatches(InfiniteInBatches):
+    code = np.nan
+
+
+class OtherSignInBatches(Correct):
+    """All releases have an infinite entry: half of them each sign, or one in three."""
+
+    def noise(self, size, dimension, *, rng):
+        noise = super().noise(size, dimension, rng=rng)
+        negative = rng.random(size) < (1 / 2 if size == 1 else 1 / 8)
+        noise[:, 0, 0] = np.where(negative, -np.inf, np.inf)
+        return noise
+
+
+class RemembersTheLargestDataset(Correct):
+    def draw(self, data, size, *, rng):
+        seen[0] = max(seen[0], len(data))
+        return super().draw(data, size, rng=rng) + seen[0]
+
+    def release(self, data, *, rng):
+        return super().draw(data, 1, rng=rng)[0] + len(data)
+
+    @classmethod
+    def build(cls):
+        seen[0] = 0
+        return super().build()
+
+
+seen = [0]
 
 
 class WritesInDraw(Correct):
@@ -224,6 +306,14 @@ class NoSensitivity(Correct):
         return Sensitivity(float("nan"), "frobenius")
 
 
+class InfiniteStatistic(Correct):
+    def statistic(self, data):
+        return np.full(2 * data.shape[1:], np.inf)
+
+    def draw(self, data, size, *, rng):
+        return self.noise(size, data.shape[1], rng=rng)
+
+
 class FlatStatistic(Correct):
     def statistic(self, data):
         return super().statistic(data).ravel()
@@ -233,8 +323,8 @@ class FlatStatistic(Correct):
 
 
 class OtherRelation(Correct):
-    def worst_case(self, dimension=2):
-        return Pair(np.zeros((1, dimension)), np.eye(dimension)[:1])
+    def worst_case(self, dimension=None):
+        return Pair(np.zeros((1, 2)), np.eye(2)[:1])
 
 
 class NoClaimOnThePair(Correct):
@@ -317,7 +407,7 @@ class LossOfInfiniteWrongSign(SymmetricNoise):
 
 
 PLANTED = [
-    (IgnoresRngInDraw, "draw ignores rng"),
+    (IgnoresRngInDraw, "draw: output does not depend on rng"),
     (DrawsFromGlobalState, "draw is not deterministic"),
     (SmallerNoiseInBatches, "differ in distribution"),
     (LargerNoiseInBatches, "differ in distribution"),
@@ -325,11 +415,16 @@ PLANTED = [
     (OneNoiseForTheBatch, "differ in distribution"),
     (SqueezesSmallBatches, "draw of 1 must have the shape"),
     (TransposesBatches, "draw of 2000 must have the shape"),
-    (InfiniteInBatches, "draw returned a NaN or an infinity"),
+    (InfiniteInBatches, "differ in distribution"),
+    (MinusInfiniteInBatches, "differ in distribution"),
+    (NaNInBatches, "differ in distribution"),
+    (OtherSignInBatches, "differ in distribution"),
+    (RemembersTheLargestDataset, "draw .* keeps state"),
     (WritesInDraw, "draw writes into"),
     (WritesInStatistic, "statistic writes into"),
     (HalfTheSensitivity, "beyond its stated sensitivity"),
     (NoSensitivity, "beyond its stated sensitivity nan"),
+    (InfiniteStatistic, "statistic returned a NaN or an infinity"),
     (FlatStatistic, "statistic has the shape"),
     (OtherRelation, "worst_case.. is a pair under replace-one"),
     (NoClaimOnThePair, "exact_claim must return a Claim"),

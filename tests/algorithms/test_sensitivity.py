@@ -8,7 +8,12 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetrisedWishart, build
+from dpaudit.algorithms import (
+    AnalyzeGauss,
+    GOEGaussian,
+    SymmetricNoise,
+    SymmetrisedWishart,
+)
 from dpaudit.algorithms.second_moment import (
     second_moment_sensitivity,
     semi_definite_trace,
@@ -211,7 +216,7 @@ def test_norms_are_those_of_a_batch(seed, d):
         AnalyzeGauss.calibrated(1.0, 1e-5, row_norm=0.7),
         GOEGaussian.calibrated(1.0, 1e-5, row_norm=0.7),
         SymmetrisedWishart.calibrated(1.0, row_norm=0.7),
-        build("symmetric-noise", row_norm=0.7),
+        SymmetricNoise.as_published(1.0, row_norm=0.7),
     ],
 )
 def test_rows_beyond_the_norm_are_clipped(mechanism):
@@ -243,7 +248,7 @@ CONSTRUCTORS = [
     lambda **bad: AnalyzeGauss.as_published(**{"epsilon": 1.0, "delta": 1e-5} | bad),
     lambda **bad: GOEGaussian.calibrated(**{"epsilon": 1.0, "delta": 1e-5} | bad),
     lambda **bad: SymmetrisedWishart.calibrated(**{"epsilon": 1.0} | bad),
-    lambda **bad: build("symmetric-noise", **bad),
+    lambda **bad: SymmetricNoise.as_published(**{"epsilon": 1.0} | bad),
 ]
 
 
@@ -283,7 +288,7 @@ def test_the_bare_constructor_is_validated_too(mechanism_class):
 @pytest.mark.parametrize("scale", [0, -1.0, np.nan])
 def test_bad_scales_are_named(scale):
     claim = GOEGaussian.from_mu(1.0).claim
-    for mechanism_class in (SymmetrisedWishart, type(build("symmetric-noise"))):
+    for mechanism_class in (SymmetrisedWishart, SymmetricNoise):
         with pytest.raises(InputError, match=f"scale must be .*, got {scale}"):
             mechanism_class(scale=scale, claim=claim)
 

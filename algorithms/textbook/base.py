@@ -1,0 +1,129 @@
+"""What all textbook mechanisms share: how a query becomes releases, and the noise.
+
+A textbook mechanism reads a dataset through one exact query, its `answers`, and
+randomises the answers. Its privacy is known: `true_epsilon` is the smallest epsilon
+that holds over *all* neighbours, whatever its author claims, and `worst_case` is a pair
+on which it is attained or approached. That is what an audit is measured against.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import Claim, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_matrix, check_positive
+
+__all__ = [
+    "Array",
+    "PureTextbookMechanism",
+    "TextbookMechanism",
+    "check_dimension",
+    "check_scalars",
+    "laplace_noise",
+]
+
+Array = NDArray[np.float64]
+
+_BLOCK = 2**15  # releases that are made together: what passes by stays in cache
+
+
+@dataclass(frozen=True)
+class TextbookMechanism(ABC):
+    """A mechanism whose true privacy is known."""
+
+    claim: Claim = field(init=False)
+    """What is promised, truly or not."""
+
+    relation: ClassVar[Relation]
+    """The neighbouring relation of the claim; there is one per mechanism."""
+
+    @property
+    @abstractmethod
+    def true_epsilon(self) -> float:
+        """The smallest true epsilon at the claim's delta, over all neighbours."""
+
+    @abstractmethod
+    def answers(self, data: ArrayLike) -> Array:
+        """Return the exact query that is randomised."""
+
+    @abstractmethod
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases on the answers, stacked along the first axis."""
+
+    @abstractmethod
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return the pair on which `true_epsilon` is attained or approached."""
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, stacked along the first axis."""
+        answers = self.answers(data)
+        whole, rest = divmod(check_count("size", size, minimum=0), _BLOCK)
+        blocks = [self._sample(answers, _BLOCK, rng=rng) for _ in range(whole)]
+        return np.concatenate([*blocks, self._sample(answers, rest, rng=rng)])
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+
+@dataclass(frozen=True)
+class PureTextbookMechanism(TextbookMechanism):
+    """A textbook mechanism that claims pure differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    """
+
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
+
+
+def laplace_noise(
+    shape: int | tuple[int, ...], scale: float, *, rng: np.random.Generator
+) -> Array:
+    """Draw independent centred Laplace variables, density exp(-|x|/scale)/(2 scale).
+
+    An exponential with a random sign: a third of the time that
+    `numpy.random.Generator.laplace` takes.
+    """
+    noise = rng.standard_exponential(shape)
+    noise *= scale
+    signs = rng.random(shape)
+    signs -= 0.5
+    return np.copysign(noise, signs, out=noise)
+
+
+def check_scalars(data: ArrayLike, *, min_rows: int = 0) -> Array:
+    """Return rows of scalars, given as (n,) or (n, 1), in shape (n,).
+
+    Raises
+    ------
+    InputError
+        If the shape is another, an entry is not finite, or rows are too few.
+    """
+    try:
+        rows = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("data must be a numeric array of scalar rows") from None
+    if rows.ndim not in (1, 2) or rows.shape[1:] not in ((), (1,)):
+        raise InputError(
+            f"data must have scalar rows, shape (n,) or (n, 1), got shape {rows.shape}"
+        )
+    return check_matrix("data", rows.reshape(-1, 1), min_rows=min_rows)[:, 0]
+
+
+def check_dimension(dimension: int | None, allowed: int) -> int:
+    """Return the one dimension that rows may have, or raise if another is asked for."""
+    if dimension is not None:
+        check_count("dimension", dimension, minimum=allowed, maximum=allowed)
+    return allowed

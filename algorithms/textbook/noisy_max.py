@@ -1,0 +1,219 @@
+r"""Report-noisy-max: which of k counts is the largest, or how large it is.
+
+Sources: Ding, Wang, Wang, Zhang, Kifer, *Detecting violations of differential privacy*,
+CCS 2018, Algorithms 5 to 8; Dwork, Roth, *The algorithmic foundations of differential
+privacy*, 2014, section 3.3; five queries as in DP-Sniper.
+
+1. Add independent noise of scale b = 2/epsilon to every answer: Laplace in NoisyMax1
+   and 3, exponential in NoisyMax2 and 4.
+2. Output the place of the largest (NoisyMax1, 2), or the largest value (NoisyMax3, 4).
+
+True epsilon, under REPLACE_ONE. Write f and F for density and distribution function.
+
+**NoisyMax1: exactly epsilon** for k >= 2. P(i) is the integral of
+f(z - x_i) prod_{j != i} F(z - x_j). Shift z by the 1 by which the x_j may fall: the
+product does not fall, and x_i has moved by at most 2 against z, which costs 2/b =
+epsilon. It is approached, never attained, by x = (1, A, ..., A) against
+(0, A + 1, ..., A + 1) as A grows, event "the first wins": on 0 << z << A the integrand
+goes like exp((k - 2) z/b), so its mass moves to z > 1, where the ratio of the
+densities f is e^epsilon exactly. (For k = 2 the mass spreads evenly over [0, A].)
+
+**NoisyMax2: exactly epsilon** for k >= 2, by the same shift. It is attained: if the
+others are tied a >= 0 above x_i, then P(i) = e^(-a/b)/k, because the exponential has no
+memory; x = (1, ..., 1) against (0, 2, ..., 2) moves a from 0 to 2.
+
+**NoisyMax3: exactly k epsilon/2.** The density of the largest value is
+sum_i f(y - x_i) prod_{j != i} F(y - x_j). When every answer moves by 1, each of the k
+factors changes by at most e^(1/b), and on y <= 0 with answers (0, ..., 0) against
+(1, ..., 1) all do, in the same direction. At epsilon = 0.1 and k = 5: 0.25.
+
+**NoisyMax4: infinite.** Exponential noise is positive, so the largest value is at least
+max x. With max x = A - 1 and, on the neighbour, A, the event {y < A} is impossible on
+the neighbour and has probability (1 - e^(-1/b)) (1 - e^(-A/b))^(k - 1) if all other
+answers are 0: close to 1 - e^(-epsilon/2) for large A.
+"""
+
+from abc import ABC
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from math import ceil, inf
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.textbook.base import Array, check_dimension, laplace_noise
+from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair
+
+__all__ = ["NoisyMax1", "NoisyMax2", "NoisyMax3", "NoisyMax4"]
+
+_MOST_ROWS = 1000  # of a worst case that is approached as rows are added
+
+
+@dataclass(frozen=True)
+class _NoisyMax(FixedQueriesMechanism, ABC):
+    _: KW_ONLY
+    queries: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.queries < 2:
+            raise InputError(f"queries must be at least 2, got {self.queries}")
+
+    @property
+    def scale(self) -> float:
+        """2/epsilon."""
+        return 2 / self.epsilon
+
+    def _laplace(self, answers: Array, size: int, rng: np.random.Generator) -> Array:
+        noisy = laplace_noise((size, self.queries), self.scale, rng=rng)
+        noisy += answers
+        return noisy
+
+    def _exponential(
+        self, answers: Array, size: int, rng: np.random.Generator
+    ) -> Array:
+        noisy = rng.standard_exponential((size, self.queries))
+        noisy *= self.scale
+        noisy += answers
+        return noisy
+
+    def _rows(self, scales: float) -> int:
+        """Return how many rows make that many scales, within reason."""
+        return min(ceil(scales * self.scale), _MOST_ROWS)
+
+
+@dataclass(frozen=True)
+class NoisyMax1(_NoisyMax):
+    """The place of the largest count, Laplace noise: correct, exactly epsilon-DP.
+
+    Releases are places 0.0, ..., queries - 1.0, shape ().
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    queries : int
+        Columns of the data, >= 2.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """The claim is exact, as a supremum."""
+        return self.epsilon
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._laplace(answers, size, rng).argmax(axis=1).astype(np.float64)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return (1, A, ..., A) and (0, A + 1, ..., A + 1): approached on {0}."""
+        others = check_dimension(dimension, self.queries) - 1
+        ahead = self._rows(1.0)
+        return neighbours_with([1] + [ahead] * others, [0] + [ahead + 1] * others)
+
+
+@dataclass(frozen=True)
+class NoisyMax2(_NoisyMax):
+    """The place of the largest count, exponential noise: correct, exactly epsilon-DP.
+
+    Releases are places 0.0, ..., queries - 1.0, shape ().
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    queries : int
+        Columns of the data, >= 2.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """The claim is exact."""
+        return self.epsilon
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._exponential(answers, size, rng).argmax(axis=1).astype(np.float64)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return (1, ..., 1) and (0, 2, ..., 2): attained on {0}."""
+        queries = check_dimension(dimension, self.queries)
+        return neighbours_with([1] * queries, [0] + [2] * (queries - 1))
+
+
+@dataclass(frozen=True)
+class NoisyMax3(_NoisyMax):
+    """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP.
+
+    Releases are real numbers, shape ().
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    queries : int
+        Columns of the data, >= 2; the true epsilon depends on it.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """Half of queries times epsilon, exactly."""
+        return self.queries * self.epsilon / 2
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._laplace(answers, size, rng).max(axis=1)
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        log_density = partial(_log_density_of_max, scale=self.scale)
+        return log_density(releases, self.answers(data)) - log_density(
+            releases, self.answers(other)
+        )
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return all answers 0 against all 1: attained on {y <= 0}."""
+        queries = check_dimension(dimension, self.queries)
+        return neighbours_with([0] * queries, [1] * queries)
+
+
+@dataclass(frozen=True)
+class NoisyMax4(_NoisyMax):
+    """The largest noisy count, exponential noise: not private at any epsilon.
+
+    Releases are real numbers, shape ().
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    queries : int
+        Columns of the data, >= 2.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """Infinite: some values are impossible on a neighbour."""
+        return inf
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._exponential(answers, size, rng).max(axis=1)
+
+    def in_support(self, releases: Array, data: ArrayLike) -> NDArray[np.bool_]:
+        """Say which releases are at least the largest answer, shape (size,)."""
+        return np.asarray(releases >= self.answers(data).max())
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return largest answers A - 1 and A, the others 0: attained on {y < A}."""
+        others = check_dimension(dimension, self.queries) - 1
+        largest = self._rows(6.0)
+        return neighbours_with([largest - 1] + [0] * others, [largest] + [0] * others)
+
+
+def _log_density_of_max(releases: Array, answers: Array, *, scale: float) -> Array:
+    """Return the log-density of the largest of answers + Lap(scale), shape (size,)."""
+    excess = (releases[:, np.newaxis] - answers) / scale
+    tail = np.exp(-np.abs(excess)) / 2
+    log_below = np.where(excess < 0, np.minimum(excess, 0) - np.log(2), np.log1p(-tail))
+    # f/F is 1/scale below the answer, where both are tails.
+    hazard = np.where(excess < 0, 1.0, tail / (1 - tail)) / scale
+    return np.asarray(log_below.sum(axis=1) + np.log(hazard.sum(axis=1)))

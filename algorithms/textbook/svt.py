@@ -1,0 +1,269 @@
+"""Six published sparse vector techniques, and the numerical one.
+
+Their table, sources and proofs are at the head of
+`dpaudit.algorithms.textbook.sparse_vector`.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from math import inf, nan
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.algorithms.textbook.base import Array, laplace_noise
+from dpaudit.algorithms.textbook.counts import neighbours_with
+from dpaudit.algorithms.textbook.sparse_vector import (
+    EndlessSparseVector,
+    Mask,
+    StoppingSparseVector,
+    check_length,
+)
+from dpaudit.neighbours import Pair
+
+__all__ = ["SVT1", "SVT2", "SVT3", "SVT4", "SVT5", "SVT6", "NumericalSVT"]
+
+
+@dataclass(frozen=True)
+class SVT1(StoppingSparseVector):
+    """The sparse vector technique as it should be: exactly epsilon-DP.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+    """
+
+    _: KW_ONLY
+    threshold: float = 0.5
+
+    @property
+    def threshold_scale(self) -> float:
+        return 2 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 4 * self.cutoff / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """The claim is exact, as a supremum."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class SVT2(StoppingSparseVector):
+    """The sparse vector technique with renewed thresholds: exactly epsilon-DP.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+    """
+
+    @property
+    def threshold_scale(self) -> float:
+        return 2 * self.cutoff / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 4 * self.cutoff / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """The claim is exact, as a supremum."""
+        return self.epsilon
+
+    def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
+        count = int(np.count_nonzero(above))
+        fresh = laplace_noise(count, self.threshold_scale, rng=rng)
+        thresholds[above] = self.threshold + fresh
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a vote for the last query of each run, against all the others.
+
+        Event: each of `cutoff` equal runs below, then above. `true_epsilon` is
+        approached as `dimension`, the length of the stream, grows.
+        """
+        length = check_length(dimension, 2 * self.cutoff)
+        run = length // self.cutoff
+        ends = [int(j % run == run - 1) for j in range(length)]
+        return neighbours_with(ends, [1 - end for end in ends])
+
+
+@dataclass(frozen=True)
+class SVT3(StoppingSparseVector):
+    """A sparse vector technique that releases the values compared: not private.
+
+    Releases have the shape (k,) of a row: the noisy answer where it is above, NaN where
+    it is below, -inf where it is not reached.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+    """
+
+    below: ClassVar[float] = nan
+    unreached: ClassVar[float] = -inf
+
+    @property
+    def threshold_scale(self) -> float:
+        return 2 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 2 * self.cutoff / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """Infinite; k epsilon/(2 cutoff) for streams of length k."""
+        return inf
+
+    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+        return noisy
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return all answers 0 against all 1, `dimension` of them (default 10).
+
+        Attained on {below until the last `cutoff`, then values <= 0}.
+        """
+        length = check_length(dimension, self.cutoff + 1)
+        return neighbours_with([0] * length, [1] * length)
+
+
+@dataclass(frozen=True)
+class SVT4(StoppingSparseVector):
+    """A sparse vector technique with too little noise: (1 + 6 cutoff)/4 epsilon-DP.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below, -1.0 not reached.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+
+    Examples
+    --------
+    >>> round(SVT4(0.1).true_epsilon, 3)
+    0.175
+    """
+
+    @property
+    def threshold_scale(self) -> float:
+        return 4 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 4 / (3 * self.epsilon)
+
+    @property
+    def true_epsilon(self) -> float:
+        """(1 + 6 cutoff)/4 times epsilon, as a supremum."""
+        return (1 + 6 * self.cutoff) * self.epsilon / 4
+
+
+@dataclass(frozen=True)
+class SVT5(EndlessSparseVector):
+    """A sparse vector technique without noise on the queries: not private.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    """
+
+    @property
+    def threshold_scale(self) -> float:
+        return 2 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class SVT6(EndlessSparseVector):
+    """A sparse vector technique that never stops: not private.
+
+    Releases have the shape (k,) of a row: 1.0 above, 0.0 below.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    """
+
+    @property
+    def threshold_scale(self) -> float:
+        return 2 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 2 / self.epsilon
+
+
+@dataclass(frozen=True)
+class NumericalSVT(StoppingSparseVector):
+    """The sparse vector technique with fresh noisy answers: exactly epsilon-DP.
+
+    Releases have the shape (k,) of a row: a fresh noisy answer where the stream is
+    above, NaN where it is below, -inf where it is not reached.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+    """
+
+    _: KW_ONLY
+    cutoff: int = 2
+
+    below: ClassVar[float] = nan
+    unreached: ClassVar[float] = -inf
+
+    @property
+    def threshold_scale(self) -> float:
+        return 3 / self.epsilon
+
+    @property
+    def query_scale(self) -> float:
+        return 6 * self.cutoff / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """The claim is exact, as a supremum."""
+        return self.epsilon
+
+    def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
+        scale = 3 * self.cutoff / self.epsilon
+        return answer + laplace_noise(len(noisy), scale, rng=rng)

@@ -1,0 +1,202 @@
+"""Report-noisy-max against quadrature over the largest value, and closed forms.
+
+Type-I error: 1e-9 per sampler test, fewer than 20 of them, all seeded.
+"""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from textbook_oracles import (
+    SIZE,
+    assert_distribution,
+    assert_frequencies,
+    draws,
+    integrate,
+)
+
+from dpaudit.algorithms.textbook import NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
+from dpaudit.errors import InputError
+
+ROWS = np.array([[1, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=float)
+ANSWERS = ROWS.sum(axis=0)
+BOTH = [NoisyMax1, NoisyMax2]
+
+
+def laplace_winner(answers, scale):
+    """Return the probability of each place, by quadrature."""
+    laws = [stats.laplace(loc=x, scale=scale) for x in answers]
+
+    def wins(place):
+        def integrand(z):
+            others = [law.cdf(z) for i, law in enumerate(laws) if i != place]
+            return laws[place].pdf(z) * np.prod(others, axis=0)
+
+        return integrate(integrand, answers, (scale,))
+
+    return np.array([wins(place) for place in range(len(answers))])
+
+
+def exponential_winner(answers, scale):
+    """Return the probability of each place, by inclusion and exclusion.
+
+    P(x_i + e > all others) = sum over sets S of the others of (-1)^|S| times the
+    integral of the density of the winner over z > max(all answers), as
+    exp(-(z - x_j)/scale) for j in S.
+    """
+    top = max(answers)
+
+    def wins(place):
+        others = [x for i, x in enumerate(answers) if i != place]
+        total = 0.0
+        for size in range(len(others) + 1):
+            for chosen in combinations(others, size):
+                exponent = sum(top - x for x in (answers[place], *chosen)) / scale
+                total += (-1) ** size * np.exp(-exponent) / (size + 1)
+        return total
+
+    return np.array([wins(place) for place in range(len(answers))])
+
+
+WINNER = {NoisyMax1: laplace_winner, NoisyMax2: exponential_winner}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+@pytest.mark.parametrize("kind", BOTH)
+def test_places_have_the_right_probabilities(kind, epsilon):
+    mechanism = kind(epsilon, queries=3)
+    probabilities = WINNER[kind](ANSWERS, 2 / epsilon)
+    assert probabilities.sum() == pytest.approx(1.0, rel=1e-12)
+    releases = draws(mechanism, ROWS)
+    counts = [np.count_nonzero(releases == place) for place in range(3)]
+    assert_frequencies(counts, probabilities, SIZE)
+
+
+def test_a_wrong_probability_would_be_seen():
+    counts = [np.count_nonzero(draws(NoisyMax1(3.0, queries=3), ROWS) == 0)]
+    with pytest.raises(AssertionError):
+        assert_frequencies(counts, exponential_winner(ANSWERS, 2 / 3.0)[:1], SIZE)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+@pytest.mark.parametrize("kind", BOTH)
+def test_no_place_on_the_canonical_pairs_loses_more_than_is_claimed(kind, epsilon):
+    mechanism = kind(epsilon)
+    assert mechanism.true_epsilon == epsilon
+    for pair in mechanism.canonical_pairs():
+        one, two = (
+            WINNER[kind](rows.sum(axis=0), 2 / epsilon)
+            for rows in (pair.data, pair.neighbour)
+        )
+        assert np.abs(np.log(one / two)).max() <= epsilon + 1e-9
+
+
+def first_wins(mechanism):
+    pair = mechanism.worst_case()
+    one, two = (
+        WINNER[type(mechanism)](rows.sum(axis=0), mechanism.scale)[0]
+        for rows in (pair.data, pair.neighbour)
+    )
+    return np.log(one / two)
+
+
+@pytest.mark.parametrize("queries", [2, 3, 5])
+def test_the_exponential_attains_its_claim(queries):
+    mechanism = NoisyMax2(0.1, queries=queries)
+    assert first_wins(mechanism) == pytest.approx(0.1, rel=1e-9)
+
+
+def test_laplace_approaches_its_claim():
+    assert 0.0995 < first_wins(NoisyMax1(0.1)) < 0.1
+    for queries, near in ((2, 0.9), (3, 0.995)):
+        ahead = 1500
+        answers = [1] + [ahead] * (queries - 1), [0] + [ahead + 1] * (queries - 1)
+        one, two = (laplace_winner(x, 20.0)[0] for x in answers)
+        assert near * 0.1 < np.log(one / two) <= 0.1 + 1e-9
+
+
+# The largest value
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"), [(NoisyMax3, stats.laplace), (NoisyMax4, stats.expon)]
+)
+def test_the_largest_value_has_the_right_distribution(kind, law):
+    mechanism = kind(0.5, queries=3)
+
+    def cdf(y):
+        return np.prod([law(loc=x, scale=4.0).cdf(y) for x in ANSWERS], axis=0)
+
+    assert_distribution(draws(mechanism, ROWS, size=20_000), cdf)
+
+
+@pytest.mark.parametrize("queries", [2, 5])
+def test_the_largest_laplace_value_loses_half_of_epsilon_per_query(queries):
+    mechanism = NoisyMax3(0.1, queries=queries)
+    pair = mechanism.worst_case()
+    one, two = (stats.laplace(loc=x, scale=20.0).cdf(0.0) ** queries for x in (0, 1))
+    assert np.log(one / two) == pytest.approx(mechanism.true_epsilon, rel=1e-12)
+    at = np.linspace(-300, 300, 2001)
+    loss = mechanism.privacy_loss(at, pair.data, pair.neighbour)
+    assert np.abs(loss).max() <= mechanism.true_epsilon + 1e-12
+    for other in mechanism.canonical_pairs():
+        losses = mechanism.privacy_loss(at, other.data, other.neighbour)
+        assert np.abs(losses).max() <= mechanism.true_epsilon + 1e-12
+
+
+def test_the_density_is_the_derivative_of_the_distribution():
+    mechanism = NoisyMax3(0.5, queries=3)
+    at = np.array([-70.0, -3.3, 0.4, 1.5, 2.6, 9.0, 80.0])
+    other = np.array([[0.3, 0.9, 0.0]])
+
+    def log_density(centres):
+        laws = [stats.laplace(loc=x, scale=4.0) for x in centres]
+        total = 0.0
+        for place, law in enumerate(laws):
+            rest = [each.cdf(at) for i, each in enumerate(laws) if i != place]
+            total = total + law.pdf(at) * np.prod(rest, axis=0)
+        return np.log(total)
+
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(at, ROWS, other),
+        log_density(ANSWERS) - log_density(other[0]),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.1, 2.0])
+def test_some_exponential_values_are_impossible_on_the_neighbour(epsilon):
+    mechanism = NoisyMax4(epsilon)
+    assert mechanism.true_epsilon == np.inf
+    pair = mechanism.worst_case()
+    scale, largest = 2 / epsilon, pair.neighbour.sum(axis=0).max()
+    one, two = (draws(mechanism, rows) for rows in (pair.data, pair.neighbour))
+    assert mechanism.in_support(one, pair.data).all()
+    assert mechanism.in_support(two, pair.neighbour).all()
+    chance = -np.expm1(-1 / scale) * (-np.expm1(-largest / scale)) ** 4
+    escaped = np.count_nonzero(~mechanism.in_support(one, pair.neighbour))
+    assert np.count_nonzero(two < largest) == 0
+    assert_frequencies([escaped], [chance], SIZE)
+    if epsilon == 0.1:
+        assert chance > 0.047
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NoisyMax1(queries=1), "queries must be at least 2"),
+        (lambda: NoisyMax3(queries=0), "queries must be"),
+        (lambda: NoisyMax2().answers(np.ones((2, 3))), "5 columns, got 3"),
+        (lambda: NoisyMax2().answers(np.ones((0, 5))), "n >= 1"),
+        (lambda: NoisyMax2().answers(np.ones(5)), r"shape \(n, d\)"),
+        (lambda: NoisyMax4().worst_case(4), "dimension must be"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

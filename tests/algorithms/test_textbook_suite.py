@@ -1,0 +1,163 @@
+"""The whole suite: its truth table, its conformance, and what it refuses.
+
+Type-I error: `run_conformance` may fail a correct mechanism with probability 2e-9;
+5e-8 for the 25 of the suite. Seeds are fixed.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpaudit.algorithms.textbook import (
+    SUITE,
+    SVT1,
+    NoisyMax1,
+    count_patterns,
+    neighbours_with,
+)
+from dpaudit.claims import ApproxDP, PureDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Relation
+from dpaudit.testing import run_conformance
+
+TRUTH = {
+    "laplace": 1.0,
+    "laplace-under-noised": 2.0,
+    "gaussian": 1.0,
+    "gaussian-classical": 0.751,
+    "gaussian-under-noised": 2.1547,
+    "randomised-response": 1.0,
+    "truncated-geometric": 0.1178,
+    "noisy-hist-1": 0.1,
+    "noisy-hist-2": 10.0,
+    "noisy-max-1": 0.1,
+    "noisy-max-2": 0.1,
+    "noisy-max-3": 0.25,
+    "noisy-max-4": np.inf,
+    "svt-1": 0.1,
+    "svt-2": 0.1,
+    "svt-3": np.inf,
+    "svt-4": 0.175,
+    "svt-5": np.inf,
+    "svt-6": np.inf,
+    "numerical-svt": 0.1,
+    "svt-3-4-parallel": np.inf,
+    "prefix-sum": 1.0,
+    "rappor": 0.4001,
+    "one-time-rappor": 0.8007,
+    "laplace-parallel": 0.1,
+}
+NAMES = list(SUITE)
+
+
+def test_the_truth_table():
+    assert list(TRUTH) == NAMES
+    found = {name: make().true_epsilon for name, make in SUITE.items()}
+    assert found == pytest.approx(TRUTH, abs=5e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_mechanism_conforms(name):
+    mechanism = SUITE[name]()
+    assert isinstance(mechanism, Mechanism)
+    run_conformance(mechanism)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_is_what_was_asked(name):
+    gaussian = name.startswith("gaussian")
+    claim = SUITE[name](0.7).claim
+    assert claim == (ApproxDP(0.7, 1e-5) if gaussian else PureDP(0.7))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_mechanism_comes_back_from_text(name):
+    mechanism = SUITE[name](0.7)
+    assert decode(json.loads(json.dumps(encode(mechanism)))) == mechanism
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_epsilons_are_named(name, epsilon):
+    with pytest.raises(InputError, match=f"epsilon must be .*, got {epsilon}"):
+        SUITE[name](epsilon)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_sizes_and_rows_are_named(name):
+    mechanism = SUITE[name]()
+    data = mechanism.worst_case().data
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="size must be"):
+        mechanism.draw(data, -1, rng=rng)
+    with pytest.raises(InputError, match="data must"):
+        mechanism.draw(np.zeros((1, 2, 3)), 1, rng=rng)
+    with pytest.raises(InputError, match="data must"):
+        mechanism.draw(np.full(data.shape, np.nan), 1, rng=rng)
+    if mechanism.relation is Relation.REPLACE_ONE:
+        with pytest.raises(InputError, match="data must"):
+            mechanism.draw(data[:0], 1, rng=rng)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_of_any_size(name):
+    mechanism = SUITE[name]()
+    data = mechanism.worst_case().data
+    shape = mechanism.release(data, rng=np.random.default_rng(0)).shape
+    for size in (0, 1, 2**15 + 3):  # a block and a rest
+        releases = mechanism.draw(data, size, rng=np.random.default_rng(0))
+        assert releases.shape == (size, *shape)
+        assert releases.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_worst_cases_may_be_asked_for_by_their_dimension(name):
+    mechanism = SUITE[name]()
+    pair = mechanism.worst_case()
+    dimension = pair.data.shape[1] if pair.data.ndim > 1 else 1
+    again = mechanism.worst_case(dimension)
+    np.testing.assert_array_equal(again.data, pair.data)
+    np.testing.assert_array_equal(again.neighbour, pair.neighbour)
+
+
+# Counts
+
+
+def test_neighbours_have_the_answers_asked_for():
+    pair = neighbours_with([3, 0, 2], [2, 1, 2])
+    assert pair.relation is Relation.REPLACE_ONE
+    assert pair.data.sum(axis=0).tolist() == [3, 0, 2]
+    assert pair.neighbour.sum(axis=0).tolist() == [2, 1, 2]
+    assert set(np.unique([pair.data, pair.neighbour])) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    "answers", [([0], [2]), ([-1], [0]), ([1, 2], [1]), ([1, 2, 3], [1, 2])]
+)
+def test_answers_that_no_neighbours_have(answers):
+    with pytest.raises(InputError, match="answers of neighbours"):
+        neighbours_with(*answers)
+
+
+def test_counts_are_sums_of_clipped_rows():
+    assert SVT1().answers([[0.25, 3.0], [0.5, -1.0]]).tolist() == [0.75, 1.0]
+
+
+def test_the_patterns_are_neighbours_of_every_kind():
+    patterns = count_patterns(5)
+    moved = {tuple(p.neighbour.sum(axis=0) - p.data.sum(axis=0)) for p in patterns}
+    assert len(moved) == len(patterns) == 7
+    assert {(1, 1, 1, 1, 1), (-1, 0, 0, 0, 0), (1, -1, -1, -1, -1)} <= moved
+
+
+def test_canonical_pairs_start_with_the_worst():
+    for mechanism in (NoisyMax1(), SVT1()):
+        worst, *rest = mechanism.canonical_pairs()
+        np.testing.assert_array_equal(worst.data, mechanism.worst_case().data)
+        assert len(rest) >= 7
+        for pair in rest:
+            assert pair.relation is mechanism.relation
+            assert pair.data.shape[1] == worst.data.shape[1]
