@@ -1,31 +1,71 @@
 """Attacks: scores that separate releases on D from releases on D'.
 
-`PORTFOLIO` is what an audit tries unless told otherwise. Adding an attack takes one
-file and one line here.
+`PORTFOLIO` is what an audit over the real numbers tries unless told otherwise; each of
+its attacks says itself where it applies, and stands back where another one does the
+same better. `BITS` is for audits of the doubles that a mechanism returns, which is
+another question with other answers. Adding an attack takes one file and one line here.
 """
 
+from dpaudit.attacks.abnormal import Abnormal
+from dpaudit.attacks.atoms import Atoms
 from dpaudit.attacks.base import Attack, Parameters, Target
+from dpaudit.attacks.bits import BitPatterns
+from dpaudit.attacks.canary_overlap import CanaryOverlap
+from dpaudit.attacks.canary_quadratic import CanaryQuadratic
 from dpaudit.attacks.exact_loss import ExactLoss
+from dpaudit.attacks.gaussian_transcript import GaussianTranscript
+from dpaudit.attacks.gradient_boosting import GradientBoosting
+from dpaudit.attacks.identity import Identity
+from dpaudit.attacks.laplace_location import LaplaceLocation
 from dpaudit.attacks.logistic import LogisticClassifier
 from dpaudit.attacks.projection import LinearDiscriminant, MeanShift
+from dpaudit.attacks.reconstruction import Reconstruction
 from dpaudit.attacks.support import Support
+from dpaudit.attacks.tracing import Tracing
 
 __all__ = [
+    "BITS",
     "PORTFOLIO",
+    "Abnormal",
+    "Atoms",
     "Attack",
+    "BitPatterns",
+    "CanaryOverlap",
+    "CanaryQuadratic",
     "ExactLoss",
+    "GaussianTranscript",
+    "GradientBoosting",
+    "Identity",
+    "LaplaceLocation",
     "LinearDiscriminant",
     "LogisticClassifier",
     "MeanShift",
     "Parameters",
+    "Reconstruction",
     "Support",
     "Target",
+    "Tracing",
 ]
 
 PORTFOLIO: tuple[Attack, ...] = (
+    # What the mechanism says about itself.
     ExactLoss(),
+    GaussianTranscript(),
     MeanShift(),
     Support(),
+    # What the attacker knows about the data.
+    Identity(),
+    CanaryQuadratic(),
+    CanaryOverlap(),
+    Tracing(),
+    Reconstruction(),
+    # What past releases teach.
+    Abnormal(),
+    Atoms(),
+    LaplaceLocation(),
     LinearDiscriminant(),
     LogisticClassifier(),
+    GradientBoosting(),
 )
+
+BITS: tuple[Attack, ...] = (BitPatterns(),)

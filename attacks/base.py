@@ -5,12 +5,17 @@ arrays), and then scores releases that it has not seen. It holds no state of its
 attack name, parameters and a threshold say completely what event was tested, which is
 how witnesses store it. An audit is valid whatever an attack does; a better attack only
 needs fewer releases.
+
+What a score depends on must not depend on the company that a release is scored in: a
+layout that is read off a batch, such as "are these matrices symmetric?", belongs to
+`fit` and its parameters.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +24,7 @@ from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
 
-__all__ = ["Attack", "Parameters", "Target", "as_features", "consult"]
+__all__ = ["Attack", "Parameters", "Target", "consult", "flatten", "score_ordinary"]
 
 Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
@@ -41,6 +46,13 @@ class Attack(ABC):
 
     learns: ClassVar[bool]
     """Whether `fit` looks at the releases (and so must not be judged on them)."""
+
+    reads: ClassVar[Literal["values", "labels"]] = "values"
+    """What it is given: releases, or a label for each, a 1-d array of str.
+
+    The label is empty for an ordinary release; otherwise it says what came instead,
+    such as ``raises ValueError`` or ``shape (3,)``.
+    """
 
     @abstractmethod
     def applies(self, target: Target, releases: Release) -> bool:
@@ -76,18 +88,31 @@ def consult(capability: Callable[..., Any], *arguments: Any) -> Any:
         ) from error
 
 
-def as_features(releases: Release) -> Array:
-    """Flatten releases to finite features, shape (size, m).
+def flatten(releases: Release) -> Array:
+    """Return the entries of each release in one row, shape (size, m).
 
-    Symmetric matrices give their upper triangle; dictionaries are joined in the order
-    of their sorted keys; NaN and infinities become 0.
+    Dictionaries are joined in the order of their sorted keys. NaN and infinities stay.
     """
     if isinstance(releases, Mapping):
-        return np.hstack([as_features(releases[key]) for key in sorted(releases)])
-    size, *shape = releases.shape
-    if len(shape) == 2 and shape[0] == shape[1]:
-        if np.array_equal(releases, releases.swapaxes(-2, -1), equal_nan=True):
-            rows, columns = np.triu_indices(shape[0])
-            releases = releases[:, rows, columns]
-    flat = releases.reshape(size, -1)
-    return np.where(np.isfinite(flat), flat, 0.0)
+        return np.hstack([flatten(releases[key]) for key in sorted(releases)])
+    return releases.reshape(len(releases), math.prod(releases.shape[1:]))
+
+
+def score_ordinary(releases: Array, score: Callable[[Array], Array]) -> Array:
+    """Score releases without NaN and infinities; all others get -inf.
+
+    Parameters
+    ----------
+    releases : ndarray, shape (size, ...)
+    score : callable
+        From releases to scores, shape (size,). It is given 0 in place of a release
+        that is not finite, and 1e100 for what is larger, so that squares are finite.
+    """
+    with np.errstate(all="ignore"):
+        scores = score(releases)
+    if np.isfinite(scores).all():
+        return scores  # what is not finite would have spoilt its score
+    finite = np.isfinite(releases).all(axis=tuple(range(1, releases.ndim)))
+    kept = finite.reshape(-1, *[1] * (releases.ndim - 1))
+    scores = score(np.where(kept, np.clip(releases, -1e100, 1e100), 0.0))
+    return np.where(finite, scores, -np.inf)

@@ -18,10 +18,14 @@ from dpaudit.neighbours import Pair, Relation
 
 __all__ = [
     "HasBatchedDraw",
+    "HasCanonicalPairs",
     "HasExactClaim",
+    "HasGaussianSteps",
     "HasPrivacyLoss",
     "HasStatistic",
     "HasSupport",
+    "HasTranscript",
+    "HasTrueEpsilon",
     "HasWorstCase",
     "MatrixNorm",
     "Mechanism",
@@ -129,7 +133,7 @@ class HasSupport(Protocol):
 
 @runtime_checkable
 class HasExactClaim(Protocol):
-    """A privacy profile known exactly."""
+    """The tightest claim of its form, known without sampling."""
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the tightest claim that holds on this pair, both ways round."""
@@ -140,6 +144,80 @@ class HasExactClaim(Protocol):
 class HasWorstCase(Protocol):
     """A canonical pair on which the mechanism's privacy is worst."""
 
-    def worst_case(self, dimension: int = 2) -> Pair:
-        """Return a worst neighbouring pair with rows of that dimension."""
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a worst neighbouring pair.
+
+        Parameters
+        ----------
+        dimension : int, optional
+            Length of a row. By default one of the mechanism's own choosing: the only
+            one that it takes, or the least in which its privacy is at its worst, or
+            the one for which it is usually published. Its own docstring says which.
+
+        Raises
+        ------
+        InputError
+            If rows cannot have that length.
+        """
+        ...
+
+
+@runtime_checkable
+class HasCanonicalPairs(Protocol):
+    """Pairs on which the mechanism's privacy is known, or suspected, to be worst."""
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return neighbouring pairs, the most promising first."""
+        ...
+
+
+@runtime_checkable
+class HasTrueEpsilon(Protocol):
+    """Privacy that is known over all neighbours, whatever is claimed."""
+
+    @property
+    def true_epsilon(self) -> float:
+        """The smallest true epsilon at the claim's delta; infinite if there is none."""
+        ...
+
+
+@runtime_checkable
+class HasTranscript(Protocol):
+    """Every noisy value that the privacy proof releases on the way."""
+
+    def transcript(
+        self, data: Array, size: int, *, rng: np.random.Generator
+    ) -> Mapping[str, Array]:
+        """Return `size` independent transcripts: named values, trials leading."""
+        ...
+
+
+@runtime_checkable
+class HasGaussianSteps(Protocol):
+    """A transcript whose values are Gaussian, given the values before them."""
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: Array
+    ) -> Mapping[str, Array]:
+        """Return the conditional mean of each noisy value on `data`.
+
+        Parameters
+        ----------
+        transcript : mapping of ndarray
+            Transcripts, each value of shape (size, ...).
+        data : ndarray
+            The dataset on which the conditional means are wanted; the transcripts may
+            have been made on another one.
+
+        Returns
+        -------
+        mapping of ndarray
+            Under the same names, and of the same shapes; names of values that are
+            functions of others are left out.
+        """
+        ...
+
+    @property
+    def step_scales(self) -> Mapping[str, float]:
+        """The standard deviation of each entry, > 0, for the names of the means."""
         ...

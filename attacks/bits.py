@@ -1,0 +1,104 @@
+r"""Bit patterns: which doubles a release can be.
+
+A sampler of Laplace or Gaussian noise on doubles does not reach every double, and
+adding the noise to f(D) rounds it to the grid of the sum. Which low bits of the release
+can be set then depends on f(D) (Mironov, *On significance of the least significant
+bits for differential privacy*, CCS 2012): near 0, a sum of 1 and noise is always a
+multiple of 2^-53, whereas noise by itself seldom is. One such release can reveal D, so
+such samplers have no finite epsilon on doubles, whatever holds for real numbers.
+
+This is a different audit from one over the reals, and not part of the portfolio. The
+features of an entry y are two numbers: the exponent of its lowest set bit, which says
+of which power of two it is a multiple, and how many bits of its significand are zero at
+the end; the same of the differences y - f(D) and y - f(D'), where the mechanism states
+its statistic f. Each feature has a table of log-likelihood ratios
+(`dpaudit.attacks.tables`), and the score of a release is their sum.
+"""
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult, flatten
+from dpaudit.attacks.projection import MeanShift
+from dpaudit.attacks.tables import shrunk_log_ratio
+from dpaudit.mechanism import HasStatistic, Release
+
+__all__ = ["BitPatterns"]
+
+_MAX_ENTRIES = 64
+_SIGNIFICAND = 53
+_LOWEST, _HIGHEST = -130, 70  # exponents of lowest set bits are clipped to these
+_EXPONENTS = _HIGHEST - _LOWEST + 1
+_ZERO = _EXPONENTS + _SIGNIFICAND
+_NO_NUMBER = _ZERO + 1
+_CODES = _NO_NUMBER + 1
+
+
+class BitPatterns(Attack):
+    """Score = sum of cautious log-likelihood ratios of low-order bit features."""
+
+    name = "bits"
+    learns = True
+
+    def applies(self, target: Target, releases: Release) -> bool:
+        """Say whether any entry is not an integer: only then is there a grid."""
+        flat = flatten(releases)
+        finite = flat[np.isfinite(flat)]
+        return bool((finite != np.round(finite)).any())
+
+    def fit(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> Parameters:
+        references = _references(target, on_data)
+        sides = flatten(on_data), flatten(on_neighbour)
+        counts = []
+        for side in sides:
+            columns = _codes(side, references)
+            counts.append([np.bincount(c, minlength=_CODES) for c in columns.T])
+        hits = np.array(counts).reshape(2, -1, _CODES)
+        table = shrunk_log_ratio(hits[0], len(sides[0]), hits[1], len(sides[1]))
+        return {"references": references, "table": table}
+
+    def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
+        codes = _codes(flatten(releases), parameters["references"])
+        table = parameters["table"]
+        return table[np.arange(len(table)), codes].sum(axis=1)
+
+
+def _references(target: Target, releases: Release) -> Array:
+    """Return what is subtracted from the entries: 0, f(D), f(D'); shape (r, m)."""
+    width = min(flatten(releases).shape[1], _MAX_ENTRIES)
+    references = [np.zeros(width)]
+    if MeanShift().applies(target, releases):
+        statistic = cast(HasStatistic, target.mechanism).statistic
+        for data in (target.pair.data, target.pair.neighbour):
+            references.append(np.ravel(consult(statistic, data))[:width])
+    return np.unique(np.array(references, dtype=np.float64), axis=0)
+
+
+def _codes(flat: Array, references: Array) -> NDArray[np.intp]:
+    """Return two features per reference and entry, shape (size, 2 r m)."""
+    kept = flat[:, : references.shape[1]]
+    parts = []
+    for reference in references:
+        lowest, trailing = _low_bits(kept - reference)
+        parts += [lowest, trailing]
+    return np.hstack(parts)
+
+
+def _low_bits(numbers: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the codes of lowest set bits and of trailing zeros, as for the table."""
+    ordinary = np.isfinite(numbers) & (numbers != 0)
+    significand, exponent = np.frexp(np.where(ordinary, numbers, 1.0))
+    integer = np.abs(significand * 2.0**_SIGNIFICAND).astype(np.int64)
+    # x & -x is the lowest set bit, a power of two below 2^53 and hence exact.
+    _, position = np.frexp((integer & -integer).astype(np.float64))
+    trailing = position.astype(np.intp) - 1
+    lowest = exponent.astype(np.intp) - _SIGNIFICAND + trailing
+    others = np.where(numbers == 0, _ZERO, _NO_NUMBER)
+    return (
+        np.where(ordinary, np.clip(lowest, _LOWEST, _HIGHEST) - _LOWEST, others),
+        np.where(ordinary, _EXPONENTS + trailing, others),
+    )

@@ -1,0 +1,85 @@
+r"""What differs between the datasets of a pair, the canary, and where releases show it.
+
+Mechanisms on rows x in R^d mostly see their data through means or through the
+second-moment matrix, and what the canary does to these is known to an attacker who
+knows both datasets. A subspace with orthonormal basis V shows it by
+:math:`\|V^T x\|^2`, which depends neither on the basis nor on the signs of its vectors.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanism import Release
+from dpaudit.neighbours import Pair
+
+__all__ = [
+    "are_orthonormal",
+    "canary_rows",
+    "captured_length",
+    "common_mean",
+    "shaped_as_bases",
+]
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-6
+
+
+def canary_rows(pair: Pair) -> tuple[Array, Array]:
+    """Return the rows that are only in the data, and only in the neighbour.
+
+    Shapes (0 or 1, d) where rows are vectors in R^d. Of several equal rows it does not
+    matter which one is missing.
+    """
+    place = _place(pair)
+    ours, theirs = (side[place : place + 1] for side in (pair.data, pair.neighbour))
+    longer = len(pair.data) - len(pair.neighbour)
+    return ours[: 1 if longer >= 0 else 0], theirs[: 1 if longer <= 0 else 0]
+
+
+def common_mean(pair: Pair) -> Array:
+    """Return the mean of the rows that both datasets have; zero if there are none."""
+    longer = max(pair.data, pair.neighbour, key=len)
+    common = np.delete(longer, _place(pair), axis=0)
+    return common.sum(axis=0) / max(len(common), 1)
+
+
+def _place(pair: Pair) -> int:
+    """Return the first row in which the datasets differ."""
+    length = min(len(pair.data), len(pair.neighbour))
+    differ = pair.data[:length] != pair.neighbour[:length]
+    rows = differ.any(axis=tuple(range(1, differ.ndim)))
+    return int(np.argmax(rows)) if rows.any() else length
+
+
+def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
+    """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
+
+    Taken are d-vectors and d x k or k x d matrices with k < d, where the rows of the
+    pair are vectors in R^d, d > 1. None for anything else.
+    """
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2:
+        return None
+    match releases.shape[1:], pair.data.shape[1]:
+        case ((a,), d) if a == d > 1:
+            return releases[:, :, np.newaxis]
+        case ((a, b), d) if b < a == d:
+            return releases
+        case ((a, b), d) if a < b == d:
+            return releases.swapaxes(1, 2)
+    return None
+
+
+def are_orthonormal(bases: Array) -> bool:
+    """Say whether most of the finite matrices of a stack have orthonormal columns."""
+    finite = bases[(np.abs(bases) < 2).all(axis=(1, 2))]
+    if 2 * len(finite) <= np.isfinite(bases).all(axis=(1, 2)).sum():
+        return False
+    gram = finite.swapaxes(1, 2) @ finite
+    defect = np.abs(gram - np.eye(bases.shape[2])).max(axis=(1, 2))
+    return bool(np.median(defect) <= _TOLERANCE)
+
+
+def captured_length(bases: Array, rows: Array) -> Array:
+    """Return the sum of ||V^T x||^2 over rows x, shape (size,); 0 for no rows."""
+    return np.square(rows @ bases).sum(axis=(1, 2))

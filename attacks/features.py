@@ -1,0 +1,124 @@
+"""Finite features of releases, in a layout that is learned once and then stored.
+
+Which entries are redundant, which of them can be NaN or infinite, and what stands in
+for those, is decided from past releases; the answers are parameters like any other.
+The same release then gets the same features in every batch.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.base import Array, Parameters, flatten
+from dpaudit.mechanism import Release
+
+__all__ = ["features", "learn_features", "shift_order"]
+
+_LARGEST = 1e100  # so that sums of squares do not overflow
+_INDICATORS: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
+    "is_nan": np.isnan,
+    "is_above": np.isposinf,
+    "is_below": np.isneginf,
+}
+
+
+def learn_features(first: Release, second: Release, most: int) -> Parameters:
+    """Choose the features of releases such as these.
+
+    Parameters
+    ----------
+    first, second : Release
+        Past releases on D and on D'.
+    most : int
+        How many entries to keep at most: those whose means differ most, in standard
+        errors. Of symmetric matrices one triangle is considered.
+
+    Returns
+    -------
+    dict of ndarray
+        ``columns``: the entries kept; ``filler``: the median of each, which replaces
+        what is not finite; ``is_nan``, ``is_above``, ``is_below``: the entries that
+        get an indicator of NaN, of +inf, of -inf, again at most `most` each.
+    """
+    sides = flatten(first), flatten(second)
+    both = np.vstack(sides)
+    considered = np.flatnonzero(~(_mirrored(first) & _mirrored(second)))
+    indicators = {
+        key: _most_shifted(test(sides[0]), test(sides[1]), considered, most)
+        for key, test in _INDICATORS.items()
+    }
+    filler = _medians(both)
+    filled = [
+        np.clip(np.where(np.isfinite(side), side, filler), -_LARGEST, _LARGEST)
+        for side in sides
+    ]
+    columns = _most_shifted(filled[0], filled[1], considered, most, constant=True)
+    return {"columns": columns, "filler": filler[columns]} | indicators
+
+
+def features(parameters: Parameters, releases: Release) -> Array:
+    """Return finite features in the layout of `learn_features`, shape (size, m)."""
+    flat = flatten(releases)
+    kept = flat[:, parameters["columns"]]
+    finite = np.where(np.isfinite(kept), kept, parameters["filler"])
+    finite = np.clip(finite, -_LARGEST, _LARGEST)
+    indicators = [test(flat[:, parameters[key]]) for key, test in _INDICATORS.items()]
+    return np.hstack([finite, *indicators]).astype(np.float64, copy=False)
+
+
+def shift_order(first: Array, second: Array) -> NDArray[np.intp]:
+    """Order columns by how far their means differ, in standard errors."""
+    spread = np.sqrt(first.var(axis=0) + second.var(axis=0))
+    shift = np.abs(first.mean(axis=0) - second.mean(axis=0))
+    # Columns that are constant on either side and differ come first.
+    statistic = np.where(shift > 0, np.inf, 0.0)
+    np.divide(shift, spread, out=statistic, where=spread > 0)
+    return np.argsort(-statistic, kind="stable")
+
+
+def _most_shifted(
+    first: NDArray[np.generic],
+    second: NDArray[np.generic],
+    considered: NDArray[np.intp],
+    most: int,
+    *,
+    constant: bool = False,
+) -> NDArray[np.intp]:
+    one, two = (side[:, considered].astype(np.float64) for side in (first, second))
+    order = shift_order(one, two)
+    if not constant:
+        everything = np.vstack([one, two])
+        varies = everything.min(axis=0) < everything.max(axis=0)
+        order = order[varies[order]]
+    return np.sort(considered[order[:most]])
+
+
+def _mirrored(releases: Release) -> NDArray[np.bool_]:
+    """Say which entries repeat another one by symmetry, shape (m,)."""
+    if isinstance(releases, Mapping):
+        return np.concatenate([_mirrored(releases[key]) for key in sorted(releases)])
+    shape = releases.shape[1:]
+    if (
+        len(shape) == 2
+        and shape[0] == shape[1]
+        and np.array_equal(releases, releases.swapaxes(-2, -1), equal_nan=True)
+    ):
+        return np.tril(np.ones(shape, dtype=bool), -1).ravel()
+    return np.zeros(int(np.prod(shape)), dtype=bool)
+
+
+def _medians(flat: Array) -> Array:
+    """Return the median of the finite values of each column, 0 where there are none.
+
+    Where some are not finite, the lower one of two middle values.
+    """
+    finite = np.isfinite(flat)
+    if finite.all():
+        return np.median(flat, axis=0)
+    counts = finite.sum(axis=0)
+    # The finite values of each column first, in order.
+    ordered = np.sort(np.where(finite, flat, np.inf), axis=0)
+    middle = np.maximum(counts - 1, 0) // 2
+    picked = np.take_along_axis(ordered, middle[np.newaxis], axis=0)[0]
+    return np.where(counts > 0, picked, 0.0)

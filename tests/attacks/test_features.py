@@ -1,0 +1,83 @@
+"""Features have a layout that is learned once and does not depend on a batch."""
+
+import numpy as np
+import pytest
+
+from dpaudit.attacks.base import flatten, score_ordinary
+from dpaudit.attacks.features import features, learn_features, shift_order
+
+
+def test_flatten_joins_dictionaries_in_order():
+    releases = {"b": np.array([[3.0, 4.0]]), "a": np.array([1.0]), "c": np.ones((1, 0))}
+    assert flatten(releases).tolist() == [[1.0, 3.0, 4.0]]
+    assert flatten(np.empty((0, 2, 3))).shape == (0, 6)
+
+
+def test_symmetric_matrices_give_one_triangle():
+    rng = np.random.default_rng(0)
+    general = rng.normal(size=(2, 9, 2, 2))
+    symmetric = general + general.swapaxes(2, 3)
+    layout = learn_features(*symmetric, 10)
+    assert layout["columns"].tolist() == [0, 1, 3]
+    # A single release that happens to be symmetric does not change the layout.
+    layout = learn_features(*general, 10)
+    assert features(layout, symmetric[0, :1]).shape == (1, 4)
+    assert (
+        features(layout, symmetric[0, :1])[0].tolist()
+        == symmetric[0, 0].ravel().tolist()
+    )
+
+
+def test_symmetry_has_to_hold_on_both_sides():
+    rng = np.random.default_rng(0)
+    general = rng.normal(size=(9, 2, 2))
+    layout = learn_features(general, general + general.swapaxes(1, 2), 10)
+    assert len(layout["columns"]) == 4
+
+
+def test_what_is_not_finite_becomes_indicators():
+    first = np.array([[1.0, np.nan], [2.0, np.inf], [3.0, 5.0], [4.0, np.nan]])
+    second = np.array([[1.0, 6.0], [2.0, 7.0], [3.0, 5.0], [4.0, 8.0]])
+    layout = learn_features(first, second, 10)
+    assert layout["filler"].tolist() == [2.0, 6.0]
+    assert layout["is_nan"].tolist() == layout["is_above"].tolist() == [1]
+    assert layout["is_below"].tolist() == []
+    assert features(layout, first).tolist() == [
+        [1.0, 6.0, 1.0, 0.0],
+        [2.0, 6.0, 0.0, 1.0],
+        [3.0, 5.0, 0.0, 0.0],
+        [4.0, 6.0, 1.0, 0.0],
+    ]
+    # What was never seen in the past has no indicator, and does no harm.
+    assert features(layout, np.array([[np.nan, -np.inf]])).tolist() == [
+        [2.0, 6.0, 0, 0]
+    ]
+
+
+def test_the_most_shifted_entries_are_kept():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(2, 500, 50))
+    first[:, [7, 30]] += 1.0
+    assert learn_features(first, second, 2)["columns"].tolist() == [7, 30]
+
+
+def test_certain_differences_come_first():
+    first, second = np.zeros((4, 3)), np.zeros((4, 3))
+    first[:, 2] = 1.0
+    first[:2, 1] = 1.0
+    assert shift_order(first, second).tolist() == [2, 1, 0]
+
+
+def test_wild_entries_do_not_overflow():
+    wild = np.array([[1e308, -1e308], [-1e308, 1e308], [1e-310, 0.0]])
+    layout = learn_features(wild, -wild, 10)
+    assert np.isfinite(np.square(features(layout, wild))).all()
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 2), (4, 2, 3)])
+def test_only_ordinary_releases_are_scored(shape):
+    releases = np.ones(shape)
+    releases[1], releases[2] = np.nan, np.inf
+    scores = score_ordinary(releases, lambda r: r.reshape(4, -1).sum(axis=1))
+    total = float(np.prod(shape[1:]))
+    assert scores.tolist() == [total, -np.inf, -np.inf, total]

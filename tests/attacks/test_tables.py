@@ -1,0 +1,236 @@
+"""Atoms, labels and bits: scores that are tables of counts."""
+
+import math
+
+import numpy as np
+import pytest
+from attack_cases import SCALARS, auc, black_box
+
+from dpaudit import Pair
+from dpaudit.algorithms.textbook import SVT5, TruncatedGeometric
+from dpaudit.attacks import Abnormal, Atoms, BitPatterns, Target
+from dpaudit.attacks.bits import _low_bits
+from dpaudit.attacks.tables import shrunk_log_ratio
+
+TARGET = Target(black_box, SCALARS)
+
+
+def fit_and_score(attack, first, second, judged, target=TARGET):
+    return attack.score(target, attack.fit(target, first, second), judged)
+
+
+# Shrunk log-ratios -------------------------------------------------------------------
+
+
+def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
+    hits, other = np.array([0, 1, 3, 50, 400, 0]), np.array([0, 0, 4, 0, 100, 60])
+    forth = shrunk_log_ratio(hits, 1000, other, 900)
+    back = shrunk_log_ratio(other, 900, hits, 1000)
+    assert np.array_equal(forth, -back)
+    plain = np.log((hits + 0.5) / 1001) - np.log((other + 0.5) / 901)
+    assert (np.abs(forth) <= np.abs(plain)).all()
+    assert (np.sign(forth) * np.sign(plain) >= 0).all()
+    assert forth[0] == forth[1] == 0
+    assert 3.0 < forth[3] < plain[3]
+
+
+def test_noise_atoms_rank_below_strong_ones():
+    """Of 1000 outputs seen about twice each, none looks like one seen 40 times to 1.
+
+    An atom with Poisson(2) counts on both sides reaches the score of (40, 1) only with
+    a count of 15 or more to 0: probability below 1e-7 for all of them together.
+    """
+    rng = np.random.default_rng(0)
+    noise = shrunk_log_ratio(*(x for c in rng.poisson(2, (2, 1000)) for x in (c, 4096)))
+    assert np.abs(noise).max() < shrunk_log_ratio(40, 4096, 1, 4096)
+
+
+# Atoms -------------------------------------------------------------------------------
+
+
+def test_atoms_score_outputs_by_their_counts():
+    first = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, np.newaxis]
+    second = np.repeat([0.0, 1.0, 2.0], [20, 30, 50])[:, np.newaxis]
+    scores = fit_and_score(
+        Atoms(), first, second, np.array([[0.0], [1.0], [2.0], [7.0]])
+    )
+    expected = shrunk_log_ratio([50, 30, 20], 100, [20, 30, 50], 100)
+    np.testing.assert_array_equal(scores[:3], expected)
+    assert scores[3] == 0.0
+
+
+def test_atoms_see_codes_among_numbers():
+    """NaN, infinities and codes are values; other numbers are all alike."""
+    rng = np.random.default_rng(0)
+    sides = rng.normal(size=(2, 900, 2))
+    sides[:, ::3, 0], sides[:, 1::3, 0] = -1.0, np.nan
+    sides[0, ::2, 1] = -np.inf
+    judged = np.array(
+        [[0.3, 5.0], [-9.0, 0.1], [0.3, -np.inf], [-1.0, -np.inf], [np.nan, -np.inf]]
+    )
+    scores = fit_and_score(Atoms(), *sides, judged)
+    assert scores[0] == scores[1] < 0
+    assert (scores[2:] > 3).all()
+
+
+def test_atoms_take_equal_results_of_real_arithmetic_for_equal():
+    """0.1 + 0.2 is not 0.3 on doubles: a difference of the machine, not of the data."""
+    first, second = np.full((500, 1), 0.1 + 0.2), np.full((500, 1), 0.3)
+    first[0] = second[0] = 1.0
+    scores = fit_and_score(Atoms(), first, second, np.array([[0.1 + 0.2], [0.3]]))
+    assert scores.tolist() == [0.0, 0.0]
+    zeros = np.array([[0.0], [-0.0]])
+    assert len(set(fit_and_score(Atoms(), -first, zeros, zeros).tolist())) == 1
+
+
+def test_atoms_keep_the_most_telling_outputs():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(2000, size=(2, 4000, 1)).astype(float)
+    first[::10] = 5000.0
+    parameters = Atoms().fit(TARGET, first, second)
+    assert len(parameters["scores"]) <= 256
+    scores = Atoms().score(TARGET, parameters, np.array([[5000.0], [-3.0]]))
+    assert scores[0] == max(parameters["scores"])
+    assert abs(scores[1]) < scores[0]
+
+
+def test_atoms_apply_where_outputs_repeat():
+    rng = np.random.default_rng(0)
+
+    def applies(releases):
+        return Atoms().applies(TARGET, releases)
+
+    continuous = rng.normal(size=(20, 3))
+    assert not applies(continuous)
+    assert not applies(np.hstack([continuous, np.zeros((20, 1))]))
+    assert applies(np.hstack([continuous, rng.integers(2, size=(20, 1))]))
+    assert applies(np.where(rng.random((20, 3)) < 0.2, np.nan, continuous))
+    assert applies(np.zeros(20))
+    assert applies({"kind": rng.integers(3, size=20), "value": continuous})
+    assert not applies(np.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "least"), [(TruncatedGeometric(1.0), 0.55), (SVT5(1.0), 0.55)]
+)
+def test_atoms_on_discrete_mechanisms(mechanism, least):
+    pair, rng = mechanism.worst_case(), np.random.default_rng(0)
+    target = Target(mechanism, pair)
+    learn, judge = (
+        [mechanism.draw(d, 2000, rng=rng) for d in (pair.data, pair.neighbour)]
+        for _ in range(2)
+    )
+    assert Atoms().applies(target, learn[0][:20])
+    parameters = Atoms().fit(target, *learn)
+    scores = [Atoms().score(target, parameters, side) for side in judge]
+    assert auc(*scores) > least
+
+
+def test_atoms_find_the_output_that_is_impossible_on_the_neighbour():
+    """SVT5: "below, above" has probability (1 - e^(-1/2))/2 = 0.197 against 0."""
+    mechanism = SVT5(1.0)
+    pair, rng = mechanism.worst_case(), np.random.default_rng(0)
+    sides = [mechanism.draw(d, 2000, rng=rng) for d in (pair.data, pair.neighbour)]
+    target = Target(mechanism, pair)
+    parameters = Atoms().fit(target, *sides)
+    fresh = [mechanism.draw(d, 2000, rng=rng) for d in (pair.data, pair.neighbour)]
+    scores = [Atoms().score(target, parameters, side) for side in fresh]
+    top = max(np.concatenate(scores), key=abs)
+    hits = [int((np.sign(top) * s >= abs(top)).sum()) for s in scores]
+    assert min(hits) == 0
+    assert max(hits) > 250
+
+
+# Labels ------------------------------------------------------------------------------
+
+
+def test_labels_are_counted():
+    first = np.array([""] * 60 + ["raises ValueError"] * 40)
+    second = np.array([""] * 95 + ["shape (3,)"] * 5)
+    judged = np.array(["raises ValueError", "shape (3,)", "", "never seen"])
+    scores = fit_and_score(Abnormal(), first, second, judged)
+    expected = shrunk_log_ratio([40, 0, 60], 100, [0, 5, 95], 100)
+    assert scores.tolist() == [*expected, 0.0]
+
+
+def test_labels_may_hold_any_text():
+    words = ["", "ünïcödé", "日本", "a b\tc\n", "😀", "x" * 500]
+    parameters = Abnormal().fit(TARGET, np.array(words * 90), np.array(words[:1] * 540))
+    scores = Abnormal().score(TARGET, parameters, np.array(words))
+    assert (scores[1:] > 0).all()
+    assert scores[0] < 0
+    assert parameters["labels"].dtype == np.uint32
+
+
+def test_ordinary_labels_are_no_case_for_it():
+    assert not Abnormal().applies(TARGET, np.array(["", ""]))
+    assert not Abnormal().applies(TARGET, np.ones(3))
+    assert not Abnormal().applies(TARGET, {"a": np.ones(3)})
+
+
+# Bits --------------------------------------------------------------------------------
+
+
+def test_low_bits_match_exact_arithmetic():
+    rng = np.random.default_rng(0)
+    numbers = np.concatenate(
+        [
+            rng.normal(size=50),
+            rng.integers(-1000, 1000, 50) / 8,
+            [1.0, -0.5, 3.0, 2.0**60, 2.0**-100],
+        ]
+    )
+    numbers = numbers[numbers != 0]
+    lowest, trailing = _low_bits(numbers)
+    for number, low, zeros in zip(numbers.tolist(), lowest, trailing, strict=True):
+        numerator, denominator = number.as_integer_ratio()
+        twos = (numerator & -numerator).bit_length() - 1
+        exponent = twos - (denominator.bit_length() - 1)
+        assert low == exponent + 130
+        width = math.frexp(number)[1] - exponent
+        assert zeros - 201 == 53 - width
+    codes = _low_bits(np.array([0.0, -0.0, np.nan, np.inf]))
+    assert len({int(c) for part in codes for c in part}) == 2
+
+
+def test_numpy_laplace_leaks_by_its_bits():
+    """0 or 1 plus NumPy's Laplace noise: an event of probability 0 on the neighbour.
+
+    Sums near 1 are multiples of 2^-53 wherever they land, while small noise by itself
+    has lower bits. The true epsilon over the reals is 1.
+    """
+    rng = np.random.default_rng(0)
+    pair = Pair([0.0], [0.0, 1.0])
+    target = Target(black_box, pair)
+
+    def sides(size):
+        return [
+            data.sum() + rng.laplace(size=size) for data in (pair.data, pair.neighbour)
+        ]
+
+    parameters = BitPatterns().fit(target, *sides(2000))
+    scores = [BitPatterns().score(target, parameters, side) for side in sides(5000)]
+    threshold = np.max(scores[1])
+    assert (scores[0] > threshold).mean() > 0.2
+
+
+def test_bits_use_the_statistic():
+    """Noise on a grid of 2^-20: the release minus f(D) is on the grid, on D only."""
+
+    class Grid:
+        sensitivity = None
+
+        def statistic(self, data):
+            return data.sum()
+
+    rng = np.random.default_rng(0)
+    pair = Pair([0.1], [0.1, 1 / 3])
+    sides = [
+        data.sum() + rng.integers(-(2**20), 2**20, 500) / 2**20
+        for data in (pair.data, pair.neighbour)
+    ]
+    target = Target(Grid(), pair)
+    parameters = BitPatterns().fit(target, *sides)
+    assert parameters["references"].shape == (3, 1)
+    assert auc(*(BitPatterns().score(target, parameters, s) for s in sides)) > 0.95
+    assert not BitPatterns().applies(target, np.arange(20.0))

@@ -1,0 +1,103 @@
+"""Boosted trees against a naive evaluation, and against a brute-force first split."""
+
+import numpy as np
+from attack_cases import ROWS, auc
+
+from dpaudit.attacks import trees
+from dpaudit.attacks.invariants import invariants
+from dpaudit.attacks.trees import evaluate_trees, fit_trees
+
+
+def naive_evaluation(parameters, row):
+    total = parameters["prior"][0]
+    for feature, threshold, value in zip(
+        parameters["feature"], parameters["threshold"], parameters["value"], strict=True
+    ):
+        bits = "".join(
+            "1" if row[f] > t else "0" for f, t in zip(feature, threshold, strict=True)
+        )
+        total += value[int(bits, 2)]
+    return total
+
+
+def test_evaluation_follows_every_tree():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(size=(300, 6)), rng.normal(size=(200, 6)) ** 3
+    parameters = fit_trees(first, second)
+    rows = rng.normal(size=(40, 6))
+    rows[0, 0], rows[1, 1] = np.inf, -np.inf
+    expected = [naive_evaluation(parameters, row) for row in rows]
+    np.testing.assert_allclose(evaluate_trees(parameters, rows), expected, rtol=1e-12)
+
+
+def test_the_first_split_is_the_best(monkeypatch):
+    """Against all splits at observed values, with the gain of the definition."""
+    monkeypatch.setattr(trees, "_TREES", 1)
+    monkeypatch.setattr(trees, "_DEPTH", 1)
+    rng = np.random.default_rng(1)
+    first, second = rng.integers(8, size=(2, 60, 3)).astype(float)
+    first[:, 1] = np.minimum(first[:, 1], 4)
+    parameters = fit_trees(first, second)
+    rows = np.vstack([first, second])[::2]  # the half that the first tree sees
+    gradient = np.vstack([np.full((60, 1), 0.5), np.full((60, 1), -0.5)])[::2, 0]
+
+    def gain(feature, threshold):
+        total = 0.0
+        for side in (rows[:, feature] > threshold, rows[:, feature] <= threshold):
+            total += gradient[side].sum() ** 2 / (side.sum() / 4 + trees._PENALTY)
+        return total
+
+    best = max(gain(f, t) for f in range(3) for t in range(7))
+    chosen = gain(parameters["feature"][0, 0], parameters["threshold"][0, 0])
+    np.testing.assert_allclose(chosen, best, rtol=1e-12)
+
+
+def test_constant_features_give_the_prior():
+    parameters = fit_trees(np.ones((30, 2)), np.ones((10, 2)))
+    scores = evaluate_trees(parameters, np.zeros((3, 2)))
+    np.testing.assert_allclose(scores, np.log(3.0))
+
+
+def test_interactions_are_found():
+    """One entry tells only by the sign of another; most means are equal."""
+    rng = np.random.default_rng(2)
+
+    def side(size, sign):
+        x = rng.normal(size=(size, 4))
+        x[:, 1] = sign * (x[:, 0] > 0.3) * np.abs(x[:, 1]) + (x[:, 0] <= 0.3) * x[:, 1]
+        return x
+
+    parameters = fit_trees(side(1500, 1), side(1500, -1))
+    scores = [evaluate_trees(parameters, side(2000, sign)) for sign in (1, -1)]
+    assert auc(*scores) > 0.6
+
+
+def test_invariants_do_not_change_with_signs_and_bases():
+    rng = np.random.default_rng(3)
+    bases = np.linalg.qr(rng.normal(size=(7, 3, 2)))[0]
+    turned = bases @ np.linalg.qr(rng.normal(size=(7, 2, 2)))[0]
+    np.testing.assert_allclose(
+        invariants(ROWS, turned), invariants(ROWS, bases), atol=1e-12
+    )
+
+
+def test_invariants_do_not_depend_on_company():
+    rng = np.random.default_rng(4)
+    for shape in [(), (1,), (3,), (3, 3), (3, 2), (5, 5), (2, 2, 2)]:
+        releases = rng.normal(size=(6, *shape))
+        releases[2] = np.nan
+        together = invariants(ROWS, releases)
+        alone = np.vstack([invariants(ROWS, releases[i : i + 1]) for i in range(6)])
+        np.testing.assert_allclose(alone, together, rtol=1e-12)
+        assert np.isfinite(together).all()
+
+
+def test_invariants_of_vectors_and_squares():
+    vector = invariants(ROWS, np.array([[2.0, 0.0, 5.0, np.nan]]))[0].tolist()
+    counts, summary = [1.0, 0.0, 1.0], [7.0, 2.0, 1.0, 5.0]
+    assert vector == [*counts, *summary, 0.0, 0.0, 2.0, 5.0, -2.0, 5.0, -5.0]
+    square = invariants(ROWS, np.diag([1.0, 2.0, 3.0])[np.newaxis])[0]
+    canary_sees = [3.0, 3.0]  # x = (0, 0, 1): its quadratic form, the length of Y x
+    np.testing.assert_allclose(
+        square, [0, 0, 6, 6, np.sqrt(14), 1, 2, 3, *canary_sees], rtol=1e-12
+    )
