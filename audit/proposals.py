@@ -1,0 +1,352 @@
+"""Pairs of neighbouring datasets that are worth an audit's time.
+
+First the pairs that the mechanism itself names. Then structured ones, in which one row
+meets a dataset that makes it matter: nobody, copies of itself or of its opposite, two
+balanced camps (a median or a top eigenvector then hangs on one row), or a spread-out
+dataset whose top or bottom direction it takes. Where rows are vectors whose column
+sums are the answers of counting queries, the answers follow the patterns of Ding et
+al., *Detecting violations of differential privacy*, CCS 2018 (the same in Bichsel et
+al., *DP-Sniper*, S&P 2021): one answer moves, all move, half of them, one against the
+rest, or two halves change places. Beyond these there are random pairs without end,
+and ascent: small moves of a pair that has done well.
+
+Which pairs are proposed bears on how soon an audit finds a violation, never on whether
+its verdict is right.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks.base import consult
+from dpaudit.domains import Box, Categories, Domain, UnitBall
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import stream
+
+__all__ = ["Proposals"]
+
+Array = NDArray[np.float64]
+
+_MOST = 40
+_MOVES = {"differing": 0.5, "common": 0.3, "size": 0.15, "place": 0.05}
+
+
+class Proposals:
+    """Neighbouring pairs for one mechanism, domain and relation.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        Asked for `HasCanonicalPairs` and `HasWorstCase`.
+    domain : Domain or None
+        Without one, only the mechanism's own pairs are proposed.
+    relation : Relation or str
+        Every pair is one of neighbours under it.
+    seed : int
+        Of the random dataset behind some structured pairs.
+
+    Raises
+    ------
+    InputError
+        If there is neither a domain nor a pair that the mechanism names, or the
+        mechanism names a pair under another relation.
+
+    Examples
+    --------
+    >>> def black_box(data, rng):
+    ...     return data.sum()
+    >>> pair = Proposals(black_box, UnitBall(2), "add-remove", seed=0).first()[0]
+    >>> len(pair.data), pair.neighbour.tolist()
+    (0, [[1.0, 0.0]])
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        domain: Domain | None,
+        relation: Relation | str,
+        seed: int,
+    ) -> None:
+        self.domain = domain
+        self.relation = Relation.parse(relation)
+        distinct: dict[Any, Pair] = {}
+        for pair in _canonical(mechanism, domain):
+            _check_relation(pair, self.relation)
+            distinct.setdefault(_fingerprint(pair), pair)
+        if domain is not None:
+            for pair in _structured(domain, self.relation, stream(seed)):
+                distinct.setdefault(_fingerprint(pair), pair)
+        if not distinct:
+            raise InputError(
+                "domain is needed: the mechanism names no pair of neighbours"
+            )
+        self._first = tuple(distinct.values())[:_MOST]
+
+    @property
+    def endless(self) -> bool:
+        """Whether there are pairs beyond the first: only a domain has them."""
+        return self.domain is not None
+
+    def first(self) -> tuple[Pair, ...]:
+        """Return the mechanism's own pairs, then structured ones; at most 40.
+
+        The mechanism's own may lie outside the domain.
+        """
+        return self._first
+
+    def random(self, rng: np.random.Generator) -> Pair:
+        """Return a random pair.
+
+        Raises
+        ------
+        InputError
+            If there is no domain.
+        """
+        domain = self._required_domain()
+        sizes = (0, 1, domain.n_rows, int(rng.integers(2 * domain.n_rows)))
+        size = sizes[rng.integers(len(sizes))]
+        rows = [_random_row(domain, rng) for _ in range(size)]
+        if size and rng.random() < 0.5:
+            rows = rows[:1] * size
+        place = int(rng.integers(size + 1))
+        while True:
+            cut = _Cut(rows, place, _random_row(domain, rng), _random_row(domain, rng))
+            pair = cut.pair(domain, self.relation)
+            if pair is not None:
+                return pair
+
+    def ascend(self, pair: Pair, scale: float, rng: np.random.Generator) -> Pair:
+        """Return a pair of the domain near to one that has done well.
+
+        Moves a row that differs, moves a common row (or all its copies), adds or drops
+        a common row, or changes the place of the row that differs. A pair outside the
+        domain is first brought into it.
+
+        Parameters
+        ----------
+        pair : Pair
+            Under the relation.
+        scale : float
+            As in `Domain.nearby`, in (0, 1].
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        Pair
+            A random one if the rows of `pair` do not have the domain's shape.
+
+        Raises
+        ------
+        InputError
+            If there is no domain, or the pair is under another relation.
+        """
+        domain = self._required_domain()
+        _check_relation(pair, self.relation)
+        if pair.data.shape[1:] != domain.shape:
+            return self.random(rng)
+        start = _Cut.of(pair, domain)
+        for _ in range(20):
+            moved = _move(start, domain, self.relation, scale, rng)
+            candidate = moved.pair(domain, self.relation)
+            if candidate and _fingerprint(candidate) != _fingerprint(pair):
+                return candidate
+        return self.random(rng)  # every move ended where it began
+
+    def _required_domain(self) -> Domain:
+        if self.domain is None:
+            raise InputError("domain is needed to propose pairs beyond the mechanism's")
+        return self.domain
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A pair in parts: the common rows, and what stands between them on either side.
+
+    Under ADD_REMOVE the datasets are the common rows without and with `after`, and
+    `before` is not used.
+    """
+
+    common: Sequence[Array]
+    place: int
+    before: Array
+    after: Array
+
+    @classmethod
+    def of(cls, pair: Pair, domain: Domain) -> "_Cut":
+        """Take a pair apart, each row projected on the domain."""
+        shorter, longer = sorted((pair.data, pair.neighbour), key=len)
+        matches = zip(shorter, longer, strict=False)
+        differs = [not np.array_equal(one, two) for one, two in matches]
+        place = differs.index(True) if any(differs) else len(shorter)
+        rows = [domain.project(row) for row in longer]
+        after = rows.pop(place)
+        replaced = pair.relation is Relation.REPLACE_ONE
+        before = domain.project(shorter[place]) if replaced else after
+        return cls(rows, place, before, after)
+
+    def pair(self, domain: Domain, relation: Relation) -> Pair | None:
+        """Put the pair together, or return None if both datasets are the same."""
+        head, tail = self.common[: self.place], self.common[self.place :]
+        middle = [self.before] if relation is Relation.REPLACE_ONE else []
+        if middle and np.array_equal(self.before, self.after):
+            return None
+        data, neighbour = (
+            np.array([*head, *between, *tail]).reshape(-1, *domain.shape)
+            for between in (middle, [self.after])
+        )
+        return Pair(data, neighbour, relation)
+
+
+def _move(
+    cut: _Cut,
+    domain: Domain,
+    relation: Relation,
+    scale: float,
+    rng: np.random.Generator,
+) -> _Cut:
+    """Return one random move of a pair; half of all moves are of a differing row."""
+    common, size = list(cut.common), len(cut.common)
+    kinds, weights = zip(*_MOVES.items(), strict=True)
+    kind = rng.choice(kinds, p=weights)
+    if kind == "place" and size:
+        return replace(cut, place=int(rng.integers(size + 1)))
+    if kind == "size":
+        if size and rng.random() < 0.5:
+            index = int(rng.integers(size))
+            del common[index]
+            return replace(cut, common=common, place=cut.place - (index < cut.place))
+        sources = [*common, cut.after, _random_row(domain, rng)]
+        common.append(sources[rng.integers(len(sources))])
+        return replace(cut, common=common)
+    if kind == "common" and size:
+        index = int(rng.integers(size))
+        old, new = common[index], domain.nearby(common[index], scale, rng=rng)
+        copies = rng.random() < 0.5
+        for i, row in enumerate(common):
+            if i == index or (copies and np.array_equal(row, old)):
+                common[i] = new
+        return replace(cut, common=common)
+    if relation is Relation.REPLACE_ONE and rng.random() < 0.5:
+        return replace(cut, before=domain.nearby(cut.before, scale, rng=rng))
+    return replace(cut, after=domain.nearby(cut.after, scale, rng=rng))
+
+
+def _canonical(
+    mechanism: Mechanism | Callable[..., Any], domain: Domain | None
+) -> list[Pair]:
+    """Return the pairs that the mechanism names, where it can name any."""
+    found: list[Pair] = []
+    with suppress(UnsupportedError):
+        if isinstance(mechanism, HasCanonicalPairs):
+            found += consult(mechanism.canonical_pairs)
+    with suppress(UnsupportedError):
+        if isinstance(mechanism, HasWorstCase):
+            shape = () if domain is None else domain.shape
+            found.append(consult(mechanism.worst_case, *shape))
+    return found
+
+
+def _check_relation(pair: Pair, relation: Relation) -> None:
+    if not isinstance(pair, Pair):
+        raise InputError(f"a proposed pair must be a Pair, got {type(pair).__name__}")
+    if pair.relation is not relation:
+        raise InputError(
+            f"the pair is one of neighbours under {pair.relation}, "
+            f"but the audit is under {relation}"
+        )
+
+
+def _structured(
+    domain: Domain, relation: Relation, rng: np.random.Generator
+) -> Iterator[Pair]:
+    """Yield structured pairs, those of most promise first."""
+    zero, top, *others = domain.extremes()
+    other = others[0] if others else zero
+    rival = other if isinstance(domain, UnitBall) else zero
+    n = domain.n_rows
+    camp = max(n // 2, 1)
+    settings: list[list[Array]] = [
+        [],
+        [zero],
+        [top] * n,
+        [top] * camp + [rival] * camp,
+        [zero] * n,
+        [other] * n,
+        [domain.random_row(rng=rng) for _ in range(n)],
+    ]
+    changes = [(zero, top), *((top, x) for x in others), *((zero, x) for x in others)]
+    if relation is Relation.ADD_REMOVE:
+        changes = [(zero, x) for x in (top, *others, zero)]
+    ranked = sorted(
+        (i + j, i, j) for i in range(len(settings)) for j in range(len(changes))
+    )
+    cuts = [_Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
+    special = [*_counting(domain, relation), *_spectral(domain, settings[-1])]
+    # Half of the general pairs that are certain to be kept come before the special.
+    early = max((_MOST - len(special)) // 2, 0)
+    for cut in (*cuts[:early], *special, *cuts[early:]):
+        pair = cut.pair(domain, relation)
+        if pair is not None:
+            yield pair
+
+
+def _counting(domain: Domain, relation: Relation) -> Iterator[_Cut]:
+    """Yield patterns in the column sums of categories, or of vectors with two extremes.
+
+    Categories: each once, and one of them moves. Vectors: in units of the width every
+    answer is 1 before, or those of one half. Under REPLACE_ONE each moves by -1, 0 or
+    1; under ADD_REMOVE none can move down.
+    """
+    if isinstance(domain, Categories):
+        rows = [domain.row(category) for category in range(domain.count)]
+        yield _Cut(rows, len(rows), rows[1], rows[0])
+    if not isinstance(domain, Box) or not domain.shape:
+        return
+    k = domain.shape[0]
+    one = np.eye(k, dtype=np.intp)[0]
+    half = np.where(np.arange(k) < k // 2, 1, 0)
+    every = np.ones(k, dtype=np.intp)
+    rest, other_half = every - one, every - half
+    ups = [(every, one), (every, every), (every, rest), (every, other_half)]
+    low = domain.corner(0 * one)
+    for present, up in (*ups, (half, other_half)):
+        yield _Cut([domain.corner(present)], 1, low, domain.corner(up))
+    if relation is Relation.ADD_REMOVE:
+        return
+    yield _Cut([], 0, domain.corner(half), domain.corner(other_half))
+    for move in (one - rest, rest - one, -one, -every, other_half - half):
+        down, up = domain.corner(move < 0), domain.corner(move > 0)
+        yield _Cut([domain.corner(move >= 0)], 1, down, up)
+
+
+def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[_Cut]:
+    """Yield a row along the top, then the bottom, principal direction of the others."""
+    if not isinstance(domain, UnitBall) or domain.dimension == 1:
+        return
+    _, vectors = np.linalg.eigh(np.transpose(common) @ np.array(common))
+    bottom, top = (domain.project(vectors[:, i] * domain.norm) for i in (0, -1))
+    yield _Cut(common, len(common), bottom, top)
+    yield _Cut(common, len(common), top, bottom)
+
+
+def _random_row(domain: Domain, rng: np.random.Generator) -> Array:
+    """Return a random row, one in four an extreme."""
+    if rng.random() < 0.25:
+        extremes = domain.extremes()
+        return extremes[rng.integers(len(extremes))]
+    return domain.random_row(rng=rng)
+
+
+def _fingerprint(pair: Pair) -> frozenset[Any]:
+    """Return what is the same for equal pairs only, whichever dataset comes first.
+
+    An audit weighs both directions of a pair at once. Adding 0 turns -0 into 0.
+    """
+    sides = (pair.data, pair.neighbour)
+    return frozenset((side.shape, (side + 0.0).tobytes()) for side in sides)

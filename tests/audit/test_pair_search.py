@@ -1,0 +1,211 @@
+"""The search among pairs, in simulated worlds: it finds, it climbs, it is frugal."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import InputError, MechanismError, Pair
+from dpaudit.audit.proposals import Proposals
+from dpaudit.audit.search import PairSearch
+from dpaudit.domains import Box, UnitBall
+
+
+class FixedPairs:
+    """Arm i adds the number i + 1; there is nothing beyond the first pairs."""
+
+    endless = False
+
+    def __init__(self, count):
+        self.count = count
+
+    def first(self):
+        return [Pair([0.0], [0.0, i + 1.0]) for i in range(self.count)]
+
+    def random(self, rng):
+        raise AssertionError("nothing was announced")
+
+    def ascend(self, pair, scale, rng):
+        raise AssertionError("nothing was announced")
+
+
+def added(pair):
+    return pair.neighbour[-1]
+
+
+def play(search, value, total, *, sigma=0.35, seed=0):
+    """Play `total` releases in rounds that grow as an audit's; return the rounds.
+
+    Scores of n releases scatter by sigma / sqrt(n) around ``value(pair)``: for a log
+    growth rate g of evidence, sigma is about sqrt(2 g).
+    """
+    rng = np.random.default_rng(seed)
+    played, rounds = 0, []
+    while played < total:
+        size = min(max(4, math.ceil(0.15 * played)), total - played)
+        arm, used = search.next_round(size)
+        assert 1 <= used <= size
+        error = sigma * rng.standard_normal() / math.sqrt(used)
+        search.report(arm, value(search.pair(arm)) + error, used)
+        rounds.append((arm, used))
+        played += used
+    return rounds
+
+
+@pytest.mark.parametrize(("total", "least"), [(20_000, 12), (100_000, 17)])
+def test_the_best_of_forty_arms_is_found(total, least):
+    """In at least that many of 20 worlds; the others lie 0.03 to 0.11 below."""
+    found = 0
+    for seed in range(20):
+        values = np.random.default_rng(seed).uniform(-0.05, 0.03, 40)
+        values[2 * seed] = 0.06
+        search = PairSearch(FixedPairs(40), seed)
+        value = dict(enumerate(values, start=1))
+        rounds = play(search, lambda p, v=value: v[added(p)], total, seed=seed)
+        found += search.best() == 2 * seed
+        assert len(rounds) <= 300
+        assert search.explored <= total / 3
+    assert found >= least
+
+
+def test_a_loud_arm_is_found_at_once_and_gets_most_releases():
+    search = PairSearch(FixedPairs(40), 0)
+    rounds = play(search, lambda pair: 1.0 * (added(pair) == 30), 5000, sigma=1.0)
+    assert search.best() == 29
+    assert sum(size for arm, size in rounds if arm == 29) >= 2400
+    first = next(i for i, (arm, _) in enumerate(rounds) if arm == 29)
+    # 29 probes before it are a third of the releases, but for one round of the rest.
+    assert sum(size for _, size in rounds[:first]) <= 1.15 * 3 * 16 * 30
+
+
+def test_a_good_first_arm_gets_two_thirds_of_the_releases_from_the_start():
+    search = PairSearch(FixedPairs(40), 0)
+    rounds = play(search, lambda pair: 1.0 * (added(pair) == 1), 3000, sigma=0.5)
+    assert rounds[0][0] == 0
+    on_best = np.cumsum([size * (arm == 0) for arm, size in rounds])
+    total = np.cumsum([size for _, size in rounds])
+    assert (on_best >= total * 2 / 3 - 1).all()
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.floats(-1, 1), st.integers(1, 500)), max_size=60),
+    st.sampled_from([0.1, 1 / 3, 0.7]),
+)
+def test_exploring_never_takes_more_than_its_share(count, reports, share):
+    search = PairSearch(FixedPairs(count), 0, share=share)
+    total = 0
+    for score, size in reports:
+        arm, used = search.next_round(size)
+        assert 1 <= used <= size
+        assert arm in search.live
+        search.report(arm, score, used)
+        total += used
+        assert search.explored <= share * total
+        assert search.best() in search.live
+
+
+def test_a_single_pair_without_a_domain_is_played_always():
+    search = PairSearch(FixedPairs(1), 0)
+    for size in (4, 4, 1000, 10**6):
+        assert search.next_round(size) == (0, size)
+        search.report(0, -1.0, size)
+    assert search.explored == 0
+    assert search.best() == 0
+    assert search.live == {0}
+
+
+@pytest.mark.parametrize("domain", [Box(0, 1, 2), UnitBall(3)])
+def test_ascent_climbs_a_smooth_landscape(domain):
+    """The best of the first pairs is at 0.074; the summit 0.1 lies between them."""
+    target = np.array([0.8, 0.3, 0.0][: domain.shape[0]])
+
+    def value(pair):
+        gap = pair.neighbour[-1] - target
+        return 0.1 - 0.2 * float(gap @ gap) - 0.02 * (len(pair.data) > 0)
+
+    reached = []
+    for seed in range(5):
+        source = Proposals(lambda data, rng: 0.0, domain, "add-remove", seed)
+        assert max(map(value, source.first())) < 0.075
+        search = PairSearch(source, seed)
+        rounds = play(search, value, 100_000, sigma=0.3, seed=seed)
+        reached.append(value(search.pair(search.best())))
+        assert len(rounds) <= 800
+        assert search.explored <= 100_000 / 3
+    assert np.median(reached) > 0.09
+
+
+def test_random_pairs_are_tried_and_arms_stay_few():
+    source = Proposals(lambda data, rng: 0.0, Box(0, 1, 3), "replace-one", 0)
+    search = PairSearch(source, 0, limit_arms=20)
+    assert len(search.live) == 20
+    seen = {arm for arm, _ in play(search, lambda pair: 0.0, 50_000)}
+    assert len(seen) > 60
+    assert len(search.live) <= 20
+
+
+def test_the_same_reports_give_the_same_rounds():
+    searches = [
+        PairSearch(Proposals(lambda data, rng: 0.0, UnitBall(2), "add-remove", 3), 3)
+        for _ in range(2)
+    ]
+    one, two = (play(s, lambda p: float(p.neighbour.sum()), 5000) for s in searches)
+    assert one == two
+
+
+def test_refused_pairs_are_left_alone():
+    search = PairSearch(FixedPairs(5), 0)
+    rng = np.random.default_rng(0)
+    total, played = 0, []
+    while total < 2000:
+        arm, size = search.next_round(20)
+        played.append(arm)
+        if arm in (0, 2):
+            search.report(arm, -math.inf, 0)
+        else:
+            search.report(arm, -1.0 + 0.1 * rng.standard_normal(), size)
+            total += size
+    assert played.count(0) == played.count(2) == 1
+    assert search.live == {1, 3, 4}
+    assert search.best() in search.live
+
+
+def test_when_all_pairs_are_refused_that_is_said():
+    search = PairSearch(FixedPairs(1), 0)
+    search.report(0, -math.inf, 0)
+    with pytest.raises(MechanismError, match="refuses all 1 pairs"):
+        search.next_round(10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((7, 0.0, 1), "arm must be an integer"),
+        ((0, math.nan, 1), "score must be finite or -inf, got nan"),
+        ((0, math.inf, 1), "score must be finite or -inf, got inf"),
+        ((0, 0.0, 0), "releases must be an integer >= 1"),
+    ],
+)
+def test_bad_reports_are_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        PairSearch(FixedPairs(2), 0).report(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 0.0}, "share must be in"),
+        ({"limit_arms": 3}, "limit_arms must be an integer >= 16"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        PairSearch(FixedPairs(2), 0, **options)
+
+
+def test_a_source_must_propose_something():
+    with pytest.raises(InputError, match="source must propose a pair"):
+        PairSearch(FixedPairs(0), 0)

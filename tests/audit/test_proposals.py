@@ -1,0 +1,256 @@
+"""Proposed pairs are neighbours in the domain, and the telling ones come first."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import SymmetricNoise
+from dpaudit.audit.proposals import Proposals
+from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
+from dpaudit.mechanism import HasCanonicalPairs
+
+SPECS = [
+    "ball:1",
+    "ball:3",
+    "ball:2:norm=2:rows=1",
+    "box:0,1:5",
+    "box:-1,2:1",
+    "scalar:0,1",
+    "scalar:1,2:rows=2",
+    "binary:5",
+    "binary:1",
+    "categories:4",
+    "codes:2",
+]
+relations = st.sampled_from(list(Relation))
+specs = st.sampled_from(SPECS)
+
+
+def black_box(data, rng):
+    return data.sum()
+
+
+def proposals(spec, relation, seed=0):
+    return Proposals(black_box, Domain.parse(spec), relation, seed)
+
+
+def check(pair: Pair, domain: Domain, relation: Relation) -> None:
+    """Pair itself refuses what are no neighbours under the relation."""
+    assert pair.relation is relation
+    for rows in (pair.data, pair.neighbour):
+        assert rows.shape[1:] == domain.shape
+        assert all(domain.contains(row) for row in rows)
+
+
+def same(one: Pair, two: Pair) -> bool:
+    return np.array_equal(one.data, two.data) and np.array_equal(
+        one.neighbour, two.neighbour
+    )
+
+
+def sums(pairs) -> set[tuple]:
+    """Return the column sums of both datasets, in either order."""
+    both = [(p.data.sum(axis=0), p.neighbour.sum(axis=0)) for p in pairs]
+    return {(*x, *y) for x, y in both} | {(*y, *x) for x, y in both}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+@pytest.mark.parametrize("relation", list(Relation))
+def test_first_pairs_are_legal_few_and_different(spec, relation):
+    source = proposals(spec, relation)
+    first = source.first()
+    assert 1 <= len(first) <= 40
+    for pair in first:
+        check(pair, source.domain, relation)
+    keys = {
+        frozenset((x.shape, (x + 0.0).tobytes()) for x in (p.data, p.neighbour))
+        for p in first
+    }
+    assert len(keys) == len(first)
+
+
+@given(specs, relations, st.integers(0, 1000))
+def test_random_pairs_are_legal_and_reproducible(spec, relation, seed):
+    source = proposals(spec, relation)
+    one, two = (np.random.default_rng(seed) for _ in range(2))
+    for _ in range(5):
+        pair = source.random(one)
+        check(pair, source.domain, relation)
+        assert same(pair, source.random(two))
+
+
+@given(specs, relations, st.integers(0, 1000), st.floats(0.001, 1.0))
+def test_ascent_is_legal_reproducible_and_moves(spec, relation, seed, scale):
+    source = proposals(spec, relation)
+    one, two = (np.random.default_rng(seed) for _ in range(2))
+    pair = source.random(np.random.default_rng(seed + 1))
+    for _ in range(5):
+        moved = source.ascend(pair, scale, one)
+        check(moved, source.domain, relation)
+        assert same(moved, source.ascend(pair, scale, two))
+        assert not same(moved, pair)
+        pair = moved
+
+
+def test_ascent_changes_rows_common_rows_and_their_number():
+    source = proposals("ball:2", "replace-one")
+    rng = np.random.default_rng(0)
+    pair = Pair([[0.1, 0], [0.5, 0], [0.5, 0]], [[0.2, 0], [0.5, 0], [0.5, 0]])
+    moved = [source.ascend(pair, 0.1, rng) for _ in range(300)]
+    assert {len(p.data) for p in moved} == {2, 3, 4}
+    same_size = [p for p in moved if len(p.data) == 3]
+    assert any(not np.array_equal(p.data[0], pair.data[0]) for p in same_size)
+    assert any(not np.array_equal(p.neighbour[0], [0.2, 0]) for p in same_size)
+    assert any(np.array_equal(p.data[2], [0.1, 0]) for p in same_size)  # place
+    both = [p for p in same_size if not np.array_equal(p.data[1], pair.data[1])]
+    assert any(np.array_equal(p.data[1], p.data[2]) for p in both)  # all copies
+    assert any(not np.array_equal(p.data[1], p.data[2]) for p in both)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_seed_decides_the_first_pairs(relation):
+    lists = [proposals("ball:3", relation, seed).first() for seed in (0, 0, 1)]
+    assert all(map(same, lists[0], lists[1]))
+    assert not all(map(same, lists[0], lists[2]))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_worst_case_of_symmetric_noise_is_among_the_first(relation):
+    """Known to the mechanism, and proposed to one that hides it, among the first 5."""
+    mechanism = SymmetricNoise.as_published(1.0, relation=relation)
+    named = Proposals(mechanism, UnitBall(2), relation, 0).first()[0]
+    assert same(named, mechanism.worst_case(2))
+    exact = np.inf
+    for pair in proposals("ball:2", relation).first()[:5]:
+        if len(pair.data) != len(pair.neighbour) or relation is Relation.REPLACE_ONE:
+            trace = abs((pair.data**2).sum() - (pair.neighbour**2).sum())
+            exact = min(exact, np.exp(-trace))
+    assert exact == pytest.approx(np.exp(-1))
+
+
+def test_empty_data_against_one_unit_row_comes_first():
+    first = proposals("ball:2", "add-remove").first()[0]
+    assert first.data.shape == (0, 2)
+    assert first.neighbour.tolist() == [[1.0, 0.0]]
+
+
+def test_counting_patterns_under_replace_one():
+    ones = (1, 1, 1, 1, 1)
+    patterns = {
+        (*ones, 2, 1, 1, 1, 1),  # one above
+        (*ones, 0, 1, 1, 1, 1),  # one below
+        (*ones, 2, 0, 0, 0, 0),  # one above, rest below
+        (*ones, 0, 2, 2, 2, 2),  # one below, rest above
+        (*ones, 0, 0, 2, 2, 2),  # half, half
+        (*ones, 2, 2, 2, 2, 2),  # all above
+        (*ones, 0, 0, 0, 0, 0),  # all below
+        (1, 1, 0, 0, 0, 0, 0, 1, 1, 1),  # X shape
+    }
+    for spec in ("binary:5", "box:0,1:5"):
+        assert patterns <= sums(proposals(spec, "replace-one").first())
+
+
+def test_counting_patterns_under_add_remove():
+    ones = (1, 1, 1, 1, 1)
+    patterns = {
+        (*ones, 2, 1, 1, 1, 1),
+        (*ones, 1, 2, 2, 2, 2),
+        (*ones, 1, 1, 2, 2, 2),
+        (*ones, 2, 2, 2, 2, 2),
+        (1, 1, 0, 0, 0, *ones),
+    }
+    for spec in ("binary:5", "box:0,1:5"):
+        assert patterns <= sums(proposals(spec, "add-remove").first())
+    assert (1, 1, 1, 1, 2, 1, 1, 1) in sums(
+        proposals("categories:4", "add-remove").first()
+    )
+
+
+def test_balls_get_balanced_camps_and_spectral_directions():
+    pairs = proposals("ball:3:rows=6", "add-remove").first()
+    assert (3, 0, 3, 4, 0, 3) in sums(pairs)
+    spread = [p for p in pairs if len(np.unique(p.data, axis=0)) == 6]
+    top = np.linalg.eigh(spread[0].data.T @ spread[0].data)[1][:, -1]
+    aligned = [abs(p.neighbour[-1] @ top) for p in spread]
+    assert max(aligned) == pytest.approx(1.0)
+    assert min(aligned) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_median_gets_two_balanced_camps():
+    pairs = proposals("scalar:0,1:rows=4", "add-remove").first()
+    assert any(sorted(p.neighbour.tolist()) == [0, 0, 1, 1, 1] for p in pairs)
+
+
+class Textbook:
+    claim = PureDP(1.0)
+    relation = Relation.ADD_REMOVE
+
+    def __init__(self, *pairs, error=None):
+        self.pairs, self.error = pairs, error
+
+    def release(self, data, *, rng):
+        return data.sum()
+
+    def canonical_pairs(self):
+        if self.error is not None:
+            raise self.error
+        return self.pairs
+
+
+OUTSIDE = Pair([5.0], [5.0, 9.0])
+
+
+def test_canonical_pairs_come_first_and_may_lie_outside_the_domain():
+    mechanism = Textbook(OUTSIDE, OUTSIDE, Pair([], [1.0]))
+    assert isinstance(mechanism, HasCanonicalPairs)
+    first = Proposals(mechanism, Box(0, 1), "add-remove", 0).first()
+    assert first[0] is OUTSIDE
+    assert first[1] is mechanism.pairs[2]
+    assert sum(same(pair, first[1]) for pair in first) == 1
+
+
+def test_without_a_domain_there_are_the_canonical_pairs_alone():
+    source = Proposals(Textbook(OUTSIDE), None, "add-remove", 0)
+    assert source.first() == (OUTSIDE,)
+    assert not source.endless
+    with pytest.raises(InputError, match="domain is needed"):
+        source.random(np.random.default_rng(0))
+    with pytest.raises(InputError, match="domain is needed"):
+        source.ascend(OUTSIDE, 0.5, np.random.default_rng(0))
+
+
+def test_ascent_brings_a_pair_into_the_domain():
+    source = Proposals(Textbook(OUTSIDE), Box(0, 1), "add-remove", 0)
+    for seed in range(20):
+        moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(seed))
+        check(moved, source.domain, Relation.ADD_REMOVE)
+
+
+def test_ascent_from_rows_of_another_shape_starts_afresh():
+    source = Proposals(Textbook(OUTSIDE), Categories(3), "add-remove", 0)
+    moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(0))
+    check(moved, source.domain, Relation.ADD_REMOVE)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error", "message"),
+    [
+        (black_box, InputError, "domain is needed: the mechanism names no pair"),
+        (Textbook(), InputError, "domain is needed"),
+        (Textbook(error=UnsupportedError("no")), InputError, "domain is needed"),
+        (Textbook(error=ZeroDivisionError("oh")), MechanismError, "ZeroDivisionError"),
+        (Textbook(Pair([0.0], [1.0])), InputError, "replace-one, but .* add-remove"),
+        (Textbook(([0.0], [1.0])), InputError, "must be a Pair, got tuple"),
+    ],
+)
+def test_what_cannot_be_proposed_is_said(mechanism, error, message):
+    with pytest.raises(error, match=message):
+        Proposals(mechanism, None, "add-remove", 0)
+
+
+def test_a_pair_under_another_relation_does_not_ascend():
+    source = Proposals(black_box, Binary(2), "add-remove", 0)
+    with pytest.raises(InputError, match="replace-one"):
+        source.ascend(Pair([[0, 0]], [[0, 1]]), 0.5, np.random.default_rng(0))

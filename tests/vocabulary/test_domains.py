@@ -1,0 +1,195 @@
+"""Domains draw, move and project legal rows only, and read their own names."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import InputError
+from dpaudit.codec import decode, encode
+from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
+
+dimensions, n_rows = st.integers(1, 6), st.integers(1, 9)
+intervals = st.tuples(st.floats(-10, 10), st.floats(0.01, 10)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
+domains = st.one_of(
+    st.builds(UnitBall, dimensions, st.floats(0.01, 100), n_rows=n_rows),
+    st.builds(
+        lambda interval, k, n: Box(*interval, k, n_rows=n),
+        intervals,
+        st.none() | dimensions,
+        n_rows,
+    ),
+    st.builds(Binary, dimensions, n_rows=n_rows),
+    st.builds(Categories, st.integers(2, 6), st.booleans(), n_rows=n_rows),
+)
+seeds = st.integers(0, 2**32 - 1)
+scales = st.floats(0.001, 1.0)
+
+
+@given(domains, seeds, scales)
+def test_rows_are_legal(domain, seed, scale):
+    rng = np.random.default_rng(seed)
+    row = domain.random_row(rng=rng)
+    wild = 100 * rng.standard_normal(domain.shape)
+    rows = [
+        row,
+        domain.nearby(row, scale, rng=rng),
+        domain.project(wild),
+        *domain.extremes(),
+        *(domain.nearby(extreme, scale, rng=rng) for extreme in domain.extremes()),
+    ]
+    for legal in rows:
+        assert legal.dtype == np.float64
+        assert legal.shape == domain.shape
+        assert domain.contains(legal)
+
+
+@given(domains, seeds)
+def test_rows_depend_on_the_generator_alone(domain, seed):
+    one, two = (np.random.default_rng(seed) for _ in range(2))
+    for _ in range(3):
+        row = domain.random_row(rng=one)
+        np.testing.assert_array_equal(row, domain.random_row(rng=two))
+        np.testing.assert_array_equal(
+            domain.nearby(row, 0.3, rng=one), domain.nearby(row, 0.3, rng=two)
+        )
+
+
+@given(domains)
+def test_extremes_are_a_handful_and_differ(domain):
+    extremes = domain.extremes()
+    assert 2 <= len(extremes) <= 6
+    assert len({row.tobytes() for row in extremes}) == len(extremes)
+
+
+@given(domains)
+def test_names_are_read_back(domain):
+    assert Domain.parse(str(domain)) == domain
+    assert decode(encode(domain)) == domain
+
+
+@given(domains, seeds)
+def test_projection_is_the_nearest_row(domain, seed):
+    """No legal row that is tried lies nearer."""
+    rng = np.random.default_rng(seed)
+    wild = 3 * rng.standard_normal(domain.shape)
+    best = np.linalg.norm(np.atleast_1d(domain.project(wild) - wild))
+    others = [*domain.extremes(), *(domain.random_row(rng=rng) for _ in range(20))]
+    for other in others:
+        assert best <= np.linalg.norm(np.atleast_1d(other - wild)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("ball:3", UnitBall(3)),
+        ("ball:3:norm=2.5:rows=10", UnitBall(3, 2.5, n_rows=10)),
+        ("box:0,1:5", Box(0, 1, 5)),
+        ("box:-1.5,1e3:2:rows=7", Box(-1.5, 1000, 2, n_rows=7)),
+        ("scalar:0,1", Box(0, 1)),
+        ("binary:5", Binary(5)),
+        ("categories:4", Categories(4)),
+        ("codes:4:rows=1", Categories(4, one_hot=False, n_rows=1)),
+    ],
+)
+def test_the_forms_of_the_command_line(text, domain):
+    assert Domain.parse(text) == domain
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ball",
+        "ball:x",
+        "ball:3:4",
+        "ball:3:size=2",
+        "box:0,1",
+        "box:0:3",
+        "scalar:0,1,2",
+        "scalar:0,1:2",
+        "binary:5:norm=2",
+        "sphere:3",
+        "categories:4:rows=many",
+    ],
+)
+def test_other_texts_are_refused_with_all_forms(text):
+    forms = "ball:.*box:.*scalar:.*binary:.*categories:.*codes:.*rows="
+    with pytest.raises(InputError, match=f"domain must be {forms}.*{text!r}"):
+        Domain.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ball:0", "dimension must be an integer >= 1, got 0"),
+        ("ball:2:norm=-1", "norm must be a finite number > 0"),
+        ("box:1,0:3", "low < high, got 1.0, 0.0"),
+        ("scalar:0,inf", "must be finite"),
+        ("box:0,1:0", "dimension must be an integer >= 1"),
+        ("binary:0", "dimension must be an integer >= 1"),
+        ("categories:1", "count must be an integer >= 2"),
+        ("scalar:0,1:rows=0", "n_rows must be an integer >= 1"),
+    ],
+)
+def test_values_that_are_not_allowed_are_named(text, message):
+    with pytest.raises(InputError, match=f"^domain '{text}': .*{message}"):
+        Domain.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("domain", "row"),
+    [
+        (UnitBall(2), [1.0, 1e-7]),
+        (UnitBall(2), [0.5]),
+        (UnitBall(2), [np.nan, 0.0]),
+        (Box(0, 1), [0.5]),
+        (Box(0, 1), 1.1),
+        (Binary(2), [0.5, 1.0]),
+        (Categories(3), [1.0, 1.0, 0.0]),
+        (Categories(3), [0.0, 0.0, 0.0]),
+        (Categories(3, one_hot=False), 3.0),
+        (Categories(3, one_hot=False), 0.5),
+    ],
+)
+def test_other_rows_are_not_legal(domain, row):
+    assert not domain.contains(row)
+
+
+def test_rows_of_another_shape_cannot_be_projected():
+    with pytest.raises(InputError, match=r"row must be a finite array of shape \(2,\)"):
+        UnitBall(2).project([1.0, 2.0, 3.0])
+
+
+def test_rotations_and_steps_both_happen_in_a_ball():
+    rng = np.random.default_rng(0)
+    row = np.array([0.3, 0.4])
+    lengths = [
+        float(np.linalg.norm(UnitBall(2).nearby(row, 0.1, rng=rng))) for _ in range(100)
+    ]
+    kept = np.isclose(lengths, 0.5, rtol=1e-12)
+    assert 20 < kept.sum() < 80
+
+
+@pytest.mark.parametrize("domain", [UnitBall(4), Box(-1, 1, 4), Box(-1, 1)])
+def test_steps_shrink_with_their_scale(domain):
+    rng = np.random.default_rng(0)
+    start = np.full(domain.shape, 0.1)
+    wide, narrow = (
+        np.mean([np.abs(domain.nearby(start, s, rng=rng) - start) for _ in range(200)])
+        for s in (0.1, 0.001)
+    )
+    assert 30 < wide / narrow < 300
+
+
+def test_flips_change_one_entry():
+    rng = np.random.default_rng(0)
+    row = np.array([0.0, 1.0, 1.0])
+    changed = {tuple(Binary(3).nearby(row, 0.5, rng=rng)) for _ in range(50)}
+    assert changed == {(1, 1, 1), (0, 0, 1), (0, 1, 0)}
+    others = {
+        tuple(Categories(3).nearby([0, 1, 0], 0.5, rng=rng).tolist()) for _ in range(50)
+    }
+    assert others == {(1, 0, 0), (0, 0, 1)}
