@@ -1,0 +1,180 @@
+"""The exact layer refutes what is false, and nothing that is true with equality."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    InputError,
+    Pair,
+    Profile,
+    PureDP,
+    Relation,
+    ZeroConcentratedDP,
+)
+from dpaudit.algorithms import (
+    AnalyzeGauss,
+    GOEGaussian,
+    SymmetricNoise,
+    SymmetrisedWishart,
+)
+from dpaudit.audit.exact import ExactOutcome, exact_profile, exact_verdict
+from dpaudit.gaussian import gaussian_delta
+from dpaudit.mechanism import HasExactClaim
+
+PAIR = Pair([0.0], [1.0])
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mechanism of which only the tightest claim is known."""
+
+    exact: Claim
+    relation: Relation = Relation.REPLACE_ONE
+
+    def exact_claim(self, pair):
+        return self.exact
+
+
+def decided(mechanism, pair, claim=None):
+    verdict = exact_verdict(mechanism, pair, claim)
+    assert verdict is not None
+    return verdict
+
+
+def outcome(exact, claim):
+    return decided(Known(exact), PAIR, claim).outcome
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
+def test_calibrated_mechanisms_hold_with_equality(epsilon, delta, relation):
+    for family in (AnalyzeGauss, GOEGaussian):
+        mechanism = family.calibrated(epsilon, delta, relation=relation, row_norm=1.7)
+        verdict = decided(mechanism, mechanism.worst_case(3))
+        assert verdict.outcome is ExactOutcome.HOLDS, str(verdict)
+        assert verdict.exact_delta == pytest.approx(delta, rel=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
+def test_a_tenth_of_a_percent_of_a_small_delta_is_seen(delta):
+    mu = GaussianDP.from_approx(2.0, delta).parameters["mu"]
+    assert outcome(GaussianDP(mu), ApproxDP(2.0, 1.001 * delta)) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(mu), ApproxDP(2.0, delta / 1.001)) is (
+        ExactOutcome.REFUTED
+    )
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.03, 1.0, 7.0])
+def test_gaussian_claims_are_told_apart(mu):
+    assert outcome(GaussianDP(mu), GaussianDP(mu)) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(mu), GaussianDP(mu * (1 + 1e-12))) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(mu), GaussianDP(mu * (1 - 1e-12))) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(mu), GaussianDP(mu * 1.001)) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(mu), GaussianDP(mu * 0.999)) is ExactOutcome.REFUTED
+
+
+def test_the_published_analyze_gauss_is_refuted_where_the_theory_says():
+    """The row replaced: true delta 3.74e-5 at (1, 1e-5); true epsilon 1.098."""
+    mechanism = AnalyzeGauss.as_published(1.0, 1e-5, relation="replace-one")
+    verdict = decided(mechanism, mechanism.worst_case())
+    assert verdict.refuted
+    assert verdict.epsilon == pytest.approx(1.0, abs=1e-10)
+    mu = np.sqrt(2) / np.sqrt(2 * np.log(1.25e5))
+    assert verdict.exact_delta == pytest.approx(float(gaussian_delta(1.0, mu)))
+    assert verdict.excess == pytest.approx(2.74e-5, rel=0.01)
+    for epsilon, delta, refuted in ((7.0, 1e-3, False), (8.0, 1e-3, True)):
+        added = AnalyzeGauss.as_published(epsilon, delta)
+        assert decided(added, added.worst_case()).refuted is refuted
+
+
+def test_a_gaussian_breaks_every_pure_claim_and_keeps_its_concentrated_one():
+    assert outcome(GaussianDP(0.3), PureDP(5.0)) is ExactOutcome.REFUTED
+    assert outcome(GaussianDP(0.3), ZeroConcentratedDP(0.045)) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(0.3), ZeroConcentratedDP(0.02)) is ExactOutcome.REFUTED
+
+
+def test_a_claim_at_one_epsilon_says_nothing_about_others():
+    claim = ApproxDP(1.0, float(gaussian_delta(1.0, 1.0)))
+    assert outcome(GaussianDP(1.0), claim) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(1.0), Profile((1.0, 2.0), (0.13, 0.001))) is (
+        ExactOutcome.REFUTED
+    )
+
+
+def test_the_wishart_mechanism_is_refuted_at_every_pure_epsilon():
+    mechanism = SymmetricNoise.as_published(1.0)
+    pair = mechanism.worst_case(3)
+    for claim in (None, PureDP(9.0), ApproxDP(3.0, 0.6)):
+        verdict = decided(mechanism, pair, claim)
+        assert verdict.refuted
+        assert verdict.exact_delta == pytest.approx(1 - np.exp(-1))
+    assert not decided(mechanism, pair, ApproxDP(0.01, 0.64)).refuted
+
+
+def test_a_pure_bound_is_no_profile():
+    """It says where delta becomes positive, and bounds it from above."""
+    assert outcome(PureDP(1.0), PureDP(1.0)) is ExactOutcome.HOLDS
+    assert outcome(PureDP(1.0), PureDP(1 - 1e-12)) is ExactOutcome.HOLDS
+    assert outcome(PureDP(1.0), PureDP(0.999)) is ExactOutcome.REFUTED
+    assert outcome(PureDP(1.0), ApproxDP(0.9, 0.5)) is ExactOutcome.HOLDS
+    # A Laplace mechanism at epsilon 1 keeps this claim; randomised response does not.
+    assert outcome(PureDP(1.0), ApproxDP(0.5, 0.25)) is ExactOutcome.UNDECIDED
+    verdict = decided(Known(PureDP(1.0)), PAIR, PureDP(0.9))
+    assert verdict.exact_delta is None
+    assert verdict.excess is None
+    assert "positive" in str(verdict)
+
+
+def test_a_table_is_exact_at_its_points_only():
+    epsilons = np.linspace(0.0, 8.0, 9)
+    table = Profile(epsilons, gaussian_delta(epsilons, 1.0))
+    assert outcome(table, GaussianDP(1.0)) is ExactOutcome.UNDECIDED  # its chords
+    assert outcome(table, GaussianDP(0.99)) is ExactOutcome.REFUTED
+    assert outcome(table, table) is ExactOutcome.HOLDS
+
+
+def test_other_forms_can_only_show_that_a_claim_holds():
+    assert outcome(ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.6)) is (
+        ExactOutcome.HOLDS
+    )
+    assert outcome(ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.4)) is (
+        ExactOutcome.UNDECIDED
+    )
+    assert outcome(ApproxDP(1.0, 0.1), ApproxDP(1.0, 0.05)) is ExactOutcome.REFUTED
+    assert outcome(ApproxDP(1.0, 0.1), ApproxDP(0.9, 0.1)) is ExactOutcome.UNDECIDED
+
+
+def test_mechanisms_without_a_profile_get_no_verdict():
+    mechanism = SymmetrisedWishart.calibrated(1.0, relation="replace-one")
+    pair = Pair([[1.0, 0.0]], [[0.0, 1.0]])
+    assert isinstance(mechanism, HasExactClaim)
+    assert exact_profile(mechanism, pair) is None
+    assert exact_verdict(mechanism, pair) is None
+    assert exact_profile(lambda data, rng: 0.0, pair) is None
+
+
+def test_the_verdict_is_readable_and_goes_into_json():
+    mechanism = SymmetricNoise.as_published(1.0)
+    verdict = decided(mechanism, mechanism.worst_case())
+    stored = json.loads(json.dumps(verdict.to_dict()))
+    assert stored["outcome"] == "REFUTED"
+    assert stored["claim"] == "PureDP(epsilon=1.0)"
+    assert stored["excess"] == verdict.excess
+    assert "REFUTED" in str(verdict)
+
+
+def test_bad_arguments_are_named():
+    mechanism = SymmetricNoise.as_published(1.0)
+    with pytest.raises(InputError, match="relation"):
+        decided(mechanism, Pair([[1.0]], [[0.0]]))
+    with pytest.raises(InputError, match="claim"):
+        decided(Known(PureDP(1.0)), PAIR)
+    with pytest.raises(InputError, match="pair"):
+        exact_profile(mechanism, None)  # type: ignore[arg-type]

@@ -1,0 +1,133 @@
+"""Confidence intervals for bounded means: coverage by enumeration and by simulation.
+
+False alarms: the enumerations are exact. The two simulated coverages count misses of
+400 runs against the 1e-9 quantile of their binomial law.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import InputError
+from dpaudit.audit.means import (
+    BettingInterval,
+    BettingLowerBound,
+    empirical_bernstein,
+)
+
+ALPHA = 0.1
+
+
+def bounds(values, batch, interval):
+    for start in range(0, len(values), batch):
+        interval.update(values[start : start + batch])
+    return interval
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+@pytest.mark.parametrize("mean", [0.02, 0.3, 0.7, 0.95])
+def test_the_lower_bound_errs_with_probability_at_most_alpha(mean, batch):
+    """All sequences of ten zeros and ones, weighted by their probability."""
+    miss = 0.0
+    for sequence in product((0.0, 1.0), repeat=10):
+        hits = sum(sequence)
+        probability = mean**hits * (1 - mean) ** (10 - hits)
+        bound = BettingLowerBound(ALPHA, horizon=10)
+        if bounds(np.array(sequence), batch, bound).value > mean:
+            miss += probability
+    assert miss <= ALPHA
+
+
+@pytest.mark.parametrize("mean", [0.1, 0.3])
+def test_bets_placed_in_hindsight_would_be_seen(mean, monkeypatch):
+    """The enumeration can fail: let the stake depend on the value that it is for."""
+    miss = 0.0
+    for sequence in product((0.0, 1.0), repeat=8):
+        bound = BettingLowerBound(ALPHA, horizon=8)
+        for value in sequence:
+            monkeypatch.setattr(bound, "_place", lambda v=value: np.full(7, 9.0 * v))
+            bound.update(np.array([value]))
+        hits = sum(sequence)
+        if bound.value > mean:
+            miss += mean**hits * (1 - mean) ** (8 - hits)
+    assert miss > ALPHA
+
+
+LAWS = {
+    "uniform": (lambda rng, n: rng.random(n), 0.5),
+    "rare": (lambda rng, n: (rng.random(n) < 0.01) * 1.0, 0.01),
+    "skewed": (lambda rng, n: rng.random(n) ** 9, 0.1),
+}
+
+
+def widest(draw, n, seed=0):
+    interval = BettingInterval(ALPHA, horizon=n)
+    return bounds(draw(np.random.default_rng(seed), n), 50, interval)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_cover_however_often_one_looks(law):
+    """Bounds never widen, so the last one is the intersection of all looks."""
+    draw, mean = LAWS[law]
+    misses, runs = 0, 400
+    for seed in range(runs):
+        interval = widest(draw, 400, seed)
+        misses += not interval.low <= mean <= interval.high
+    assert misses <= binom.isf(1e-9, runs, ALPHA)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_empirical_bernstein_covers(law):
+    draw, mean = LAWS[law]
+    misses, runs = 0, 400
+    for seed in range(runs):
+        low, high = empirical_bernstein(draw(np.random.default_rng(seed), 400), ALPHA)
+        misses += not low <= mean <= high
+    assert misses <= binom.isf(1e-9, runs, ALPHA)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_betting_is_tighter_than_empirical_bernstein(law):
+    draw, _ = LAWS[law]
+    values = draw(np.random.default_rng(3), 2000)
+    interval = bounds(values, 50, BettingInterval(1e-4, horizon=2000))
+    low, high = empirical_bernstein(values, 1e-4)
+    assert interval.high - interval.low < 0.95 * (high - low)
+
+
+def test_bounds_narrow_at_the_rate_of_the_central_limit_theorem():
+    # 1.96 standard errors are what any asymptotic interval at 95 % has.
+    n = 20_000
+    values = np.random.default_rng(0).random(n)
+    interval = bounds(values, 500, BettingInterval(0.05, horizon=n))
+    half = 1.96 * np.sqrt(1 / 12 / n)
+    assert interval.high - interval.low < 1.6 * (2 * half)
+
+
+def test_nothing_seen_bounds_the_mean_by_about_log_over_n():
+    interval = bounds(np.zeros(10_000), 500, BettingInterval(0.002, horizon=10_000))
+    assert interval.low == 0
+    assert interval.high <= 1.5 * np.log(1000) / 10_000
+
+
+def test_a_bracket_of_uncertain_values_widens_the_interval():
+    values = np.random.default_rng(0).random(1000) / 2
+    exact, bracket = (BettingInterval(0.01, horizon=1000) for _ in range(2))
+    exact.update(values)
+    bracket.update(values, values + 0.1)
+    assert bracket.low == exact.low
+    assert bracket.high >= exact.high + 0.09
+
+
+def test_no_values_change_nothing():
+    interval = BettingInterval(0.01, horizon=10)
+    interval.update(np.empty(0))
+    assert (interval.low, interval.high) == (0.0, 1.0)
+
+
+def test_values_outside_the_unit_interval_are_named():
+    for values in ([0.5], [0.5, 1.5], [0.5, np.nan]):
+        with pytest.raises(InputError, match="values"):
+            empirical_bernstein(values, 0.05)

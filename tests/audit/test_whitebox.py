@@ -1,0 +1,445 @@
+"""White-box intervals hold the closed forms, and sabotaged losses are caught.
+
+Intervals and consistency checks that must hold a known truth are at confidence
+1 - 1e-10, by the dozen, so a correct implementation fails with probability below 1e-8
+in total. What is said about widths rests on fixed seeds. Oracles are written out here:
+the Gaussian profile by quadrature, the Laplace and Wishart ones by hand.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import binom, norm
+
+from dpaudit import (
+    GaussianDP,
+    InputError,
+    MechanismError,
+    Pair,
+    PureDP,
+    Relation,
+)
+from dpaudit.algorithms import AnalyzeGauss, SymmetricNoise, SymmetrisedWishart
+from dpaudit.audit.consistency import loss_consistency
+from dpaudit.audit.tilting import ceiling, weighted_excess
+from dpaudit.audit.whitebox import white_box, white_box_steps
+
+SURE = 1 - 1e-10
+PAIR = Pair([0.0], [1.0])
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """A sum with Gaussian noise; rows are not clipped. `factor` spoils the loss."""
+
+    scale: float = 1.0
+    factor: float = 1.0
+    relation: Relation = Relation.REPLACE_ONE
+
+    @property
+    def claim(self):
+        return GaussianDP(1 / self.scale)
+
+    def release(self, data, *, rng):
+        return self.draw(data, 1, rng=rng)[0]
+
+    def draw(self, data, size, *, rng):
+        return np.sum(data) + self.scale * rng.standard_normal(size)
+
+    def privacy_loss(self, releases, data, other):
+        squares = [np.square(releases - np.sum(rows)) for rows in (data, other)]
+        return self.factor * (squares[1] - squares[0]) / (2 * self.scale**2)
+
+
+@dataclass(frozen=True)
+class LaplaceSum:
+    scale: float = 1.0
+    relation: Relation = Relation.REPLACE_ONE
+
+    @property
+    def claim(self):
+        return PureDP(1 / self.scale)
+
+    def release(self, data, *, rng):
+        return np.sum(data) + rng.laplace(scale=self.scale)
+
+    def privacy_loss(self, releases, data, other):
+        distance = [np.abs(releases - np.sum(rows)) for rows in (data, other)]
+        return (distance[1] - distance[0]) / self.scale
+
+
+def gaussian_profile(epsilon, mu):
+    """Integrate (p - e^epsilon q)_+ for N(mu, 1) against N(0, 1)."""
+    start = epsilon / mu + mu / 2
+
+    def excess(x):
+        return norm.pdf(x, mu) - np.exp(epsilon) * norm.pdf(x)
+
+    return quad(excess, start, start + 12, epsabs=0, epsrel=1e-9, limit=200)[0]
+
+
+def laplace_profile(epsilon, largest):
+    return np.maximum(-np.expm1((epsilon - largest) / 2), 0.0)
+
+
+def contains(result, truth, slack=1e-9):
+    truth = np.asarray(truth)
+    return bool(
+        np.all(result.low_by_direction <= truth * (1 + slack))
+        and np.all(truth <= result.high_by_direction * (1 + slack))
+    )
+
+
+@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
+def test_the_gaussian_profile_is_inside(mu):
+    epsilons = [0.0, mu / 2, mu, 1.5 * mu]
+    result = white_box(
+        GaussianSum(1 / mu), PAIR, epsilon=epsilons, confidence=SURE, max_samples=20_000
+    )
+    truth = np.array([gaussian_profile(e, mu) for e in epsilons])
+    assert contains(result, truth)
+    assert np.all(result.delta_high - result.delta_low < 0.05)
+    assert np.all(abs(result.estimate - truth) < 0.02)
+
+
+def test_the_laplace_profile_is_inside_and_release_by_release_will_do():
+    epsilons = np.array([0.0, 0.3, 0.7, 1.5])
+    result = white_box(
+        LaplaceSum(), PAIR, epsilon=epsilons, confidence=SURE, max_samples=5000
+    )
+    assert contains(result, laplace_profile(epsilons, 1.0))
+
+
+@pytest.mark.parametrize("dimension", [2, 4])
+def test_infinite_losses_count_as_one(dimension):
+    # P escapes with probability 1 - 1/e and has loss -1 otherwise; Q has loss 1.
+    mechanism = SymmetricNoise.as_published(1.0)
+    pair = mechanism.worst_case(dimension)
+    epsilons = np.array([0.0, 0.5, 1.0, 3.0])
+    result = white_box(
+        mechanism, pair, epsilon=epsilons, confidence=SURE, max_samples=10_000
+    )
+    forward = np.full(4, 1 - np.exp(-1))
+    backward = np.maximum(1 - np.exp(epsilons - 1), 0.0)
+    assert contains(result, [forward, backward])
+    assert result.refutes(mechanism.claim)
+    assert result.epsilon_lower(0.1) >= 3.0
+    assert result.epsilon_upper(0.1) == np.inf
+
+
+def test_the_symmetrised_wishart_in_one_dimension_is_laplace():
+    mechanism = SymmetrisedWishart.calibrated(1.0)
+    epsilons = np.array([0.0, 0.5, 1.0])
+    result = white_box(
+        mechanism,
+        mechanism.worst_case(1),
+        epsilon=epsilons,
+        confidence=SURE,
+        max_samples=20_000,
+    )
+    assert contains(result, laplace_profile(epsilons, 1.0))
+
+
+def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
+    """Half of all losses are epsilon itself, give or take the last bits."""
+    wishart = SymmetrisedWishart.calibrated(0.7)
+    for mechanism, pair in ((LaplaceSum(0.3), PAIR), (wishart, wishart.worst_case())):
+        result = white_box(
+            mechanism,
+            pair,
+            epsilon=mechanism.claim.parameters["epsilon"],
+            confidence=SURE,
+            max_samples=5000,
+        )
+        assert result.delta_low[0] == 0
+        assert not result.refutes(mechanism.claim)
+
+
+def test_coverage_over_many_runs():
+    """200 runs at 90 %: misses beyond the 1e-9 quantile of Binomial(200, 0.1) fail."""
+    truth = gaussian_profile(0.5, 1.0)
+    misses = sum(
+        not contains(
+            white_box(
+                GaussianSum(),
+                PAIR,
+                epsilon=0.5,
+                confidence=0.9,
+                max_samples=300,
+                seed=seed,
+            ),
+            truth,
+        )
+        for seed in range(200)
+    )
+    assert misses <= binom.isf(1e-9, 200, 0.1)
+
+
+def test_a_wrong_loss_gives_a_wrong_interval():
+    """The tests above can fail."""
+    result = white_box(
+        GaussianSum(factor=0.9), PAIR, epsilon=1.0, confidence=SURE, max_samples=200_000
+    )
+    assert not contains(result, gaussian_profile(1.0, 1.0))
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-8])
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_small_deltas_by_another_dataset(mu, delta):
+    epsilon = GaussianDP(mu).epsilon(delta)
+    truth = gaussian_profile(epsilon, mu)
+    result = white_box(
+        GaussianSum(1 / mu), PAIR, epsilon=epsilon, confidence=SURE, proposal="auto"
+    )
+    assert contains(result, truth)
+    assert np.all(result.high_by_direction < 1.1 * truth)
+    assert np.all(result.low_by_direction > 0.9 * truth)
+    assert result.assumptions == ()
+    assert len(result.upper_assumptions) == 1
+
+
+def test_small_deltas_by_translation():
+    """No dataset lies on the other side of nobody; translated releases do."""
+    mechanism = AnalyzeGauss.from_mu(0.5)
+    epsilon = GaussianDP(0.5).epsilon(1e-7)
+    truth = gaussian_profile(epsilon, 0.5)
+    result = white_box(
+        mechanism,
+        mechanism.worst_case(),
+        epsilon=epsilon,
+        confidence=SURE,
+        proposal="translate",
+    )
+    assert contains(result, truth)
+    assert np.all(result.high_by_direction < 1.1 * truth)
+    assert np.all(result.low_by_direction > 0.9 * truth)
+    assert len(result.assumptions) == 1
+
+
+def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
+    mechanism = AnalyzeGauss.from_mu(0.5)
+    epsilon = GaussianDP(0.5).epsilon(1e-7)
+    result = white_box(
+        mechanism,
+        mechanism.worst_case(),
+        epsilon=epsilon,
+        confidence=SURE,
+        proposal="auto",
+        max_samples=50_000,
+    )
+    truth = gaussian_profile(epsilon, 0.5)
+    assert contains(result, truth)
+    # Only D' has the row, so only the way back can be tilted.
+    assert result.low_by_direction[0, 0] == 0
+    assert result.low_by_direction[1, 0] > 0.9 * truth
+
+
+def test_given_datasets_serve_all_epsilons():
+    epsilons = np.array([2.5, 3.5])
+    proposal = (np.array([-2.5]), np.array([3.5]))
+    result = white_box(
+        GaussianSum(), PAIR, epsilon=epsilons, confidence=SURE, proposal=proposal
+    )
+    truth = np.array([gaussian_profile(e, 1.0) for e in epsilons])
+    assert contains(result, truth)
+    assert np.all(result.high_by_direction < 1.15 * truth)
+    assert result.epsilon_lower(truth[1] / 1.2) > 3.5
+    assert result.epsilon_upper(truth[1] * 1.2) <= 3.5
+    assert result.refutes(GaussianDP(0.95))
+    assert not result.refutes(GaussianDP(1.0))
+
+
+def test_bad_proposals_cost_width_and_not_validity():
+    """Drawn towards the other side, releases contradict the order that is assumed."""
+    truth = gaussian_profile(1.0, 1.0)
+    for shift in (-1.0, -3.0, 8.0):
+        proposal = (np.array([-shift]), np.array([1.0 + shift]))
+        result = white_box(
+            GaussianSum(),
+            PAIR,
+            epsilon=1.0,
+            confidence=SURE,
+            proposal=proposal,
+            max_samples=20_000,
+        )
+        assert contains(result, truth)
+
+
+def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
+    """A pilot that saw too little: later releases exceed its ceiling."""
+    monkeypatch.setattr("dpaudit.audit.whitebox.ceiling", lambda *a: 1e-3)
+    result = white_box(
+        GaussianSum(),
+        PAIR,
+        epsilon=1.0,
+        confidence=SURE,
+        proposal=(np.array([-1.0]), None),
+        max_samples=1000,
+    )
+    assert result.high_by_direction[0, 0] == 1.0
+    assert result.low_by_direction[0, 0] <= gaussian_profile(1.0, 1.0)
+    assert result.upper_assumptions == ()
+
+
+def test_bounded_support_is_not_translated():
+    mechanism = SymmetricNoise.as_published(1.0)
+    result = white_box(
+        mechanism,
+        mechanism.worst_case(),
+        epsilon=1.0,
+        proposal="translate",
+        confidence=SURE,
+        max_samples=2000,
+    )
+    assert contains(result, [[1 - np.exp(-1)], [0.0]])
+
+
+def test_the_ceiling_bounds_a_tilted_gaussian_from_above():
+    """Against the largest value on a dense grid of releases."""
+    rng = np.random.default_rng(0)
+    epsilon, shift = 3.0, 2.5
+
+    def both(x):
+        return x - 0.5, -shift * (x - 1) + shift**2 / 2
+
+    bound = ceiling(*both(rng.normal(1 + shift, 1, 4000)), epsilon)
+    largest = weighted_excess(*both(np.linspace(-10, 30, 400_001)), epsilon).max()
+    assert largest <= bound <= 1.1 * largest
+
+
+def test_the_ceiling_needs_order_and_a_small_loss():
+    losses, weights = np.array([0.0, 1.0, 2.0]), np.array([0.0, -1.0, -2.0])
+    assert np.isfinite(ceiling(losses, weights, 0.5))
+    assert ceiling(losses, weights, -0.5) == np.inf
+    assert ceiling(losses, weights[::-1], 0.5) == np.inf
+    # Equal losses with different weights: what comes next is bounded by the larger.
+    tied = np.array([0.0, 2.0, 2.0 + 1e-12])
+    assert ceiling(tied, np.array([0.0, -5.0, -1.0]), 0.5) >= 1 - np.exp(-1.5)
+
+
+def test_results_narrow_step_by_step_and_repeat():
+    def run():
+        return list(
+            white_box_steps(GaussianSum(), PAIR, epsilon=[0.2, 1.0], max_samples=3000)
+        )
+
+    steps, again = run(), run()
+    assert steps[-1].samples == 3000
+    assert len(steps) > 5
+    for earlier, later in pairwise(steps):
+        assert np.all(earlier.delta_low <= later.delta_low)
+        assert np.all(earlier.delta_high >= later.delta_high)
+    np.testing.assert_array_equal(steps[-1].delta_low, again[-1].delta_low)
+    other = white_box(GaussianSum(), PAIR, epsilon=[0.2, 1.0], max_samples=3000, seed=1)
+    assert np.any(other.estimate != steps[-1].estimate)
+
+
+def test_epsilon_is_bounded_from_both_sides():
+    result = white_box(
+        GaussianSum(),
+        PAIR,
+        epsilon=np.linspace(0, 3, 13),
+        confidence=SURE,
+        max_samples=20_000,
+    )
+    truth = GaussianDP(1.0).epsilon(0.05)
+    assert truth - 0.3 < result.epsilon_lower(0.05) <= truth
+    assert truth <= result.epsilon_upper(0.05) < truth + 0.3
+    assert result.epsilon_lower(0.9) == 0.0
+    assert result.epsilon_upper(1e-9) == np.inf
+
+
+def test_the_result_is_readable_and_goes_into_json():
+    result = white_box(GaussianSum(), PAIR, epsilon=1.0, max_samples=100)
+    stored = json.loads(json.dumps(result.to_dict()))
+    assert stored["relation"] == "replace-one"
+    assert stored["delta_high"] == [result.delta_high[0]]
+    assert "delta(1)" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (GaussianSum(), PAIR),
+        (LaplaceSum(), PAIR),
+        (SymmetricNoise.as_published(1.0), None),
+        (SymmetricNoise.as_published(1.0, relation="replace-one"), None),
+        (SymmetrisedWishart.calibrated(1.0), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_true_losses_are_consistent(mechanism, pair):
+    pair = pair or mechanism.worst_case()
+    check = loss_consistency(mechanism, pair, confidence=SURE, max_samples=5000)
+    assert check.consistent, check
+    assert "no disagreement" in str(check)
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_scaled_loss_is_caught(factor):
+    check = loss_consistency(GaussianSum(factor=factor), PAIR, confidence=SURE)
+    assert not check.consistent
+    assert "INCONSISTENT" in str(check)
+
+
+def test_a_loss_of_other_noise_is_caught():
+    @dataclass(frozen=True)
+    class Impostor(GaussianSum):
+        def draw(self, data, size, *, rng):
+            return np.sum(data) + rng.logistic(scale=0.55, size=size)
+
+    assert not loss_consistency(Impostor(), PAIR, confidence=SURE).consistent
+
+
+def test_a_loss_that_does_not_change_its_sign_is_caught():
+    class Lopsided(GaussianSum):
+        def privacy_loss(self, releases, data, other):
+            return super().privacy_loss(releases, data, other) + 1e-3
+
+    check = loss_consistency(Lopsided(), PAIR, max_samples=100)
+    assert "flip" in check.reason
+
+
+def test_an_impossible_release_is_an_error_of_the_mechanism():
+    class Impossible(GaussianSum):
+        def privacy_loss(self, releases, data, other):
+            return np.full(len(releases), -np.inf)
+
+    with pytest.raises(MechanismError, match="impossible"):
+        white_box(Impossible(), PAIR, epsilon=1.0)
+    assert "impossible" in loss_consistency(Impossible(), PAIR, max_samples=9).reason
+
+
+def test_a_loss_of_the_wrong_shape_is_an_error_of_the_mechanism():
+    class Short(GaussianSum):
+        def privacy_loss(self, releases, data, other):
+            return super().privacy_loss(releases, data, other)[1:]
+
+    with pytest.raises(MechanismError, match="shape"):
+        white_box(Short(), PAIR, epsilon=1.0)
+
+
+def test_bad_arguments_are_named():
+    mechanism = GaussianSum()
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": []}, "epsilon"),
+        ({"epsilon": [1.0, 1.0]}, "epsilon"),
+        ({"epsilon": 1.0, "confidence": 1.0}, "confidence"),
+        ({"epsilon": 1.0, "max_samples": 0}, "max_samples"),
+        ({"epsilon": 1.0, "proposal": "magic"}, "proposal"),
+        ({"epsilon": 1.0, "proposal": "translate"}, "statistic"),
+    )
+    for options, name in cases:
+        with pytest.raises(InputError, match=name):
+            white_box(mechanism, PAIR, **options)
+    with pytest.raises(InputError, match="privacy_loss"):
+        white_box(lambda data, rng: 0.0, PAIR, epsilon=1.0)
+    add_remove = replace(mechanism, relation=Relation.ADD_REMOVE)
+    with pytest.raises(InputError, match="under add-remove"):
+        white_box(add_remove, PAIR, epsilon=1.0)
