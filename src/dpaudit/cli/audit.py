@@ -1,9 +1,4 @@
-"""The command line: list, audit, verify, report.
-
-Exit codes: 0 not refuted (for `verify`: not confirmed), 1 refuted (for `verify`:
-confirmed), 2 usage or input error. Everything heavy is imported inside the commands,
-so that ``dpaudit --help`` is quick.
-"""
+"""``dpaudit audit``."""
 
 import json
 import sys
@@ -14,86 +9,41 @@ from typing import Any
 
 import click
 
-from dpaudit.errors import DPAuditError, InputError
+from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.errors import InputError
 
-__all__ = ["main"]
-
-_REFUTED = 1
-_INPUT_ERROR = 2
-
-_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on standard output."
-)
+__all__ = ["audit_command"]
 
 
-class _Group(click.Group):
-    """Shows every intended error as one sentence, with exit code 2."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except DPAuditError as error:
-            click.echo(f"dpaudit: {error}", err=True)
-            ctx.exit(_INPUT_ERROR)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError:
-            from dpaudit.validation import check_name
-
-            check_name("command", args[0], self.list_commands(ctx))
-            raise
-
-
-@click.group(cls=_Group)
-@click.version_option(package_name="dpaudit")
-def main() -> None:
-    """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
-
-
-@main.command("list")
-@_json_option
-def list_command(as_json: bool) -> None:
-    """List the mechanisms of the catalogue."""
-    from dpaudit.algorithms import CATALOGUE
-
-    rows = []
-    for entry in CATALOGUE.values():
-        mechanism = entry.build()
-        rows.append(
-            {
-                "name": entry.name,
-                "family": entry.family,
-                "relation": mechanism.relation.value,
-                "claim": str(mechanism.claim),
-                "source": entry.source,
-                "summary": entry.summary,
-            }
-        )
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    columns = ("name", "family", "relation", "claim", "source")
-    widths = {c: max(len(c), *(len(row[c]) for row in rows)) for c in columns}
-    for row in ({c: c for c in columns}, *rows):
-        click.echo("  ".join(row[c].ljust(widths[c]) for c in columns).rstrip())
-
-
-@main.command("audit")
+@click.command("audit")
 @click.argument("mechanism", metavar="NAME|MODULE:OBJECT")
-@click.option("--epsilon", type=float, help="Epsilon of the claim [catalogue: 1].")
+@click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
 @click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
-@click.option("--relation", help="add-remove or replace-one [catalogue: add-remove].")
+@click.option("--relation", help="add-remove or replace-one [the mechanism's].")
 @click.option(
     "--pair",
     "pair_reference",
     metavar="MODULE:OBJECT",
-    help="A Pair of neighbouring datasets [the mechanism's own worst case].",
+    help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
 )
-@click.option("--dimension", type=int, help="Columns of the worst-case pair [2].")
+@click.option(
+    "--domain",
+    metavar="KIND:...",
+    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...",
+)
+@click.option("--dimension", type=int, help="Columns of the worst-case pair.")
+@click.option(
+    "--layer",
+    type=click.Choice(["exact", "white-box", "transcript", "black-box"]),
+    default="black-box",
+    show_default=True,
+    help="What the evidence rests on; see docs/layers.md.",
+)
+@click.option(
+    "--bits",
+    is_flag=True,
+    help="Audit the doubles that are returned, not the mechanism over real numbers.",
+)
 @click.option("--confidence", type=float, default=0.999, show_default=True)
 @click.option(
     "--max-samples",
@@ -114,7 +64,7 @@ def list_command(as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the witness of a refutation.",
 )
-@_json_option
+@json_option
 @click.pass_context
 def audit_command(
     ctx: click.Context,
@@ -123,7 +73,10 @@ def audit_command(
     delta: float | None,
     relation: str | None,
     pair_reference: str | None,
+    domain: str | None,
     dimension: int | None,
+    layer: str,
+    bits: bool,
     confidence: float,
     max_samples: int,
     to_the_end: bool,
@@ -134,7 +87,7 @@ def audit_command(
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
 
     Your own is an object with a release method (and a claim and worst_case, or the
-    options --epsilon and --pair), or a function (data, rng) -> array.
+    options --epsilon and --pair or --domain), or a function (data, rng) -> array.
     """
     from dpaudit.audit import audit
 
@@ -146,9 +99,22 @@ def audit_command(
     else:
         subject = _catalogue_mechanism(mechanism, epsilon, delta, relation)
         options = {"name": mechanism}
+    pair = _pair(subject, pair_reference, dimension, relation)
+    if layer in ("exact", "white-box"):
+        if domain is not None or bits or witness_path is not None:
+            raise InputError(f"--layer {layer} takes no --domain, --bits or --witness")
+        claim = options.get("claim")
+        refuted = _analyse(
+            layer, subject, pair, claim, confidence, max_samples, seed, as_json
+        )
+        ctx.exit(REFUTED if refuted else 0)
     result = audit(
         subject,
-        pair=_pair(subject, pair_reference, dimension, relation),
+        pair=pair,
+        domain=domain,
+        relation=relation,
+        layer=layer,
+        bits=bits,
         confidence=confidence,
         max_samples=max_samples,
         seed=seed,
@@ -168,64 +134,7 @@ def audit_command(
             wrote = f"witness written to {witness_path}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
-    ctx.exit(_REFUTED if result.refuted else 0)
-
-
-@main.command("verify")
-@click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--mechanism",
-    "reference",
-    metavar="MODULE:OBJECT",
-    help="The mechanism, where the witness does not name an importable one.",
-)
-@click.option("--confidence", type=float, help="[the witness's own]")
-@click.option("--max-samples", type=int, help="[10 times what the audit needed]")
-@click.option("--seed", type=int, help="[fresh randomness from the system]")
-@_json_option
-@click.pass_context
-def verify_command(
-    ctx: click.Context,
-    witness: Path,
-    reference: str | None,
-    confidence: float | None,
-    max_samples: int | None,
-    seed: int | None,
-    as_json: bool,
-) -> None:
-    """Re-test a WITNESS on fresh randomness (runs the code that it names)."""
-    from dpaudit.audit import Witness, verify
-    from dpaudit.codec import load_reference
-
-    verification = verify(
-        Witness.load(witness),
-        mechanism=None if reference is None else load_reference(reference),
-        confidence=confidence,
-        max_samples=max_samples,
-        seed=seed,
-    )
-    if as_json:
-        click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
-    else:
-        click.echo(str(verification))
-    ctx.exit(_REFUTED if verification.confirmed else 0)
-
-
-@main.command("report")
-@click.option("--profile", default="quick", show_default=True)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("build/report"),
-    show_default=True,
-)
-@click.option("--seed", type=int, default=0, show_default=True)
-def report_command(profile: str, output: Path, seed: int) -> None:
-    """Write the comparison report and print where to open it."""
-    from dpaudit.reports import write_report
-
-    index = write_report(output, profile=profile, seed=seed, progress=_steps())
-    click.echo(str(index))
+    ctx.exit(REFUTED if result.refuted else 0)
 
 
 def _catalogue_mechanism(
@@ -286,9 +195,57 @@ def _pair(
         if relation is not None and Relation.parse(relation) != pair.relation:
             raise InputError(f"{reference} is {pair.relation}, not {relation}")
         return pair
+    if dimension is None:
+        return None
     if not isinstance(subject, HasWorstCase):
-        raise InputError("the mechanism names no worst case: give --pair MODULE:OBJECT")
-    return subject.worst_case() if dimension is None else subject.worst_case(dimension)
+        raise InputError("--dimension needs a mechanism that names a worst case")
+    return subject.worst_case(dimension)
+
+
+def _analyse(
+    layer: str,
+    subject: Any,
+    pair: Any,
+    claim: Any,
+    confidence: float,
+    max_samples: int,
+    seed: int,
+    as_json: bool,
+) -> bool:
+    """Print what the exact or the white-box layer says; return whether it refutes."""
+    from dpaudit.audit.exact import exact_verdict
+    from dpaudit.audit.whitebox import white_box
+    from dpaudit.mechanism import HasWorstCase
+
+    if pair is None:
+        if not isinstance(subject, HasWorstCase):
+            raise InputError("--pair is needed: the mechanism names no worst case")
+        pair = subject.worst_case()
+    claim = claim or getattr(subject, "claim", None)
+    if claim is None:
+        raise InputError("--epsilon is needed: the mechanism makes no claim")
+    outcome: Any
+    if layer == "exact":
+        outcome = exact_verdict(subject, pair, claim)
+        if outcome is None:
+            raise InputError("the mechanism has no exact profile: try another --layer")
+        refuted = outcome.refuted
+    else:
+        epsilon = claim.parameters.get("epsilon", 1.0)
+        outcome = white_box(
+            subject,
+            pair,
+            epsilon=epsilon,
+            confidence=confidence,
+            max_samples=max_samples,
+            seed=seed,
+        )
+        refuted = outcome.refutes(claim)
+    if as_json:
+        click.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False))
+    else:
+        click.echo(str(outcome))
+    return bool(refuted)
 
 
 def _check_writable(path: Path) -> None:
@@ -314,22 +271,5 @@ def _progress(limit: int) -> Callable[[int, float], None] | None:
             return
         line = f"{samples:,} of {limit:,} releases a side, lower bound {lower:.4g}"
         click.echo(f"\r\033[K{line}", err=True, nl=False)
-
-    return show
-
-
-def _steps() -> Callable[[str, float], None]:
-    """Return a callback that tells each step of the report on standard error."""
-    last = ""
-
-    def show(label: str, fraction: float) -> None:
-        nonlocal last
-        if sys.stderr.isatty():
-            click.echo(f"\r\033[K{fraction:4.0%}  {label}", err=True, nl=False)
-            if fraction >= 1:
-                click.echo("", err=True)
-        elif label != last:
-            click.echo(f"{fraction:4.0%}  {label}", err=True)
-        last = label
 
     return show

@@ -1,0 +1,161 @@
+"""The choice of an event, from the part of the scores that is not tested.
+
+For each threshold the bound that the last part is expected to give is predicted from
+the first part, as the approximate limit that orders the outcomes there. Where hits are
+few, the best of many noisy predictions is a lucky one. Two models of how D and D' share
+the scores around a threshold are compared by cross-validated likelihood: a logistic
+regression on the probit of the pooled rank (right for Gaussian scores, and nearly
+noiseless), and isotonic regression (right for any score that orders outputs by
+likelihood ratio, atoms and rare leaks included). Under the second, predictions are
+discounted by the first part's own standard error.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtr, ndtri
+
+from dpaudit.audit.bounds.laws import Binomial, Poisson
+from dpaudit.audit.bounds.ordering import Contrast, approximate_bound
+
+__all__ = ["HitCurve", "Sides", "Tails"]
+
+Array: TypeAlias = NDArray[np.float64]
+
+_THRESHOLDS = 300  # candidates, denser in the tails
+_NEWTON_STEPS = 12
+_PAIRS = 120  # candidates per tail when both are chosen
+
+
+class Sides(NamedTuple):
+    """Scores on D and on D'."""
+
+    data: Array
+    neighbour: Array
+
+
+class HitCurve(NamedTuple):
+    """Estimated probabilities of {score >= threshold}, from the first part.
+
+    `releases` and `releases_neighbour` are the numbers for which bounds are predicted.
+    """
+
+    thresholds: Array
+    p: Array
+    q: Array
+    releases: int
+    releases_neighbour: int
+
+    @classmethod
+    def of(cls, chosen: Sides, tested: Sides) -> "HitCurve":
+        thresholds = _candidates(np.concatenate(chosen))
+        halves = [
+            np.stack([_cells(side[start::2], thresholds) for side in chosen])
+            for start in (0, 1)
+        ]
+        cells = halves[0] + halves[1]
+        smooth = _likelihood(_logistic, *halves) >= _likelihood(_isotonic, *halves)
+        share = (_logistic if smooth else _isotonic)(cells)
+        pooled = cells.sum(axis=0)
+        hits = np.cumsum((pooled * [share, 1 - share])[:, ::-1], axis=1)[:, ::-1]
+        totals = cells.sum(axis=1, keepdims=True)
+        p, q = np.minimum((hits + 0.5) / (totals + 1), 1 - 0.5 / (totals + 1))
+        sizes = [
+            len(last) if smooth else _discounted(len(last), len(first))
+            for first, last in zip(chosen, tested, strict=True)
+        ]
+        return cls(thresholds, p, q, *sizes)
+
+    def single(self, contrasts: list[Contrast], alpha: float) -> Array:
+        """Return the bound that each threshold promises."""
+        laws = Binomial(self.releases), Binomial(self.releases_neighbour)
+        return approximate_bound(*laws, contrasts, self.p, self.q, alpha)
+
+    def pair(self, contrasts: list[Contrast], alpha: float) -> "Tails":
+        """Return the two tails that promise the best bound."""
+        law = Poisson(2 * min(self.releases, self.releases_neighbour))
+        few = np.unique(np.linspace(0, len(self.p) - 1, _PAIRS).astype(int))
+        p, q = self.p[few], self.q[few]
+        a = (p[:, np.newaxis] + (1 - q)) / 2
+        b = (q[:, np.newaxis] + (1 - p)) / 2
+        predicted = approximate_bound(
+            law, law, contrasts, a.ravel(), b.ravel(), alpha
+        ).reshape(a.shape)
+        disjoint = few[:, np.newaxis] >= few
+        predicted = np.where(disjoint, predicted, -np.inf)
+        upper, lower = np.unravel_index(int(np.argmax(predicted)), a.shape)
+        return Tails(
+            float(predicted[upper, lower]),
+            float(self.thresholds[few[lower]]),
+            float(self.thresholds[few[upper]]),
+        )
+
+
+class Tails(NamedTuple):
+    """{score >= upper} for D, {score < lower} for D', and the bound they promise."""
+
+    predicted: float
+    lower: float
+    upper: float
+
+
+def _candidates(scores: Array) -> Array:
+    """Return thresholds among the scores, at ranks equally spaced in probits."""
+    scores = np.sort(scores)
+    reach = float(ndtri(1 / (len(scores) + 1)))
+    ranks = ndtr(np.linspace(reach, -reach, _THRESHOLDS)) * len(scores)
+    ranks = np.minimum(ranks.astype(int), len(scores) - 1)
+    return np.unique(np.concatenate([scores[:1], scores[ranks]]))
+
+
+def _cells(scores: Array, thresholds: Array) -> Array:
+    """Return how many scores lie between each threshold and the next."""
+    below = np.searchsorted(np.sort(scores), thresholds)
+    return np.diff(below, append=len(scores)).astype(np.float64)
+
+
+def _discounted(tested: int, chosen: int) -> int:
+    """Return n with 1/sqrt(n) = 1/sqrt(tested) + 1/sqrt(chosen)."""
+    return max(1, round((tested**-0.5 + chosen**-0.5) ** -2))
+
+
+def _likelihood(model: Callable[[Array], Array], first: Array, second: Array) -> float:
+    """Return the log-likelihood of either half under the model of the other."""
+    total = 0.0
+    for fitted, held_out in ((first, second), (second, first)):
+        share = model(fitted)
+        total += float((held_out * np.log([share, 1 - share])).sum())
+    return total
+
+
+def _logistic(cells: Array) -> Array:
+    """Return D's share per cell: logistic in the probit of the pooled rank."""
+    pooled = cells.sum(axis=0)
+    rank = (np.cumsum(pooled) - pooled / 2 + 0.25) / (pooled.sum() + 0.5)
+    x = ndtri(rank)
+    basis = np.stack([np.ones_like(x), x], axis=1)
+    weights = np.zeros(2)
+    for _ in range(_NEWTON_STEPS):
+        share = expit(basis @ weights)
+        gradient = basis.T @ (cells[0] - pooled * share) - weights
+        spread = pooled * share * (1 - share)
+        weights += np.linalg.solve((basis.T * spread) @ basis + np.eye(2), gradient)
+    return np.clip(expit(basis @ weights), 1e-6, 1 - 1e-6)
+
+
+def _isotonic(cells: Array) -> Array:
+    """Return D's share per cell: non-decreasing, by pooling adjacent violators."""
+    blocks: list[list[float]] = []  # D's hits, both sides' hits, cells
+    for hits, pooled in zip(cells[0], cells.sum(axis=0), strict=True):
+        blocks.append([hits, pooled, 1])
+        while len(blocks) > 1 and _share(blocks[-2]) >= _share(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] = [x + y for x, y in zip(blocks[-1], last, strict=True)]
+    shares = [_share(block) for block in blocks]
+    return np.repeat(shares, [int(block[2]) for block in blocks])
+
+
+def _share(block: list[float]) -> float:
+    return (block[0] + 0.5) / (block[1] + 1)

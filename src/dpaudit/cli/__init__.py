@@ -1,0 +1,35 @@
+"""The command line: list, audit, verify, bound, report, bench-audit.
+
+Exit codes: 0 not refuted (for `verify`: not confirmed), 1 refuted (for `verify`:
+confirmed), 2 usage or input error; `bound` reports a number, and ends with 0.
+Everything heavy is imported inside the commands, so that ``dpaudit --help`` is quick.
+"""
+
+import click
+
+from dpaudit.cli.audit import audit_command
+from dpaudit.cli.bench_audit import bench_audit_command
+from dpaudit.cli.bound import bound_command
+from dpaudit.cli.list import list_command
+from dpaudit.cli.options import Group
+from dpaudit.cli.report import report_command
+from dpaudit.cli.verify import verify_command
+
+__all__ = ["main"]
+
+
+@click.group(cls=Group)
+@click.version_option(package_name="dpaudit")
+def main() -> None:
+    """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
+
+
+for _command in (
+    list_command,
+    audit_command,
+    verify_command,
+    bound_command,
+    report_command,
+    bench_audit_command,
+):
+    main.add_command(_command)

@@ -1,0 +1,178 @@
+"""The one-run bound against linear programs, simulation and its special cases."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import lil_matrix
+from scipy.stats import binom
+
+from dpaudit.audit.bounds import one_run, one_run_p_value
+from dpaudit.audit.bounds.one_run import _sum_of_modes
+from dpaudit.errors import InputError
+
+
+def largest_probability(canaries, guesses, correct, epsilon, delta):
+    """Return sup P(W >= correct) over all (epsilon, delta)-DP mechanisms, by an LP.
+
+    The variables are P(T = t | S = s), and per pair of neighbours the excess
+    (P(t | s) - e^eps P(t | s'))_+, whose sum is at most delta.
+    """
+    inputs = list(itertools.product((0, 1), repeat=canaries))
+    outputs = [
+        t
+        for t in itertools.product((0, 1, None), repeat=canaries)
+        if sum(x is not None for x in t) == guesses
+    ]
+    rows, columns = len(inputs), len(outputs)
+    pairs = [
+        (i, j)
+        for i, j in itertools.product(range(rows), repeat=2)
+        if sum(a != b for a, b in zip(inputs[i], inputs[j], strict=True)) == 1
+    ]
+    size = rows * columns
+    objective = np.zeros(size + len(pairs) * columns)
+    for i, j in itertools.product(range(rows), range(columns)):
+        hits = sum(a == b for a, b in zip(inputs[i], outputs[j], strict=True))
+        objective[i * columns + j] = -(hits >= correct) / rows
+    above = lil_matrix((len(pairs) * (columns + 1), len(objective)))
+    limits = np.zeros(above.shape[0])
+    row = 0
+    for number, (i, j) in enumerate(pairs):
+        excess = size + number * columns
+        for t in range(columns):
+            above[row, i * columns + t] = 1
+            above[row, j * columns + t] = -np.exp(epsilon)
+            above[row, excess + t] = -1
+            row += 1
+        above[row, excess : excess + columns] = 1
+        limits[row] = delta
+        row += 1
+    total = lil_matrix((rows, len(objective)))
+    for i in range(rows):
+        total[i, i * columns : (i + 1) * columns] = 1
+    solved = linprog(
+        objective, above.tocsr(), limits, total.tocsr(), np.ones(rows), method="highs"
+    )
+    return -solved.fun
+
+
+@pytest.mark.parametrize(
+    ("canaries", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
+)
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
+@pytest.mark.parametrize("delta", [0.0, 0.02, 0.2])
+def test_no_mechanism_exceeds_the_bound(canaries, guesses, epsilon, delta):
+    for correct in range(1, guesses + 1):
+        best = largest_probability(canaries, guesses, correct, epsilon, delta)
+        bound = one_run_p_value(
+            correct=correct,
+            guesses=guesses,
+            canaries=canaries,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        assert best <= bound + 1e-7
+        if delta == 0:
+            assert bound == pytest.approx(best, abs=1e-7)
+
+
+def test_the_example_that_exceeds_the_published_expression():
+    # Guesses of four canaries, uniform among those with one right with probability l.
+    share, canaries = 0.15, 4
+    delta = share / (2**canaries - 1)
+    chance = 1 - 2.0**-canaries
+    actual = (1 - share) * chance + share
+    # It is (0, delta)-DP: the laws for two neighbours differ at two guess vectors.
+    assert share / (2**canaries - 1) <= delta
+    published = chance + 2 * canaries * delta * 2.0**-canaries
+    assert actual > published
+    ours = one_run_p_value(
+        correct=1, guesses=canaries, canaries=canaries, epsilon=0.0, delta=delta
+    )
+    assert ours >= actual
+
+
+def test_randomised_response_attains_it():
+    # Exact enumeration: W ~ Bin(r, e^eps / (1 + e^eps)).
+    r, epsilon = 200, 1.0
+    truth = 1 / (1 + np.exp(-epsilon))
+    values = np.array(
+        [one_run(correct=v, guesses=r, canaries=500).value for v in range(r + 1)]
+    )
+    error = binom.pmf(np.arange(r + 1), r, truth)[values > epsilon].sum()
+    assert 0.02 < error <= 0.05
+
+
+def test_calibration_with_a_leak_by_simulation():
+    # Each canary is revealed with probability delta, else randomised response: the
+    # mechanism is (epsilon, delta)-DP. The false-alarm probability is below 1e-9.
+    rng = np.random.default_rng(0)
+    runs, m, epsilon, delta = 400, 300, 1.0, 1e-3
+    truth = 1 / (1 + np.exp(-epsilon))
+    right = np.where(rng.random((runs, m)) < delta, 1, rng.random((runs, m)) < truth)
+    options = {"guesses": m, "canaries": m, "delta": delta}
+    number, often = np.unique(right.sum(axis=1), return_counts=True)
+    bounds = [one_run(correct=int(v), **options).value for v in number]
+    over = often[np.array(bounds) > epsilon].sum()
+    assert over <= binom.isf(1e-9, runs, 0.05)
+
+
+def test_the_published_expression_is_larger_where_it_matters():
+    m, epsilon, delta = 1000, 1.0, 1e-5
+    q = 1 / (1 + np.exp(-epsilon))
+    for v in (760, 780, 800):
+        tail = binom.sf(v - 1, m, q)
+        steps = np.arange(1, v + 1)
+        slope = ((binom.sf(v - steps - 1, m, q) - tail) / steps).max()
+        ours = one_run_p_value(
+            correct=v, guesses=m, canaries=m, epsilon=epsilon, delta=delta
+        )
+        assert tail < ours < tail + 2 * m * delta * slope
+
+
+@pytest.mark.parametrize("number", [1, 2, 999, 1000, 1001, 1500, 5000])
+@pytest.mark.parametrize("success", [0.5, 0.73, 0.999])
+def test_sum_of_modes(number, success):
+    exact = sum(
+        binom.pmf(np.arange(j + 1), j, success).max()
+        if j < 60
+        else binom.pmf(int((j + 1) * success), j, success)
+        for j in range(number)
+    )
+    assert exact * (1 - 1e-12) <= _sum_of_modes(number, success) <= exact * 1.02
+
+
+def test_delta_and_abstentions_only_weaken():
+    values = [
+        one_run(correct=90, guesses=100, canaries=m, delta=d).value
+        for m, d in ((100, 0.0), (100, 1e-4), (200, 1e-4), (200, 1e-2))
+    ]
+    assert values == sorted(values, reverse=True)
+    assert one_run(correct=90, guesses=100, canaries=200).value == values[0]
+
+
+def test_extremes():
+    assert one_run(correct=0, guesses=10, canaries=10).value == 0
+    assert one_run(correct=5, guesses=10, canaries=10).value == 0
+    perfect = one_run(correct=10**6, guesses=10**6, canaries=10**6)
+    assert perfect.value == pytest.approx(-np.log(np.expm1(-np.log(0.05) / 1e6)))
+    assert one_run(correct=10, guesses=10, canaries=10, delta=0.5).value == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"correct": 11}, "correct <= guesses <= canaries"),
+        ({"guesses": 21}, "correct <= guesses <= canaries"),
+        ({"correct": -1}, "correct must be an integer"),
+        ({"guesses": 0}, "guesses must be an integer >= 1"),
+        ({"canaries": 2.5}, "canaries must be an integer"),
+        ({"delta": 1.0}, "delta must be in"),
+        ({"confidence": 0.0}, "confidence must be in"),
+    ],
+)
+def test_arguments_are_checked(change, message):
+    with pytest.raises(InputError, match=message):
+        one_run(**({"correct": 9, "guesses": 10, "canaries": 20} | change))

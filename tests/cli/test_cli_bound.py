@@ -1,0 +1,204 @@
+"""``dpaudit bound``: its three forms of input, and one sentence per error."""
+
+import builtins
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.audit.bounds import Counts, fixed_scores, joint, one_run
+from dpaudit.cli import main
+
+COUNTS = ("--tp", "900", "--fn", "100", "--fp", "330", "--tn", "670")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    on_data, on_neighbour = rng.laplace(1, size=2000), rng.laplace(size=2000)
+    pd.DataFrame(
+        {
+            "score": np.concatenate([on_data, on_neighbour]),
+            "side": [1] * 2000 + [0] * 2000,
+        }
+    ).to_csv("scores.csv", index=False)
+    pd.DataFrame(
+        {"with": on_data, "without": [*on_neighbour[:-5], *([None] * 5)]}
+    ).to_csv("two.csv", index=False)
+    frames = {
+        "nan": {"score": [1.0, None] * 20, "side": [1, 0] * 20},
+        "hole": {"a": [1.0, None, 2.0] * 20, "b": [1.0] * 60},
+        "labels": {"score": [1.0] * 40, "side": [1, 2] * 20},
+        "words": {"score": ["x"] * 40, "side": [1, 0] * 20},
+        "one": {"score": [1.0] * 40, "side": [1] * 40},
+        "three": {"a": [1.0], "b": [1.0], "c": [1.0]},
+    }
+    for name, columns in frames.items():
+        pd.DataFrame(columns).to_csv(f"{name}.csv", index=False)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "scores.txt").write_text("")
+    (tmp_path / "broken.parquet").write_text("no parquet")
+    return tmp_path, on_data, on_neighbour
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, ["bound", *arguments])
+
+
+def test_counts():
+    result = run(*COUNTS)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == str(joint(Counts(900, 1000, 330, 1000)))
+    assert "(joint)" in lines[0]
+    assert "(clopper-pearson)" in lines[1]
+    assert lines[2].startswith("mu >=")
+    assert len(lines) == 3
+
+
+def test_counts_as_json():
+    options = ("--delta", "1e-5", "--confidence", "0.99", "--method", "gaussian")
+    (printed,) = json.loads(run(*COUNTS, *options, "--json").stdout)
+    assert printed["method"] == "gaussian"
+    assert printed["parameter"] == "mu"
+    assert printed["confidence"] == 0.99
+    assert printed["delta"] == 1e-5
+    assert 0 < printed["value"] < printed["epsilon"]
+    assert printed["counts"]["releases_neighbour"] == 1000
+
+
+def test_two_sided_counts():
+    (one,) = json.loads(run(*COUNTS, "--method", "joint", "--json").stdout)
+    options = ("--method", "joint", "--two-sided", "--json")
+    (both,) = json.loads(run(*COUNTS, *options).stdout)
+    assert 0 < both["value"] < one["value"]
+
+
+def test_one_run():
+    result = run("--correct", "950", "--guesses", "1000", "--canaries", "1000")
+    assert result.exit_code == 0
+    expected = one_run(correct=950, guesses=1000, canaries=1000)
+    assert result.stdout.strip() == str(expected)
+
+
+def test_scores(folder):
+    _, on_data, on_neighbour = folder
+    result = run("scores.csv", "--json")
+    assert result.exit_code == 0
+    rows = json.loads(result.stdout)
+    assert [row["parameter"] for row in rows] == ["epsilon", "epsilon", "mu"]
+    expected = fixed_scores(on_data, on_neighbour, rng=np.random.default_rng(0))
+    assert rows[0]["value"] == pytest.approx(expected.value, rel=1e-6)
+
+
+def test_scores_in_two_columns(folder):
+    _, on_data, on_neighbour = folder
+    options = ("--method", "joint", "--fixed", "0.2", "--seed", "3", "--json")
+    (row,) = json.loads(run("two.csv", *options).stdout)
+    expected = fixed_scores(
+        on_data, on_neighbour[:-5], fraction=0.2, rng=np.random.default_rng(3)
+    )
+    assert row["value"] == pytest.approx(expected.value, rel=1e-6)
+
+
+def test_columns_by_name():
+    table = pd.read_csv("scores.csv").rename(columns={"score": "s", "side": "member"})
+    table.to_csv("named.csv", index=False)
+    options = ("--method", "joint")
+    named = run(
+        "named.csv", "--score-column", "s", "--label-column", "member", *options
+    )
+    assert named.exit_code == 0
+    assert named.stdout == run("scores.csv", *options).stdout
+
+
+def test_parquet():
+    pytest.importorskip("pyarrow")
+    pd.read_csv("scores.csv").to_parquet("scores.parquet")
+    options = ("--method", "joint")
+    result = run("scores.parquet", *options)
+    assert result.stdout == run("scores.csv", *options).stdout
+
+
+def test_parquet_without_a_reader(monkeypatch):
+    def refuse(*_, **__):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pd, "read_parquet", refuse)
+    result = run("broken.parquet")
+    assert result.exit_code == 2
+    assert "needs pyarrow" in result.stderr
+
+
+ERRORS = {
+    (): "give one of",
+    (*COUNTS, "--guesses", "3"): "give one of",
+    ("scores.csv", *COUNTS): "give one of",
+    COUNTS[:6]: "--tn is missing",
+    ("--correct", "1", "--guesses", "2"): "--canaries is missing",
+    ("--tp", "-1", *COUNTS[2:]): "--tp must be an integer >= 0",
+    ("--tp", "0", "--fn", "0", *COUNTS[4:]): "at least one release on D (--tp",
+    (*COUNTS[:4], "--fp", "0", "--tn", "0"): "at least one release on D'",
+    (*COUNTS, "--confidence", "1"): "confidence must be in (0, 1)",
+    (*COUNTS, "--delta", "1"): "delta must be in [0, 1)",
+    (*COUNTS, "--method", "jiont"): "did you mean 'joint'",
+    (*COUNTS, "--seed", "1"): "--seed does not apply to counts",
+    (*COUNTS, "--fixed", "0.1"): "--fixed does not apply to counts",
+    ("scores.csv", "--two-sided"): "--two-sided does not apply to scores",
+    (
+        *("--correct", "3", "--guesses", "2", "--canaries", "4"),
+    ): "correct <= guesses <= canaries",
+    (
+        *("--correct", "1", "--guesses", "2", "--canaries", "4"),
+        *("--method", "joint"),
+    ): "--method does not apply to one run",
+    ("missing.csv",): "cannot read 'missing.csv'",
+    ("empty.csv",): "is not a table",
+    ("scores.txt",): "ends in .csv or .parquet",
+    ("three.csv",): "has no column 'side'",
+    ("scores.csv", "--score-column", "scor"): "did you mean 'score'",
+    ("scores.csv", "--label-column", "label"): "unknown column 'label'",
+    ("scores.csv", "--fixed", "1"): "fraction must be in (0, 1)",
+    ("scores.csv", "--seed", "-1"): "--seed must be an integer >= 0",
+    ("nan.csv",): "must not contain NaN",
+    ("hole.csv",): "must not contain NaN",
+    ("labels.csv",): "must hold 1 (D) or 0 (D')",
+    ("words.csv",): "must hold numbers, got 'x'",
+    ("one.csv",): "on_neighbour must hold at least 20 scores",
+}
+
+
+@pytest.mark.parametrize("arguments", ERRORS, ids=" ".join)
+def test_errors_are_one_sentence_and_exit_code_two(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert ERRORS[arguments] in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_counts_must_be_whole_numbers():
+    result = run("--tp", "1.5", *COUNTS[2:])
+    assert result.exit_code == 2
+    assert "not a valid integer" in result.stderr
+
+
+def test_broken_parquet():
+    pytest.importorskip("pyarrow")
+    result = run("broken.parquet")
+    assert result.exit_code == 2
+    assert "is not a table" in result.stderr
+
+
+def test_help_needs_nothing_heavy(monkeypatch):
+    real = builtins.__import__
+
+    def guarded(name, *rest, **options):
+        assert not name.startswith(("pandas", "dpaudit.audit"))
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", guarded)
+    assert run("--help").exit_code == 0
