@@ -1,13 +1,32 @@
 """The audit engine: lower bounds on the privacy loss, with a proof in finite samples.
 
-`audit` attacks a mechanism on a pair of neighbours; `verify` replays a witness. What
-is proven, and how, stands in `dpaudit.audit.evidence`, `dpaudit.audit.families` and
+`audit` attacks a mechanism on pairs of neighbours; `verify` replays a witness;
+`exact_verdict` and `white_box` use what a mechanism knows of itself;
+`dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
+proven, and how, stands in `dpaudit.audit.evidence`, `dpaudit.audit.families` and
 `dpaudit.audit.sequential`.
 """
 
+from dpaudit.audit.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.harness import audit
+from dpaudit.audit.layers import Layer, applicable_layers
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.verification import Verification, verify
+from dpaudit.audit.whitebox import white_box
+from dpaudit.audit.whitebox_result import WhiteBoxResult
 from dpaudit.audit.witness import Witness
 
-__all__ = ["AuditResult", "Verdict", "Verification", "Witness", "audit", "verify"]
+__all__ = [
+    "AuditResult",
+    "ExactVerdict",
+    "Layer",
+    "Verdict",
+    "Verification",
+    "WhiteBoxResult",
+    "Witness",
+    "applicable_layers",
+    "audit",
+    "exact_verdict",
+    "verify",
+    "white_box",
+]

@@ -5,36 +5,34 @@ This is what makes an audit one of real-number privacy: where the exact score is
 constant on an event of positive probability, its floating-point image differs in the
 last bits, and those bits can tell D from D' for reasons of arithmetic alone (Mironov,
 *On significance of the least significant bits for differential privacy*, CCS 2012).
+
+A portfolio learns whom to trust: all attacks score the first thousand releases; later
+only those score that some null bets on, and those that are not bet on are fitted again
+much more rarely.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Parameters, Target
-from dpaudit.audit.events import Events, candidates
-from dpaudit.audit.sampling import (
-    DATA,
-    NEIGHBOUR,
-    bytes_per_release,
-    concatenate,
-    length,
-    section,
-)
+from dpaudit.audit.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch
 from dpaudit.mechanism import Release
 
 __all__ = ["Arsenal", "FittedAttack"]
 
 Array = NDArray[np.float64]
 
-_POOL_RELEASES = 4096
-_POOL_BYTES = 64 * 2**20
-_SCORES = 200_000  # kept per attack and side
+_POOL_BYTES = 32 * 2**20  # a side
+_NARROW = 32  # releases of fewer numbers count as if they had so many
 _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
-_REFIT = 1.5  # refit a learned attack when its pool has grown by this factor
+_REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
+_REFIT_IDLE = 6.0  # or by this one if nobody bets on it
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 
 
@@ -48,23 +46,40 @@ class FittedAttack:
 
     @classmethod
     def fit(
-        cls, attack: Attack, target: Target, on_data: Release, on_neighbour: Release
+        cls, attack: Attack, target: Target, on_data: Batch, on_neighbour: Batch
     ) -> "FittedAttack":
-        """Fit on past releases."""
-        parameters = attack.fit(target, on_data, on_neighbour)
-        raw = [
-            attack.score(target, parameters, side) for side in (on_data, on_neighbour)
-        ]
-        finite = np.abs(np.concatenate(raw))
+        """Fit on past outputs, of which some must be readable."""
+        first, second = _readable(attack, on_data), _readable(attack, on_neighbour)
+        assert first is not None
+        assert second is not None
+        parameters = attack.fit(target, first, second)
+        finite = np.abs(
+            np.concatenate(
+                [attack.score(target, parameters, side) for side in (first, second)]
+            )
+        )
         largest = np.max(finite, where=np.isfinite(finite), initial=0.0)
         exponent = np.floor(np.log2(largest)) if largest > 0 else 0.0
-        return cls(attack, parameters, float(2.0 ** (exponent - 30)))
+        return cls(attack, parameters, float(2.0 ** max(exponent - 30, -1022)))
 
-    def score(self, target: Target, releases: Release) -> Array:
-        """Return rounded scores; NaN counts as the lowest score."""
-        raw = self.attack.score(target, self.parameters, releases)
+    def score(self, target: Target, batch: Batch) -> Array:
+        """Return rounded scores; what cannot be read, and NaN, score lowest."""
+        readable = _readable(self.attack, batch)
+        if readable is None:
+            return np.full(batch.size, -np.inf)
+        raw = self.attack.score(target, self.parameters, readable)
+        if self.attack.reads == "values" and batch.labels is not None:
+            every = np.full(batch.size, -np.inf)
+            every[batch.ordinary] = raw
+            raw = every
         rounded = np.floor(raw / self.resolution + 0.5) * self.resolution
         return np.where(np.isnan(rounded), -np.inf, rounded)
+
+
+def _readable(attack: Attack, batch: Batch) -> Release | None:
+    if attack.reads == "labels":
+        return cast(Release, batch.all_labels)
+    return batch.values
 
 
 @dataclass
@@ -74,23 +89,12 @@ class _Contender:
     attack: Attack
     fitted: FittedAttack | None = None
     fitted_on: int = 0
-    scores: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
-
-    def scored(self, side: int) -> int:
-        return sum(map(len, self.scores[side]))
-
-    def keep(self, side: int, scores: Array) -> None:
-        room = _SCORES - self.scored(side)
-        if room > 0:
-            self.scores[side].append(scores[:room])
-
-    def past_scores(self, side: int) -> Array:
-        self.scores[side][:] = [np.concatenate(self.scores[side])]
-        return self.scores[side][0]
+    in_use: bool = True
+    record: ScoreRecord = field(default_factory=ScoreRecord)
 
 
 class Arsenal:
-    """A portfolio of attacks on one target, learning from the releases it sees.
+    """A portfolio of attacks on one target, learning from the outputs it sees.
 
     Parameters
     ----------
@@ -100,78 +104,71 @@ class Arsenal:
 
     def __init__(self, target: Target, attacks: Sequence[Attack]) -> None:
         self._target = target
-        self._attacks = attacks
-        self._pool: tuple[list[Release], list[Release]] = ([], [])
-        self._pool_limit = _POOL_RELEASES
+        self._waiting = list(attacks)
+        self._pool: tuple[list[Batch], list[Batch]] = ([], [])
+        self._pool_limit = 0
+        self._bytes_each = 1.0
+        self._recruited = 0
         self._contenders: list[_Contender] = []
-        self._patience = _EARLY
-        self.seen = 0
+        self.seen = np.zeros(2, dtype=np.intp)
 
-    def begin(self, on_data: Release, on_neighbour: Release) -> None:
-        """Take the pilot releases, and see which attacks apply."""
-        first = concatenate([on_data, on_neighbour])
-        affordable = _POOL_BYTES / bytes_per_release(first)
-        self._pool_limit = int(np.clip(affordable, 64, _POOL_RELEASES))
-        self._pool[DATA].append(on_data)
-        self._pool[NEIGHBOUR].append(on_neighbour)
-        self.seen = length(on_data)
-        self._contenders = [
-            _Contender(attack)
-            for attack in self._attacks
-            if attack.applies(self._target, first)
-        ]
-        if not all(contender.attack.learns for contender in self._contenders):
-            self._patience = _LATE
+    def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
+        """Take the pilot outputs."""
+        each = max(on_data.bytes_each, on_neighbour.bytes_each)
+        self._bytes_each = each
+        hungriest = max((self._useful(attack) for attack in self._waiting), default=64)
+        self._pool_limit = int(np.clip(_POOL_BYTES / each, 64, hungriest))
+        for side, batch in enumerate((on_data, on_neighbour)):
+            self._pool[side].append(batch)
+            self.seen[side] += batch.size
 
     def prepare(self) -> Events:
         """Refit what is due, and return the candidate events for the next round."""
+        self._recruit()
         for contender in self._contenders:
-            self._refit(contender)
-        return candidates(
+            if self._due(contender):
+                self._fit(contender)
+        return Events.join(
             [
-                (index, contender.past_scores(DATA), contender.past_scores(NEIGHBOUR))
+                contender.record.events(index)
                 for index, contender in enumerate(self._contenders)
-                if contender.fitted is not None
+                if contender.record.scored.all()
             ]
         )
 
-    def absorb(
-        self,
-        side: int,
-        releases: Release,
-        events: Events,
-        in_use: NDArray[np.intp],
-    ) -> NDArray[np.intp]:
-        """Score new releases, remember them, and count the events they hit.
+    def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
+        """Say which events are bet on in the coming round."""
+        needed = set(events.attack[in_use].tolist())
+        for index, contender in enumerate(self._contenders):
+            contender.in_use = index in needed
+
+    def absorb(self, side: int, batch: Batch, events: Events) -> NDArray[np.intp]:
+        """Score new outputs, remember them, and count the events they hit.
 
         Parameters
         ----------
         side : int
-        releases : Release
+        batch : Batch
         events : Events
             As `prepare` returned them.
-        in_use : ndarray of int
-            The events whose counts are needed; those of other attacks may be left 0.
 
         Returns
         -------
         ndarray of int, shape (len(events),)
+            The counts of events of attacks that nobody bets on may be left 0.
         """
         hits = np.zeros(len(events), dtype=np.intp)
-        needed = set(events.attack[in_use].tolist())
         for index, contender in enumerate(self._contenders):
             if contender.fitted is None:
                 continue
-            if index not in needed and self.seen > _TRIAL:
+            if not contender.in_use and self.seen[side] > _TRIAL:
                 continue
-            scores = contender.fitted.score(self._target, releases)
-            contender.keep(side, scores)
+            scores = contender.fitted.score(self._target, batch)
+            contender.record.add(side, scores)
             mine = events.attack == index
-            below = np.searchsorted(np.sort(scores), events.threshold[mine], "left")
-            hits[mine] = len(scores) - below
-        self._remember(side, releases)
-        if side == DATA:
-            self.seen += length(releases)
+            hits[mine] = count_hits(scores, events.threshold[mine])
+        self._remember(side, batch)
+        self.seen[side] += batch.size
         return hits
 
     def fitted(self, index: int) -> FittedAttack:
@@ -180,54 +177,87 @@ class Arsenal:
         assert fitted is not None
         return fitted
 
-    def hits(self, index: int, threshold: float) -> tuple[int, int, int, int]:
-        """Return (k, n, m, n'): past hits and scores on D, then on D'."""
-        data, neighbour = map(self._contenders[index].past_scores, (DATA, NEIGHBOUR))
-        return (
-            int((data >= threshold).sum()),
-            len(data),
-            int((neighbour >= threshold).sum()),
-            len(neighbour),
-        )
-
-    def _remember(self, side: int, releases: Release) -> None:
-        # Releases are independent, so a prefix is as good a sample as any other.
-        room = self._pool_limit - sum(map(length, self._pool[side]))
+    def _remember(self, side: int, batch: Batch) -> None:
+        # Outputs are independent, so a prefix is as good a sample as any other.
+        room = self._pool_limit - sum(b.size for b in self._pool[side])
         if room > 0:
-            self._pool[side].append(section(releases, slice(room)))
+            self._pool[side].append(batch.section(slice(room)))
 
-    def _refit(self, contender: _Contender) -> None:
-        attack = contender.attack
-        available = sum(map(length, self._pool[DATA]))
-        if attack.learns:
-            due = available >= max(self._patience, _REFIT * contender.fitted_on)
-        else:
-            due = contender.fitted is None
-        if not due:
+    def _pooled(self, side: int) -> Batch:
+        if len(self._pool[side]) > 1:
+            self._pool[side][:] = [Batch.join(self._pool[side])]
+        return self._pool[side][0]
+
+    def _recruit(self) -> None:
+        """Take in the attacks that apply; labels may turn up at any time."""
+        news = [*self._pool[DATA], *self._pool[NEIGHBOUR]]
+        pooled = sum(batch.size for batch in news)
+        if pooled < _REFIT * self._recruited and not any(
+            batch.labels is not None for batch in news
+        ):
             return
-        pools = []
-        for side in (DATA, NEIGHBOUR):
-            self._pool[side][:] = [concatenate(self._pool[side])]
-            pools.append(self._pool[side][0])
+        self._recruited = pooled
+        for attack in list(self._waiting):
+            if attack.reads == "labels" and all(b.labels is None for b in news):
+                continue
+            both = Batch.join(news)
+            readable = _readable(attack, both)
+            if readable is None:
+                continue
+            if attack.applies(self._target, readable):
+                self._contenders.append(_Contender(attack))
+                self._waiting.remove(attack)
+            elif both.size > _TRIAL:
+                self._waiting.remove(attack)
+
+    def _useful(self, attack: Attack) -> int:
+        """Return how many releases a side an attack may learn from."""
+        wide = max(self._bytes_each / 8, _NARROW)
+        return max(int(attack.appetite / wide), 64)
+
+    def _due(self, contender: _Contender) -> bool:
+        """Say whether an attack should be fitted now."""
+        available = min(sum(b.size for b in side) for side in self._pool)
+        useful = min(available, self._useful(contender.attack))
+        if not contender.attack.learns:
+            return contender.fitted is None
+        learners_only = all(c.attack.learns for c in self._contenders if c.fitted)
+        patience = _EARLY if learners_only else _LATE
+        factor = _REFIT if contender.in_use else _REFIT_IDLE
+        return useful >= max(patience, factor * contender.fitted_on)
+
+    def _fit(self, contender: _Contender) -> None:
+        """Fit an attack to the pool, and forget what its last fit scored."""
+        attack = contender.attack
+        pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
+        if attack.learns:
+            useful = slice(self._useful(attack))
+            pools = [batch.section(useful) for batch in pools]
+        if any(_readable(attack, batch) is None for batch in pools):
+            return
         contender.fitted = FittedAttack.fit(attack, self._target, *pools)
-        contender.fitted_on = available
+        contender.fitted_on = min(batch.size for batch in pools)
+        contender.record = ScoreRecord()
         for side, scores in enumerate(self._honest_scores(contender.fitted, *pools)):
-            contender.scores[side][:] = [scores]
+            contender.record.add(side, scores)
 
     def _honest_scores(
-        self, fitted: FittedAttack, on_data: Release, on_neighbour: Release
+        self, fitted: FittedAttack, on_data: Batch, on_neighbour: Batch
     ) -> tuple[Array, Array]:
         """Score the pool; by two-fold cross-fitting where the attack learns from it."""
         target, attack = self._target, fitted.attack
         if not attack.learns:
             return fitted.score(target, on_data), fitted.score(target, on_neighbour)
         parts: tuple[list[Array], list[Array]] = ([], [])
-        half = length(on_data) // 2
-        folds = slice(None, half), slice(half, None)
-        for learn, judge in (folds, folds[::-1]):
-            other = FittedAttack.fit(
-                attack, target, section(on_data, learn), section(on_neighbour, learn)
-            )
-            for side, releases in enumerate((on_data, on_neighbour)):
-                parts[side].append(other.score(target, section(releases, judge)))
-        return np.concatenate(parts[DATA]), np.concatenate(parts[NEIGHBOUR])
+        folds = [batch.halves() for batch in (on_data, on_neighbour)]
+        for learn, judge in ((0, 1), (1, 0)):
+            mine = [sides[learn] for sides in folds]
+            if any(_readable(attack, batch) is None for batch in mine):
+                continue  # nothing to learn from in this half
+            other = FittedAttack.fit(attack, target, *mine)
+            for side in (DATA, NEIGHBOUR):
+                parts[side].append(other.score(target, folds[side][judge]))
+        return (
+            np.concatenate([*parts[DATA], []]),
+            np.concatenate([*parts[NEIGHBOUR], []]),
+        )

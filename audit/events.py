@@ -1,9 +1,9 @@
-"""Candidate events: which sets of outputs are worth betting on.
+"""Events: which sets of outputs can be bet on, and what is known of them.
 
 An event is "attack a scores at least t". Its probabilities on D and D' are estimated
 from scores of the past, by Krichevsky-Trofimov (k + 1/2)/(n + 1), which keeps
-alternatives off 0 and 1. Only events on the convex hull of all estimated points (q, p)
-are kept: evidence is a convex function of the point, so no other event is ever best.
+alternatives off 0 and 1. A `ScoreRecord` remembers the scores themselves while they
+are few, and counts above fixed thresholds from then on: its memory is bounded.
 """
 
 from collections.abc import Sequence
@@ -12,115 +12,145 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Events", "candidates"]
+__all__ = ["Events", "ScoreRecord", "count_hits"]
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.intp]
 
-_RANK_RATIO = 1.3
-_DTYPES: tuple[type, ...] = (np.intp, float, float, float, np.intp)
+_RANK_RATIO = 1.25
+_REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
 
 
 @dataclass(frozen=True)
 class Events:
-    """Candidate events, one entry each.
+    """Events, one entry each; those of one attack are nested, rarest first.
 
     Parameters
     ----------
     attack : ndarray of int, shape (T,)
-        Which attack scores.
+        Which attack scores; increasing.
     threshold : ndarray, shape (T,)
-        The event is score >= threshold.
-    p, q : ndarray, shape (T,)
-        Estimated probabilities on D and on D', strictly between 0 and 1.
-    scored : ndarray of int, shape (T,)
-        From how many releases on either side.
+        The event is score >= threshold; decreasing within an attack.
+    hits, scored : ndarray of int, shape (2, T)
+        Past scores that hit the event, and past scores, on D and on D'.
     """
 
-    attack: NDArray[np.intp]
+    attack: Counts
     threshold: Array
-    p: Array
-    q: Array
-    scored: NDArray[np.intp]
+    hits: Counts
+    scored: Counts
 
     def __len__(self) -> int:
         return len(self.attack)
 
+    @property
+    def p(self) -> Array:
+        """Estimated probabilities on D, strictly between 0 and 1."""
+        return (self.hits[0] + 0.5) / (self.scored[0] + 1)
+
+    @property
+    def q(self) -> Array:
+        """Estimated probabilities on D'."""
+        return (self.hits[1] + 0.5) / (self.scored[1] + 1)
+
+    @property
+    def less_likely(self) -> Array:
+        """The smaller of the two estimated probabilities."""
+        return np.minimum(self.p, self.q)
+
+    def take(self, places: Sequence[int]) -> "Events":
+        """Return some of the events."""
+        return Events(
+            self.attack[places],
+            self.threshold[places],
+            self.hits[:, places],
+            self.scored[:, places],
+        )
+
     @classmethod
-    def single(cls, threshold: float, p: float, q: float, scored: int) -> "Events":
+    def single(
+        cls, threshold: float, hits: tuple[int, int], scored: tuple[int, int]
+    ) -> "Events":
         """Return one event of attack 0."""
         return cls(
             np.zeros(1, dtype=np.intp),
             np.array([threshold]),
-            np.array([p]),
-            np.array([q]),
-            np.array([scored]),
+            np.array(hits, dtype=np.intp)[:, np.newaxis],
+            np.array(scored, dtype=np.intp)[:, np.newaxis],
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence["Events"]) -> "Events":
+        """Return the events of several attacks, in order."""
+        if not parts:
+            none = np.zeros((2, 0), dtype=np.intp)
+            return cls(none[0], np.empty(0), none, none)
+        return cls(
+            np.concatenate([part.attack for part in parts]),
+            np.concatenate([part.threshold for part in parts]),
+            np.concatenate([part.hits for part in parts], axis=1),
+            np.concatenate([part.scored for part in parts], axis=1),
         )
 
 
-def candidates(scores: Sequence[tuple[int, Array, Array]]) -> Events:
-    """Return the events worth considering.
+class ScoreRecord:
+    """What is remembered of the scores of one fitted attack."""
 
-    Parameters
-    ----------
-    scores : sequence of (attack, on_data, on_neighbour)
-        Past scores that the attack did not learn from, shapes (n,) and (m,).
-    """
-    parts = []
-    for index, on_data, on_neighbour in scores:
-        thresholds = _thresholds(np.concatenate([on_data, on_neighbour]))
-        parts.append(
-            (
-                np.full(len(thresholds), index, dtype=np.intp),
-                thresholds,
-                _smoothed(on_data, thresholds),
-                _smoothed(on_neighbour, thresholds),
-                np.full(len(thresholds), len(on_data), dtype=np.intp),
-            )
+    def __init__(self) -> None:
+        self._scores: tuple[list[Array], list[Array]] = ([], [])
+        self._thresholds: Array | None = None
+        self._hits = np.zeros((2, 0), dtype=np.intp)
+        self.scored = np.zeros(2, dtype=np.intp)
+
+    def add(self, side: int, scores: Array) -> None:
+        """Remember scores that the attack did not learn from."""
+        self.scored[side] += len(scores)
+        if self._thresholds is None:
+            self._scores[side].append(scores)
+        else:
+            self._hits[side] += count_hits(scores, self._thresholds)
+
+    def events(self, attack: int) -> Events:
+        """Return the candidate events of the attack of that index."""
+        if self._thresholds is not None:
+            thresholds, hits = self._thresholds, self._hits
+        else:
+            both = [np.concatenate([*scores, []]) for scores in self._scores]
+            thresholds = _thresholds(np.concatenate(both))
+            hits = np.stack([count_hits(scores, thresholds) for scores in both])
+            if self.scored.min() >= _REMEMBERED:
+                self._thresholds, self._hits = thresholds, hits
+                self._scores = ([], [])
+            else:
+                for side in (0, 1):
+                    self._scores[side][:] = [both[side]]
+        shape = (2, len(thresholds))
+        return Events(
+            np.full(len(thresholds), attack, dtype=np.intp),
+            thresholds,
+            hits.copy(),
+            np.broadcast_to(self.scored[:, np.newaxis], shape).copy(),
         )
-    if not parts:
-        return Events(*(np.empty(0, dtype=t) for t in _DTYPES))
-    attack, threshold, p, q, scored = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    kept = np.union1d(_upper_hull(q, p), _upper_hull(p, q))
-    return Events(attack[kept], threshold[kept], p[kept], q[kept], scored[kept])
+
+
+def count_hits(scores: Array, thresholds: Array) -> Counts:
+    """Return how many scores reach each of the decreasing thresholds."""
+    reached = np.searchsorted(thresholds[::-1], scores, side="right")
+    exactly = np.bincount(reached, minlength=len(thresholds) + 1)
+    return np.cumsum(exactly[:0:-1])
 
 
 def _thresholds(scores: Array) -> Array:
-    """Return distinct thresholds, dense in both tails and at the middle of the ROC.
+    """Return decreasing thresholds, dense in both tails and at the middle of the ROC.
 
     Ranks grow geometrically from either end, so that rare events are resolved in
-    proportion to how often they were seen.
+    relative terms wherever they are. The lowest score would be no event.
     """
-    values = np.unique(scores)[1:]  # the smallest would be the sure event
-    if len(values) < 2:
-        return values
-    steps = int(np.log(len(values)) / np.log(_RANK_RATIO)) + 1
-    ranks = np.unique((_RANK_RATIO ** np.arange(steps + 1)).astype(np.intp)) - 1
-    ranks = ranks[ranks < len(values)]
-    return values[np.union1d(ranks, len(values) - 1 - ranks)]
-
-
-def _smoothed(scores: Array, thresholds: Array) -> Array:
-    hits = len(scores) - np.searchsorted(np.sort(scores), thresholds, side="left")
-    return (hits + 0.5) / (len(scores) + 1)
-
-
-def _upper_hull(x: Array, y: Array) -> NDArray[np.intp]:
-    """Return the vertices of the upper convex hull of (0, 0), the points and (1, 1)."""
-    order = np.lexsort((-y, x))
-    hull: list[int] = []
-
-    def coordinates(index: int) -> tuple[float, float]:
-        return (0.0, 0.0) if index < 0 else (float(x[index]), float(y[index]))
-
-    hull.append(-1)
-    for index in order:
-        (xi, yi) = coordinates(index)
-        while len(hull) >= 2:
-            (xa, ya), (xb, yb) = coordinates(hull[-2]), coordinates(hull[-1])
-            if (yb - ya) * (xi - xa) > (yi - ya) * (xb - xa):
-                break
-            hull.pop()
-        hull.append(int(index))
-    return np.array([i for i in hull if i >= 0 and y[i] > x[i]], dtype=np.intp)
+    values = np.sort(scores)
+    last = len(values) - 1
+    ranks = [0]
+    while ranks[-1] < len(values) / 2:
+        ranks.append(max(ranks[-1] + 1, int(ranks[-1] * _RANK_RATIO)))
+    both = np.union1d(ranks, last - np.array(ranks)).astype(np.intp)
+    distinct = np.unique(values[both[(both >= 0) & (both <= last)]])
+    return distinct[distinct > values[0]][::-1] if len(values) else distinct

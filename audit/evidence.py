@@ -1,183 +1,143 @@
-r"""E-values against one half-plane of a privacy claim, exact in finite samples.
+r"""E-values against a privacy claim from counts in cells, exact in finite samples.
 
 The null
 --------
-A claim says that for every event S the point (p, q) = (P(S), Q(S)) lies in a convex
-set N. Every half-plane p - R q <= delta(log R), R > 0, contains N, so an e-value
-against any one of them is an e-value against the claim. Which half-plane is used only
-decides how fast evidence grows.
+A claim says that for every event S the point (P(S), Q(S)) lies in a convex set, the
+intersection of half-planes c_P P(S) + c_Q Q(S) <= delta. A null here is any finite
+choice of events and half-planes: it contains every (P, Q) that meets the claim, so an
+e-value against it is an e-value against the claim. Which ones are chosen only decides
+how fast evidence grows.
 
 The e-value
 -----------
-Draw n_P releases on D, of which k hit the event, and n_Q on D', of which m do. Given
-an alternative (p1, q1) with p1 - R q1 > delta, chosen before the draw, take
+Cut the outputs into K cells, fixed before the draw. Draw n_P releases on D and n_Q on
+D', n = n_P + n_Q, and count k_i and m_i of them in cell i. Choose before the draw
+multipliers a_j >= 0, one per half-plane (event S_j, a union of cells), two numbers
+nu_P and nu_Q, and a stake t >= 0. With the shares w_P = n_P/n and w_Q = n_Q/n,
 
-    E = (p1/p0)^k ((1-p1)/(1-p0))^(n_P-k) (q1/q0)^m ((1-q1)/(1-q0))^(n_Q-m) e^-slack
+    x_i = (sum_j a_j c_Pj [i in S_j] - nu_P) / w_P,
+    y_i = (sum_j a_j c_Qj [i in S_j] - nu_Q) / w_Q,
+    slack = sum_j a_j delta_j - nu_P - nu_Q,
 
-with p0 and q0 determined by a multiplier lambda >= 0 through
+    E = prod_i (1 + t x_i)^k_i  prod_i (1 + t y_i)^m_i  exp(-n t slack),
 
-    n_P (p1 - p0)/(p0 (1 - p0)) = lambda,   n_Q (q0 - q1)/(q0 (1 - q0)) = lambda R,
+where t is such that all factors are positive.
 
-and slack = max(0, lambda (delta - p0 + R q0)).
+**Claim.** E[E] <= 1 under every (P, Q) of the null.
 
-**Claim.** E[E] <= 1 for every (p, q) with p - R q <= delta, whatever lambda >= 0 is.
+Proof. With p_i, q_i the cells' true probabilities, the releases being independent,
 
-Proof. Without the last factor, E[E] = a^n_P b^n_Q, where
-a = p p1/p0 + (1-p)(1-p1)/(1-p0) = 1 + (p - p0)(p1 - p0)/(p0 (1-p0)), and b likewise in
-q. By 1 + x <= e^x,
+    E[E] exp(n t slack) = (1 + t sum_i p_i x_i)^n_P (1 + t sum_i q_i y_i)^n_Q
+                       <= exp(t (n_P sum_i p_i x_i + n_Q sum_i q_i y_i))
+                        = exp(n t (sum_j a_j (c_Pj P(S_j) + c_Qj Q(S_j)) - nu_P - nu_Q))
+                       <= exp(n t (sum_j a_j delta_j - nu_P - nu_Q)) = exp(n t slack)
 
-    E[E] e^slack <= exp(n_P (a - 1) + n_Q (b - 1))
-                  = exp(lambda (p - p0) - lambda R (q - q0))
-                  = exp(lambda (p - R q) - lambda (p0 - R q0))
-                 <= exp(lambda (delta - p0 + R q0)) <= e^slack.  QED
+by 1 + z <= e^z, and because a_j >= 0 and each half-plane holds.  QED
 
-So no accuracy of any solver is needed for validity. For speed, lambda is chosen such
-that (p0, q0) is the Kullback-Leibler projection of (p1, q1) on the half-plane, where
-slack = 0 and log E grows at the rate n_P KL(p1||p0) + n_Q KL(q1||q0) under the
-alternative: the largest that any e-value of this form has (Turner, Ly, Grunwald,
-*Generic E-variables for exact sequential k-sample tests*, 2021, for classical nulls;
-Grunwald, de Heide, Koolen, *Safe testing*, JRSS B 2024).
+So the slack certifies the bet whatever the numbers are: no accuracy of any solver is
+needed. For speed they are those of the Kullback-Leibler projection of an alternative
+on the null (`dpaudit.audit.projection`), for which E is the likelihood ratio of the
+alternative against its projection: no e-value of this kind grows faster under the
+alternative (Turner, Ly, Grunwald, *Generic E-variables for exact sequential k-sample
+tests*, 2021; Grunwald, de Heide, Koolen, *Safe testing*, JRSS B 2024). A stake t moves
+the alternative along the ray from the projection, which stays its projection.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HalfPlaneBet", "growth", "project"]
+from dpaudit.audit.projection import HalfSpaces, Projection
 
-Array: TypeAlias = NDArray[np.float64]
-Numbers: TypeAlias = float | NDArray[np.floating[Any]] | NDArray[np.integer[Any]]
+__all__ = ["Bets"]
 
-# Relative rounding of the alignment between the two equations that define (p0, q0).
+Array = NDArray[np.float64]
+Counts = NDArray[np.intp]
+
+# What the rounding of a few sums and products can amount to, relative to their terms.
 _ROUNDING = 1e-14
 
 
-def project(
-    p1: Numbers,
-    q1: Numbers,
-    ratio: Numbers,
-    delta: Numbers,
-    n_p: Numbers,
-    n_q: Numbers,
-    *,
-    halvings: int = 50,
-) -> tuple[Array, Array]:
-    """Project alternatives on half-planes p - ratio q <= delta, in KL divergence.
+@dataclass(frozen=True)
+class Bets:
+    """M bets on K cells, fixed before their round.
 
     Parameters
     ----------
-    p1, q1 : array_like
-        Alternatives strictly inside (0, 1), with p1 - ratio q1 > delta.
-    ratio, delta : array_like
-        The half-planes; ratio > 0. Everything broadcasts.
-    n_p, n_q : array_like
-        Numbers of releases, the weights of the two divergences.
-    halvings : int
-        Bisection steps; few suffice to compare growth rates.
-
-    Returns
-    -------
-    p0, q0 : ndarray
-        Points on the boundary line.
-    """
-    p1, q1, ratio, delta, n_p, n_q = (
-        np.asarray(x, dtype=np.float64) for x in (p1, q1, ratio, delta, n_p, n_q)
-    )
-    # Along the line p = ratio q + delta the divergence is convex in q; its derivative
-    # is negative at q = q1 and positive where p = p1.
-    end = np.minimum((p1 - delta) / ratio, 1.0)
-    low, high = np.broadcast_arrays(q1, end)
-    for _ in range(halvings):
-        q0 = (low + high) / 2
-        p0 = ratio * q0 + delta
-        rises = n_q * (q0 - q1) * (p0 * (1 - p0)) > ratio * n_p * (p1 - p0) * (
-            q0 * (1 - q0)
-        )
-        low, high = np.where(rises, low, q0), np.where(rises, q0, high)
-    q0 = (low + high) / 2
-    return ratio * q0 + delta, q0
-
-
-def growth(
-    p1: Numbers, q1: Numbers, p0: Array, q0: Array, n_p: Numbers, n_q: Numbers
-) -> Array:
-    """Return n_p KL(p1 || p0) + n_q KL(q1 || q0) of Bernoulli laws, in nats."""
-    return np.asarray(n_p * _divergence(p1, p0) + n_q * _divergence(q1, q0))
-
-
-def _divergence(p: Numbers, q: Array) -> Array:
-    p = np.asarray(p, dtype=np.float64)
-    return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
-
-
-@dataclass(frozen=True)
-class HalfPlaneBet:
-    """A bet fixed before its round: log E is linear in the counts.
-
-    Fields are arrays of one shape, one entry per null hypothesis.
+    on_p, on_q : ndarray, shape (M, K)
+        What one release in each cell returns on a stake of 1: x and y above.
+    slack : ndarray, shape (M,)
+        What every release costs, on either side, rounded up.
     """
 
-    hit_p: Array
-    miss_p: Array
-    hit_q: Array
-    miss_q: Array
+    on_p: Array
+    on_q: Array
     slack: Array
 
     @classmethod
     def place(
         cls,
-        p1: Numbers,
-        q1: Numbers,
-        ratio: Numbers,
-        delta: Numbers,
-        n_p: Numbers,
-        n_q: Numbers,
-    ) -> "HalfPlaneBet":
-        """Bet on (p1, q1) against p - ratio q <= delta; see the module docstring."""
-        arguments = (p1, q1, ratio, delta, n_p, n_q)
-        return cls._place(*np.broadcast_arrays(*map(_float, arguments)))
-
-    @classmethod
-    def _place(
-        cls, p1: Array, q1: Array, ratio: Array, delta: Array, n_p: Array, n_q: Array
-    ) -> "HalfPlaneBet":
-        p0, _ = project(p1, q1, ratio, delta, n_p, n_q)
-        # Both points from the same multiplier, so that the proof applies to the
-        # numbers as they are, not as they would be without rounding.
-        multiplier = n_p * (p1 - p0) / (p0 * (1 - p0))
-        q0 = _from_multiplier(q1, multiplier * ratio, n_q)
-        slack = np.maximum(multiplier * (delta - p0 + ratio * q0), 0.0)
-        slack += _ROUNDING * multiplier * (1 + ratio)
+        half_spaces: HalfSpaces,
+        projection: Projection,
+        n_cells: int,
+        n_p: int,
+        n_q: int,
+    ) -> "Bets":
+        """Bet with the given multipliers in a round of n_p and n_q releases."""
+        a, nu_p, nu_q = projection.multipliers, projection.nu_p, projection.nu_q
+        loads_p, loads_q = half_spaces.loads(n_cells)
+        n = n_p + n_q
+        magnitude = np.sum(
+            a
+            * (
+                np.abs(half_spaces.on_p)
+                + np.abs(half_spaces.on_q)
+                + np.abs(half_spaces.limit)
+            ),
+            axis=1,
+        )
         return cls(
-            np.log(p1 / p0),
-            np.log((1 - p1) / (1 - p0)),
-            np.log(q1 / q0),
-            np.log((1 - q1) / (1 - q0)),
-            slack,
+            ((loads_p @ a[..., np.newaxis])[..., 0] - nu_p[:, np.newaxis]) * (n / n_p),
+            ((loads_q @ a[..., np.newaxis])[..., 0] - nu_q[:, np.newaxis]) * (n / n_q),
+            np.sum(a * half_spaces.limit, axis=1)
+            - nu_p
+            - nu_q
+            + _ROUNDING * (magnitude + np.abs(nu_p) + np.abs(nu_q)),
         )
 
-    def log_e(self, k: Numbers, m: Numbers, n_p: Numbers, n_q: Numbers) -> Array:
-        """Return log E for k of n_p hits on D and m of n_q hits on D'."""
-        return (
-            k * self.hit_p
-            + (n_p - k) * self.miss_p
-            + m * self.hit_q
-            + (n_q - m) * self.miss_q
-            - self.slack
+    def take(self, rows: NDArray[np.intp]) -> "Bets":
+        """Return some of the bets."""
+        return Bets(self.on_p[rows], self.on_q[rows], self.slack[rows])
+
+    def largest_stake(self) -> Array:
+        """Return the stake at which some cell would return nothing, shape (M,)."""
+        worst = np.minimum(self.on_p.min(axis=1), self.on_q.min(axis=1))
+        with np.errstate(divide="ignore"):
+            return np.where(worst < 0, -1 / worst, np.inf)
+
+    def log_e(
+        self, counts_p: Counts, counts_q: Counts, stake: Array, bet: Counts
+    ) -> Array:
+        """Return log E of some stakes, each on one of the bets.
+
+        Parameters
+        ----------
+        counts_p, counts_q : ndarray of int, shape (M, K)
+            Releases of the round in each cell of each bet.
+        stake : ndarray, shape (G,)
+            In [0, `largest_stake`).
+        bet : ndarray of int, shape (G,)
+            Which bet each stake is on.
+
+        Returns
+        -------
+        ndarray, shape (G,)
+        """
+        t = stake[:, np.newaxis]
+        n = counts_p.sum(axis=1) + counts_q.sum(axis=1)
+        return np.asarray(
+            np.sum(counts_p[bet] * np.log1p(t * self.on_p[bet]), axis=1)
+            + np.sum(counts_q[bet] * np.log1p(t * self.on_q[bet]), axis=1)
+            - n[bet] * stake * self.slack[bet]
         )
-
-
-def _float(value: Numbers) -> Array:
-    return np.asarray(value, dtype=np.float64)
-
-
-def _from_multiplier(q1: Array, multiplier: Array, n: Array) -> Array:
-    """Solve n (q - q1) = multiplier q (1 - q) for q in [q1, 1), stably."""
-    b = n - multiplier
-    root = np.sqrt(b * b + 4 * multiplier * n * q1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        small = 2 * n * q1 / (b + root)
-        large = (root - b) / (2 * multiplier)
-    return np.where(b > 0, small, large)

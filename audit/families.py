@@ -1,9 +1,8 @@
 """Nested families of null hypotheses, for verdicts and for lower bounds.
 
 A family is a grid of claims that grow with one parameter: (epsilon, delta)-DP in
-epsilon at fixed delta, in delta at fixed epsilon, mu-GDP in mu. Each null is stored as
-a few of the half-planes that contain it (see `dpaudit.audit.evidence`): p - R q <= d
-for slopes R = e^epsilon' with d the null's own privacy profile at epsilon'.
+epsilon at fixed delta, in delta at fixed epsilon, mu-GDP in mu; or a single claim. It
+says for any event which half-planes to hold it to.
 
 The lower bound is the largest grid value all of whose smaller ones, itself included,
 are rejected. It exceeds the true parameter with probability at most alpha: for that,
@@ -11,10 +10,11 @@ the smallest grid value at or above the truth would have to be rejected, and tha
 null is true. The grid is fixed before the audit, so nothing else has to be corrected.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, polygon_delta
 from dpaudit.errors import InputError
@@ -22,96 +22,171 @@ from dpaudit.gaussian import gaussian_delta
 
 __all__ = [
     "NullFamily",
+    "Polygons",
     "delta_family",
     "epsilon_family",
+    "families_for",
     "mu_family",
     "single_null",
 ]
 
 Array = NDArray[np.float64]
 
-# Slopes as shares of a null's epsilon. The extreme ones are the sides of the polygon;
-# the inner ones touch its corner, where two-valued mechanisms live.
-_SHARES = np.array([1.0, 0.9, 0.7, 0.4, 0.0, -0.4, -0.7, -0.9, -1.0])
-_STEP = 0.005  # relative resolution of the grids in epsilon and mu
-_SMALL = 0.05
+_STEP = 0.001  # relative resolution of the grids in epsilon and mu
+_SMALL, _LARGE = 0.05, 40.0
 _LARGEST = 500.0  # e^500 is the order of the largest ratios handled
 
 
-@dataclass(frozen=True)
-class NullFamily:
-    """Nested nulls with half-planes.
+class NullFamily(ABC):
+    """Nested nulls.
 
     Parameters
     ----------
     parameter : ndarray, shape (G,)
         Increasing.
-    log_ratio, delta : ndarray, shape (G, S)
-        Half-planes p - e^log_ratio q <= delta that contain each null.
     claimed : int or None
         Where in the grid the claim itself is.
     """
 
-    parameter: Array
-    log_ratio: Array
-    delta: Array
-    claimed: int | None
+    def __init__(self, parameter: Array, claimed: int | None) -> None:
+        self.parameter = parameter
+        self.claimed = claimed
 
     def __len__(self) -> int:
         return len(self.parameter)
+
+    @abstractmethod
+    def half_planes(
+        self, nulls: NDArray[np.intp], p: Array, q: Array
+    ) -> tuple[Array, Array]:
+        """Return the half-planes that hold events of p >= q to each null.
+
+        Parameters
+        ----------
+        nulls : ndarray of int, shape (M,)
+        p, q : ndarray, shape (T,) or (M, T)
+            Estimated probabilities; where the half-planes should be tight.
+
+        Returns
+        -------
+        log_ratio, delta : ndarray, shape (M, T, C)
+            Every null implies p' - e^log_ratio q' <= delta for the true p' and q' of
+            every event, whatever the estimates.
+        """
+
+    @abstractmethod
+    def only(self, null: int) -> "NullFamily":
+        """Return the family of one null, which counts as the claim."""
 
     def claim_only(self) -> "NullFamily":
         """Return the family of the claim alone."""
         if self.claimed is None:
             raise ValueError("the claim is not in this family")
-        only = slice(self.claimed, self.claimed + 1)
-        return NullFamily(
-            self.parameter[only], self.log_ratio[only], self.delta[only], 0
+        return self.only(self.claimed)
+
+
+class Polygons(NullFamily):
+    """(epsilon, delta)-DP; either may be the parameter.
+
+    Both sides of the polygon hold every event: slope e^epsilon near the origin, slope
+    e^-epsilon near (1, 1); where they meet, two-valued mechanisms live.
+    """
+
+    def __init__(
+        self, parameter: Array, claimed: int | None, epsilon: Array, delta: Array
+    ) -> None:
+        super().__init__(parameter, claimed)
+        self._log_ratio = np.stack([epsilon, -epsilon], axis=1)
+        self._delta = polygon_delta(
+            self._log_ratio, epsilon[:, np.newaxis], delta[:, np.newaxis]
         )
+
+    def half_planes(
+        self, nulls: NDArray[np.intp], p: Array, q: Array
+    ) -> tuple[Array, Array]:
+        shape = (len(nulls), p.shape[-1], 2)
+        return (
+            np.broadcast_to(self._log_ratio[nulls, np.newaxis], shape),
+            np.broadcast_to(self._delta[nulls, np.newaxis], shape),
+        )
+
+    def only(self, null: int) -> "Polygons":
+        result = object.__new__(Polygons)
+        NullFamily.__init__(result, self.parameter[null : null + 1], 0)
+        result._log_ratio = self._log_ratio[null : null + 1]
+        result._delta = self._delta[null : null + 1]
+        return result
+
+
+class GaussianNulls(NullFamily):
+    """mu-GDP for a grid of mu: every event is held to one tangent of the curve."""
+
+    def half_planes(
+        self, nulls: NDArray[np.intp], p: Array, q: Array
+    ) -> tuple[Array, Array]:
+        mu = self.parameter[nulls][:, np.newaxis]
+        # In the Gaussian pair N(mu, 1) and N(0, 1) the event is {x >= threshold}: the
+        # tangent is taken half way between the thresholds that p and q suggest.
+        threshold = (mu - ndtri(p) - ndtri(q)) / 2
+        log_ratio = (mu * threshold - mu**2 / 2)[..., np.newaxis]
+        return log_ratio, gaussian_delta(log_ratio, mu[..., np.newaxis])
+
+    def only(self, null: int) -> "GaussianNulls":
+        return GaussianNulls(self.parameter[null : null + 1], 0)
+
+
+class ProfileNull(NullFamily):
+    """One claim, known by its privacy profile on a grid of slopes."""
+
+    def __init__(self, claim: Claim) -> None:
+        super().__init__(np.array([1.0]), 0)
+        levels = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)
+        # Slopes beyond the first finite epsilon would tell nothing new.
+        reach = next((e for d in levels if np.isfinite(e := claim.epsilon(d))), 0.0)
+        self._log_ratio = np.linspace(-1.0, 1.0, 129) * max(reach, 1e-3)
+        self._delta = claim.delta(self._log_ratio)
+
+    def half_planes(
+        self, nulls: NDArray[np.intp], p: Array, q: Array
+    ) -> tuple[Array, Array]:
+        # The tightest slope in standard errors, and its neighbours.
+        ratio = np.exp(self._log_ratio)
+        p, q = p[..., np.newaxis], q[..., np.newaxis]
+        variance = p * (1 - p) + ratio**2 * q * (1 - q)
+        tight = np.argmax((p - ratio * q - self._delta) / np.sqrt(variance), axis=-1)
+        near = np.clip(tight[..., np.newaxis] + [0, -1, 1], 0, len(ratio) - 1)
+        shape = (len(nulls), *near.shape[-2:])
+        return (
+            np.broadcast_to(self._log_ratio[near], shape),
+            np.broadcast_to(self._delta[near], shape),
+        )
+
+    def only(self, null: int) -> "ProfileNull":
+        return self
 
 
 def epsilon_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
     """Nulls (e, delta)-DP for e around `epsilon`, which is on the grid."""
     grid, centre = _geometric_grid(epsilon)
-    log_ratio = grid[:, np.newaxis] * _SHARES
-    return NullFamily(
-        grid,
-        log_ratio,
-        polygon_delta(log_ratio, grid[:, np.newaxis], delta),
-        centre if claimed else None,
-    )
+    return Polygons(grid, centre if claimed else None, grid, np.full_like(grid, delta))
 
 
 def delta_family(epsilon: float, delta: float, *, claimed: bool) -> NullFamily:
     """Nulls (epsilon, d)-DP for d from 0, and from `delta`, which is on the grid."""
     rising = np.concatenate([np.geomspace(1e-9, 0.05, 300), np.linspace(0.05, 1, 400)])
     grid = np.unique(np.concatenate([[0.0, delta], rising[:-1]]))
-    log_ratio = np.broadcast_to(epsilon * _SHARES, (len(grid), len(_SHARES)))
-    return NullFamily(
-        grid,
-        log_ratio,
-        polygon_delta(log_ratio, epsilon, grid[:, np.newaxis]),
-        int(np.searchsorted(grid, delta)) if claimed else None,
-    )
+    claim = int(np.searchsorted(grid, delta)) if claimed else None
+    return Polygons(grid, claim, np.full_like(grid, epsilon), grid)
 
 
 def mu_family(mu: float) -> NullFamily:
     """Nulls m-GDP for m around `mu`, which is on the grid."""
-    grid, centre = _geometric_grid(mu)
-    # A threshold t of the Gaussian pair is an event with log-slope m t - m^2/2.
-    thresholds = np.linspace(-6.0, 6.0, 33)
-    wide = grid[:, np.newaxis]
-    log_ratio = wide * thresholds + np.sign(thresholds) * wide**2 / 2
-    return NullFamily(grid, log_ratio, gaussian_delta(log_ratio, wide), centre)
+    return GaussianNulls(*_geometric_grid(mu))
 
 
 def single_null(claim: Claim) -> NullFamily:
     """Return the claim alone, to be tested through its privacy profile."""
-    levels = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)
-    # Slopes beyond the first finite epsilon would tell nothing new.
-    reach = next((e for d in levels if np.isfinite(e := claim.epsilon(d))), 0.0)
-    log_ratio = np.linspace(-1.0, 1.0, 65)[np.newaxis] * max(reach, 1e-3)
-    return NullFamily(np.array([1.0]), log_ratio, claim.delta(log_ratio), 0)
+    return ProfileNull(claim)
 
 
 def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFamily]:
@@ -138,7 +213,8 @@ def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFa
 def _geometric_grid(centre: float) -> tuple[Array, int]:
     """Return a grid around a centre, and the place of the centre.
 
-    From centre/20, or lower where that is not small, to 20 times the centre.
+    From centre/20, or lower where that is not small, to 20 times the centre, or higher
+    where that is not large.
     """
     if centre > _LARGEST:
         raise InputError(
@@ -146,6 +222,6 @@ def _geometric_grid(centre: float) -> tuple[Array, int]:
             f"got {centre:g}"
         )
     down = int(np.log(max(20.0, centre / _SMALL)) / _STEP)
-    up = int(np.log(20.0) / _STEP)
+    up = int(np.log(max(20.0, _LARGE / centre)) / _STEP)
     grid = centre * np.exp(_STEP * np.arange(-down, up + 1))
     return grid[grid <= _LARGEST], down

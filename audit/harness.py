@@ -1,41 +1,34 @@
-"""One audit: attack a mechanism on a pair of neighbours until its claim falls, or time.
+"""`audit`: attack a mechanism until its claim falls, or the releases are spent.
 
-The audit plays rounds. Before each round everything is fixed from the rounds before:
-the fits of the attacks, the candidate events, each null's bet. Then fresh releases are
-drawn on both sides and the bets are settled (`dpaudit.audit.sequential`). The pilot
-round only teaches. Rounds grow by 15 %, which costs 15 % of the releases at
-most over stopping at the best moment, and keeps what was learned nearly fresh.
+The work is done by a `dpaudit.audit.campaign.Campaign`; here its arguments are checked
+and its outcome is put into words.
 """
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from dpaudit.attacks import PORTFOLIO, Attack, Target
-from dpaudit.audit.arsenal import Arsenal, FittedAttack
-from dpaudit.audit.events import Events
-from dpaudit.audit.families import families_for
+from dpaudit.attacks import BITS, PORTFOLIO, Attack
+from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.exact import ExactVerdict, exact_verdict
+from dpaudit.audit.layers import Layer, view_transcript
 from dpaudit.audit.power import detectable_epsilon
+from dpaudit.audit.proposals import Proposals
+from dpaudit.audit.purity import impurities
 from dpaudit.audit.result import AuditResult, Verdict
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler, concatenate
-from dpaudit.audit.sequential import SequentialTest, best_bets
+from dpaudit.audit.search import PairSearch
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode
-from dpaudit.errors import InputError
-from dpaudit.mechanism import HasWorstCase, Mechanism
-from dpaudit.neighbours import Pair
+from dpaudit.domains import Domain
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
+from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["audit"]
 
-_PILOT = 10
-_SMALLEST_ROUND = 4
-_GROWTH = 1.15
 _REFERENCE_DELTA = 1e-5
 
 
@@ -43,37 +36,53 @@ def audit(
     mechanism: Mechanism | Callable[..., Any],
     *,
     pair: Pair | None = None,
+    domain: Domain | str | None = None,
+    relation: Relation | str | None = None,
     claim: Claim | None = None,
     confidence: float = 0.999,
     max_samples: int = 200_000,
     seed: int = 0,
     stop_when_refuted: bool = True,
-    attacks: Sequence[Attack] = PORTFOLIO,
+    layer: Layer | str = Layer.BLACK_BOX,
+    bits: bool = False,
+    attacks: Sequence[Attack] | None = None,
     name: str | None = None,
     reference: str | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> AuditResult:
-    """Attack a mechanism on one pair of neighbours, and say what that shows.
+    """Attack a mechanism on neighbouring datasets, and say what that shows.
 
     Parameters
     ----------
     mechanism : Mechanism or callable
         A `~dpaudit.mechanism.Mechanism`, or any function ``(data, rng) -> array``.
+        What it raises, and what it returns instead of numbers, are outputs too.
     pair : Pair, optional
         The neighbouring datasets. By default the mechanism's own worst case.
+    domain : Domain or str, optional
+        Which datasets are legal, instead of a pair: the audit then searches for a bad
+        pair itself. A string is parsed, as in ``"box:0,1:5"``.
+    relation : Relation or str, optional
+        For a search, where the mechanism states none.
     claim : Claim, optional
         What to hold it to. By default the mechanism's own claim.
     confidence : float
         In (0, 1). A true claim is refuted with probability at most 1 - confidence.
     max_samples : int
-        Most releases to draw on either side, >= 2.
+        Most releases to draw on either side, >= 2; on average of the two sides, where
+        one of them needs more.
     seed : int
         >= 0. The same seed gives the same result.
     stop_when_refuted : bool
         Whether to stop as soon as the claim is refuted, or to go on to `max_samples`
         for tighter lower bounds.
-    attacks : sequence of Attack
-        The portfolio.
+    layer : {"black-box", "transcript"}
+        What the attacker sees: final releases, or every noisy value on the way.
+    bits : bool
+        Whether to audit the doubles that are returned, with attacks on their bits,
+        rather than the mechanism over the real numbers.
+    attacks : sequence of Attack, optional
+        By default `dpaudit.attacks.PORTFOLIO`, or `dpaudit.attacks.BITS`.
     name : str, optional
         For the result; by default that of the mechanism's class or function.
     reference : str, optional
@@ -92,7 +101,7 @@ def audit(
         If an argument is not allowed, or pair or claim is missing and the mechanism
         has none, or the mechanism's relation is not the pair's.
     MechanismError
-        If the mechanism raises or changes the shape of its output.
+        If the mechanism does nothing but raise, or breaks the protocol.
 
     Examples
     --------
@@ -105,181 +114,192 @@ def audit(
     'REFUTED'
     """
     started = time.perf_counter()
-    pair, claim = _pair(mechanism, pair), _claim(mechanism, claim)
+    claim = _claim(mechanism, claim)
     alpha = 1 - check_fraction("confidence", confidence)
     max_samples = check_count("max_samples", max_samples, minimum=2)
     seed = check_count("seed", seed, minimum=0)
-
-    run = _Run(Target(mechanism, pair), claim, alpha, seed, attacks)
-    run.pilot(min(_PILOT, max_samples - 1))
-    while run.samples < max_samples:
-        if stop_when_refuted and run.verdict.refutes_claim:
-            break
-        size = max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * run.samples))
-        run.play(min(size, max_samples - run.samples))
+    layer = _layer(layer)
+    subject = view_transcript(mechanism) if layer is Layer.TRANSCRIPT else mechanism
+    search = PairSearch(_pairs(mechanism, pair, domain, relation, seed), seed)
+    campaign = Campaign(
+        subject,
+        search,
+        claim,
+        _reference_point(claim),
+        alpha=alpha,
+        seed=seed,
+        max_samples=max_samples,
+        attacks=(BITS if bits else PORTFOLIO) if attacks is None else attacks,
+        stop_when_refuted=stop_when_refuted,
+    )
+    for samples, lower in campaign.rounds():
         if progress is not None:
-            progress(run.samples, run.verdict.lower_bound)
-    return run.result(name or _name(mechanism), reference, started)
+            progress(samples, lower)
+    return _result(
+        campaign,
+        mechanism=mechanism,
+        name=name or _name(mechanism),
+        reference=reference,
+        layer=layer,
+        bits=bits,
+        started=started,
+    )
 
 
-class _Run:
-    """The state of one audit between rounds."""
-
-    def __init__(
-        self,
-        target: Target,
-        claim: Claim,
-        alpha: float,
-        seed: int,
-        attacks: Sequence[Attack],
-    ) -> None:
-        self.target, self.claim, self.alpha, self.seed = target, claim, alpha, seed
-        self.at_epsilon, self.at_delta = _reference_point(claim)
-        families = families_for(claim, self.at_delta, self.at_epsilon)
-        self.tests = {k: SequentialTest(f, alpha) for k, f in families.items()}
-        self.verdict = next(iter(self.tests.values()))
-        self.arsenal = Arsenal(target, attacks)
-        self.sampler = Sampler(target.mechanism, target.pair, seed)
-        self.sizes: list[int] = []
-
-    @property
-    def samples(self) -> int:
-        return sum(self.sizes)
-
-    def pilot(self, size: int) -> None:
-        """Draw the round that only teaches."""
-        sides = [
-            concatenate(list(self.sampler.batches(side, 0, size)))
-            for side in (DATA, NEIGHBOUR)
-        ]
-        self.sampler.settle_batch_size(sides[DATA])
-        self.arsenal.begin(*sides)
-        self.sizes.append(size)
-
-    def play(self, size: int) -> None:
-        """Fix all bets, draw fresh releases, settle."""
-        events = self.arsenal.prepare()
-        in_use = np.unique(
-            np.concatenate([t.place_bets(events, size) for t in self.tests.values()])
-        )
-        hits = np.zeros((2, len(events)), dtype=np.intp)
-        for side in (DATA, NEIGHBOUR):
-            for releases in self.sampler.batches(side, len(self.sizes), size):
-                hits[side] += self.arsenal.absorb(side, releases, events, in_use)
-        for test in self.tests.values():
-            test.update(hits[DATA], hits[NEIGHBOUR], size)
-        self.sizes.append(size)
-
-    def result(self, name: str, reference: str | None, started: float) -> AuditResult:
-        refuted = self.verdict.refutes_claim
-        claimed = self.verdict.family.claimed
-        assert claimed is not None  # the first family is the one that decides
-        log_evidence = float(self.verdict.log_wealth[claimed])
-        events = self.arsenal.prepare()
-        event = self._loudest(events)
-        mu = self.tests.get("mu")
-        return AuditResult(
+def _result(
+    campaign: Campaign,
+    *,
+    mechanism: Any,
+    name: str,
+    reference: str | None,
+    layer: Layer,
+    bits: bool,
+    started: float,
+) -> AuditResult:
+    tests, verdict = campaign.tests, campaign.verdict
+    refuted, samples = verdict.refutes_claim, campaign.samples
+    claimed = verdict.family.claimed
+    assert claimed is not None  # the first family is the one that decides
+    log_evidence = float(verdict.log_wealth[claimed])
+    arena, events = campaign.best()
+    loudest = campaign.loudest(arena, events)
+    mu, pair = tests.get("mu"), arena.target.pair
+    witness = None
+    if refuted and loudest is not None and loudest.fitted.attack in PORTFOLIO + BITS:
+        witness = Witness(
             name=name,
-            verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
-            claim=self.claim,
-            relation=self.target.pair.relation,
-            confidence=1 - self.alpha,
-            samples=self.samples,
-            epsilon_lower=self.tests["epsilon"].lower_bound,
-            at_delta=self.at_delta,
-            delta_lower=self.tests["delta"].lower_bound,
-            at_epsilon=self.at_epsilon,
-            mu_lower=None if mu is None else mu.lower_bound,
-            attack=None if event is None else event.fitted.attack.name,
-            log_evidence=log_evidence,
-            detectable_epsilon=None if refuted else self._detectable(events),
-            rarest_event=min(1.0, -math.log(self.alpha) / self.samples),
-            seed=self.seed,
-            seconds=time.perf_counter() - started,
-            witness=(
-                self._witness(event, name, reference, log_evidence)
-                if refuted and event is not None
-                else None
-            ),
-        )
-
-    def _loudest(self, events: Events) -> "_Loudest | None":
-        """Return the event that speaks loudest against the claim, or nearest to it.
-
-        Chosen with hindsight: it serves witnesses, which are tested afresh, and the
-        description of what the run could see.
-        """
-        family, last = self.verdict.family, self.sizes[-1]
-        # The frontier is the smallest null that stands; below it something is found.
-        for null in (family.claimed, self.verdict.frontier, 0):
-            _, event, _, _ = best_bets(family, np.array([null]), events, last)
-            if len(event):
-                index = int(event[0])
-                return _Loudest(
-                    fitted=self.arsenal.fitted(int(events.attack[index])),
-                    threshold=float(events.threshold[index]),
-                    counts=self.arsenal.hits(
-                        int(events.attack[index]), float(events.threshold[index])
-                    ),
-                )
-        return None
-
-    def _detectable(self, events: Events) -> float | None:
-        return detectable_epsilon(
-            self.verdict.family.claim_only(),
-            np.minimum(events.p, events.q),
-            self.sizes,
-            self.alpha,
-            self.at_delta,
-            seed=self.seed,
-        )
-
-    def _witness(
-        self, event: "_Loudest", name: str, reference: str | None, log_evidence: float
-    ) -> Witness:
-        return Witness(
-            name=name,
-            mechanism=_stored(self.target.mechanism, reference),
-            claim=self.claim,
-            at_epsilon=self.at_epsilon,
-            at_delta=self.at_delta,
-            pair=self.target.pair,
-            attack=event.fitted.attack.name,
-            parameters=dict(event.fitted.parameters),
-            resolution=event.fitted.resolution,
-            threshold=event.threshold,
-            counts=event.counts,
-            confidence=1 - self.alpha,
-            samples=self.samples,
-            seed=self.seed,
+            mechanism=_stored(mechanism, reference),
+            claim=campaign.claim,
+            at_epsilon=campaign.at_epsilon,
+            at_delta=campaign.at_delta,
+            pair=pair,
+            layer=layer.value,
+            layout=arena.layout,
+            attack=loudest.fitted.attack.name,
+            parameters=dict(loudest.fitted.parameters),
+            resolution=loudest.fitted.resolution,
+            threshold=loudest.threshold,
+            counts=loudest.counts,
+            confidence=1 - campaign.alpha,
+            samples=samples,
+            seed=campaign.seed,
             log_evidence=log_evidence,
             versions=current_versions(),
         )
+    return AuditResult(
+        name=name,
+        verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
+        claim=campaign.claim,
+        relation=pair.relation,
+        layer=layer,
+        bits=bits,
+        confidence=1 - campaign.alpha,
+        samples=samples,
+        drawn=(int(campaign.drawn[0]), int(campaign.drawn[1])),
+        pairs=campaign.pairs,
+        epsilon_lower=tests["epsilon"].lower_bound,
+        at_delta=campaign.at_delta,
+        delta_lower=tests["delta"].lower_bound,
+        at_epsilon=campaign.at_epsilon,
+        mu_lower=None if mu is None else mu.lower_bound,
+        attack=None if loudest is None else loudest.fitted.attack.name,
+        log_evidence=log_evidence,
+        detectable_epsilon=None
+        if refuted
+        else detectable_epsilon(
+            verdict.family.claim_only(),
+            events.less_likely,
+            samples,
+            campaign.alpha,
+            campaign.at_delta,
+        ),
+        rarest_event=min(1.0, -math.log(campaign.alpha) / samples),
+        exact=_exact(mechanism, pair, campaign.claim),
+        warnings=impurities(arena),
+        seed=campaign.seed,
+        seconds=time.perf_counter() - started,
+        witness=witness,
+    )
 
 
-@dataclass(frozen=True)
-class _Loudest:
-    """An event: a fitted attack and a threshold, with what was seen of it."""
+def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
+    """Return what the exact layer says on the pair, where there is one."""
+    try:
+        return exact_verdict(mechanism, pair, claim)
+    except UnsupportedError:
+        return None
 
-    fitted: FittedAttack
-    threshold: float
-    counts: tuple[int, int, int, int]
+
+def _layer(layer: Layer | str) -> Layer:
+    sampled = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
+    if layer not in sampled:
+        raise InputError(
+            f"layer must be one of {[x.value for x in sampled]}, got {layer!r}"
+        )
+    return Layer(layer)
 
 
-def _pair(mechanism: Any, pair: Pair | None) -> Pair:
+class _Given:
+    """Pairs that are given: nothing is searched beyond them."""
+
+    endless = False
+
+    def __init__(self, *pairs: Pair) -> None:
+        self._pairs = pairs
+
+    def first(self) -> Sequence[Pair]:
+        return self._pairs
+
+    def random(self, rng: Any) -> Pair:
+        raise NotImplementedError
+
+    def ascend(self, pair: Pair, scale: float, rng: Any) -> Pair:
+        raise NotImplementedError
+
+
+def _pairs(
+    mechanism: Any,
+    pair: Pair | None,
+    domain: Domain | str | None,
+    relation: Relation | str | None,
+    seed: int,
+) -> "_Given | Proposals":
+    """Return where the audit's pairs come from."""
+    stated = getattr(mechanism, "relation", None)
+    if relation is not None and stated not in (None, Relation.parse(relation)):
+        raise InputError(
+            f"the mechanism's claim is under {stated}, not {relation}; a claim is "
+            "audited under its own relation"
+        )
+    if isinstance(domain, str):
+        domain = Domain.parse(domain)
+    if not isinstance(domain, Domain | None):
+        raise InputError(f"domain must be a Domain or a string, got {domain!r}")
+    if domain is not None:
+        if pair is not None:
+            raise InputError("pair and domain exclude each other")
+        wanted = stated if relation is None else Relation.parse(relation)
+        if wanted is None:
+            raise InputError("relation is needed: the mechanism states none")
+        return Proposals(mechanism, domain, wanted, seed)
     if pair is None:
-        if not isinstance(mechanism, HasWorstCase):
-            raise InputError("pair is needed: the mechanism names no worst case")
-        pair = mechanism.worst_case()
+        if isinstance(mechanism, HasWorstCase):
+            pair = mechanism.worst_case()
+        elif isinstance(mechanism, HasCanonicalPairs):
+            return _Given(*mechanism.canonical_pairs())
+        else:
+            raise InputError(
+                "pair or domain is needed: the mechanism names no worst case"
+            )
     if not isinstance(pair, Pair):
         raise InputError(f"pair must be a Pair, got {type(pair).__name__}")
-    relation = getattr(mechanism, "relation", pair.relation)
-    if relation != pair.relation:
+    stated = stated or (relation and Relation.parse(relation)) or pair.relation
+    if stated != pair.relation:
         raise InputError(
-            f"the mechanism's claim is under {relation}, but the pair is "
+            f"the claim is under {stated}, but the pair is "
             f"{pair.relation}; a claim is audited under its own relation"
         )
-    return pair
+    return _Given(pair)
 
 
 def _claim(mechanism: Any, claim: Claim | None) -> Claim:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from dpaudit.audit.exact import ExactVerdict
+from dpaudit.audit.layers import Layer
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
@@ -34,10 +36,18 @@ class AuditResult:
         run did not show one; that is no proof of privacy.
     claim : Claim
     relation : Relation
+    layer : Layer
+        What the attacker saw: final releases (black box) or the whole transcript.
+    bits : bool
+        Whether the audit was one of doubles rather than of real numbers.
     confidence : float
         In (0, 1); the error probability is 1 - confidence.
     samples : int
-        Releases drawn on either side.
+        Releases drawn on either side, on average of the two.
+    drawn : tuple of int
+        Releases drawn on the data and on the neighbour, over all pairs.
+    pairs : int
+        How many pairs of neighbours were tried.
     epsilon_lower, at_delta : float
         The mechanism is not (e, `at_delta`)-DP for any e below `epsilon_lower`.
     delta_lower, at_epsilon : float
@@ -54,6 +64,12 @@ class AuditResult:
         claim with probability 0.9. None if no violation of theirs is detectable.
     rarest_event : float
         Events rarer than this evade a black-box audit of this length.
+    exact : ExactVerdict or None
+        What the mechanism's exact privacy profile says of the claim on the last pair,
+        where it has one. The verdict does not rest on it.
+    warnings : tuple of str
+        Signs that the releases are not independent draws of one law, which every
+        statement here assumes.
     seed : int
     seconds : float
         Wall-clock time, sampling included.
@@ -65,8 +81,12 @@ class AuditResult:
     verdict: Verdict
     claim: Claim
     relation: Relation
+    layer: Layer
+    bits: bool
     confidence: float
     samples: int
+    drawn: tuple[int, int]
+    pairs: int
     epsilon_lower: float
     at_delta: float
     delta_lower: float
@@ -76,6 +96,8 @@ class AuditResult:
     log_evidence: float
     detectable_epsilon: float | None
     rarest_event: float
+    exact: ExactVerdict | None
+    warnings: tuple[str, ...]
     seed: int
     seconds: float
     witness: Witness | None
@@ -91,6 +113,8 @@ class AuditResult:
             "verdict": self.verdict.value,
             "claim": str(self.claim),
             "relation": self.relation.value,
+            "layer": self.layer.value,
+            "exact": None if self.exact is None else self.exact.to_dict(),
             "witness": None if self.witness is None else self.witness.to_dict(),
         }
         names = self.__dataclass_fields__
@@ -101,9 +125,11 @@ class AuditResult:
             f"{self.name}: {self.verdict} at confidence {self.confidence:g} "
             f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
+        numbers = "doubles" if self.bits else "real numbers"
         lines = [
             head,
             f"  claim          {self.claim} under {self.relation}",
+            f"  layer          {self.layer}, over {numbers}",
             f"  epsilon_lower  {self.epsilon_lower:.4g}  (at delta = "
             f"{self.at_delta:.3g})",
             f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
@@ -116,8 +142,18 @@ class AuditResult:
                 f"  evidence       e^{self.log_evidence:.1f} against the claim, "
                 f"attack {self.attack}"
             )
+        if self.drawn[0] != self.drawn[1]:
+            lines.append(
+                f"  releases       {self.drawn[0]:,} on the data, {self.drawn[1]:,} on "
+                "the neighbour"
+            )
+        if self.pairs > 1:
+            lines.append(f"  pairs          {self.pairs} tried")
+        if self.exact is not None:
+            lines.append(f"  exact layer    {self.exact}")
         if not self.refuted:
             lines.append(f"  {self._limits()}")
+        lines.extend(f"  WARNING        {warning}" for warning in self.warnings)
         return "\n".join(lines)
 
     def _limits(self) -> str:

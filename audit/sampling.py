@@ -1,6 +1,13 @@
-"""Drawing releases from whatever is under audit, in batches of bounded memory."""
+"""Drawing releases from whatever is under audit, in batches of bounded memory.
 
-from collections.abc import Callable, Iterator, Mapping
+Whatever comes back is an output. Most are ordinary: numbers in the usual layout, NaN
+and infinities included. What is not (an exception, another shape, a word) becomes a
+label, and attacks may use labels as they use numbers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,25 +18,91 @@ from dpaudit.mechanism import HasBatchedDraw, Mechanism, Release
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
 
-__all__ = [
-    "DATA",
-    "NEIGHBOUR",
-    "Sampler",
-    "bytes_per_release",
-    "concatenate",
-    "length",
-    "section",
-]
+__all__ = ["DATA", "NEIGHBOUR", "Batch", "Sampler"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
 
-_BATCH_BYTES = 32 * 2**20
+_BATCH_BYTES = 16 * 2**20
 _MAX_BATCH = 2**16
+_FIRST_BATCH = 16
+_LONGEST_LABEL = 80
+_PATIENCE = 1000
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some outputs of a mechanism, in order.
+
+    Parameters
+    ----------
+    size : int
+    values : Release or None
+        The ordinary ones, stacked; None if there are none.
+    labels : ndarray of str, shape (size,), or None
+        What came instead of an ordinary release, '' for ordinary ones; None if all
+        are ordinary.
+    """
+
+    size: int
+    values: Release | None
+    labels: NDArray[np.str_] | None = None
+
+    @property
+    def all_labels(self) -> NDArray[np.str_]:
+        """Labels for all outputs."""
+        return np.full(self.size, "") if self.labels is None else self.labels
+
+    @property
+    def ordinary(self) -> NDArray[np.bool_]:
+        """Which outputs are ordinary, shape (size,)."""
+        return self.all_labels == ""
+
+    @property
+    def bytes_each(self) -> float:
+        """Memory per ordinary release, at least one byte."""
+        if self.values is None:
+            return 1.0
+        arrays = _arrays(self.values)
+        return max(sum(a.nbytes for a in arrays) / max(len(arrays[0]), 1), 1.0)
+
+    def section(self, part: slice) -> "Batch":
+        """Return some of the outputs."""
+        labels = None if self.labels is None else self.labels[part]
+        if self.values is None:
+            return Batch(len(self.all_labels[part]), None, labels)
+        # Positions among all outputs become positions among the ordinary ones.
+        kept = np.zeros(self.size, dtype=bool)
+        kept[part] = True
+        if self.labels is None:
+            values = _map(self.values, lambda array: array[part])
+        else:
+            among = kept[self.ordinary]
+            values = _map(self.values, lambda array: array[among])
+        size = int(kept.sum())
+        return Batch(size, values if len(_arrays(values)[0]) else None, labels)
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Return the first half and the rest."""
+        middle = self.size // 2
+        return self.section(slice(middle)), self.section(slice(middle, None))
+
+    @classmethod
+    def join(cls, batches: Sequence["Batch"]) -> "Batch":
+        """Return the outputs of several batches as one."""
+        values = [batch.values for batch in batches if batch.values is not None]
+        labelled = any(batch.labels is not None for batch in batches)
+        return cls(
+            sum(batch.size for batch in batches),
+            _concatenate(values) if values else None,
+            np.concatenate([batch.all_labels for batch in batches])
+            if labelled
+            else None,
+        )
 
 
 class Sampler:
-    """Releases on either side of a pair, from reproducible streams.
+    """Outputs on either side of a pair, from reproducible streams.
 
     Parameters
     ----------
@@ -38,8 +111,12 @@ class Sampler:
         function ``(data, rng) -> array``.
     pair : Pair
     seed : int
-        A batch depends on the seed, its round, side and place in the round, and on
-        nothing else.
+    key : int
+        Which pair of the audit this is. A batch depends on the seed, the key, its
+        round, side and place in the round.
+    layout : str, optional
+        What counts as an ordinary release, as `Sampler.layout` had it; by default
+        whatever most of the first outputs are like.
 
     Raises
     ------
@@ -48,162 +125,218 @@ class Sampler:
     """
 
     def __init__(
-        self, mechanism: Mechanism | Callable[..., Any], pair: Pair, seed: int
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        pair: Pair,
+        seed: int,
+        key: int = 0,
+        layout: str | None = None,
     ) -> None:
-        self._draw = _batched(mechanism)
+        self.layout = layout
+        self._one, self._many = _ways_to_draw(mechanism)
         self._sides = (pair.data, pair.neighbour)
-        self._seed = seed
-        self._layout: object = None
-        self._batch = 16
+        self._seed, self._key = seed, key
+        self._batch = _FIRST_BATCH
+        self._settled = False
 
-    def batches(self, side: int, round_: int, size: int) -> Iterator[Release]:
-        """Yield `size` releases of one side and round, in batches.
+    def batches(self, side: int, round_: int, size: int) -> Iterator[Batch]:
+        """Yield `size` outputs of one side and round, in batches.
 
         Raises
         ------
         MechanismError
-            If the mechanism raises, returns something that is not numeric, or changes
-            the shape of its output.
+            If a batched draw returns another number of releases than asked for.
+        DPAuditError
+            Whatever the mechanism raises of dpaudit's own: it refuses the data.
         """
-        for index, start in enumerate(range(0, size, self._batch)):
-            count = min(self._batch, size - start)
-            rng = stream(self._seed, round_, side, index)
-            yield self._checked(self._draw(self._sides[side], count, rng), count)
+        step = self._batch
+        for index, start in enumerate(range(0, size, step)):
+            count = min(step, size - start)
+            rng = stream(self._seed, self._key, round_, side, index)
+            batch = self._draw(self._sides[side], count, rng)
+            if not self._settled and batch.values is not None:
+                # The first look at a release fixes the size of later batches.
+                self._batch = int(
+                    np.clip(_BATCH_BYTES / batch.bytes_each, 1, _MAX_BATCH)
+                )
+                self._settled = True
+            yield batch
 
-    def settle_batch_size(self, releases: Release) -> None:
-        """Fix the size of batches from a first look at the releases."""
-        each = bytes_per_release(releases)
-        self._batch = int(np.clip(_BATCH_BYTES / each, 1, _MAX_BATCH))
+    def uses_rng(self) -> bool:
+        """Say whether a release draws from the generator that it is handed."""
+        for data in self._sides:
+            rng = np.random.default_rng(0)
+            before = rng.bit_generator.state
+            self._draw(data, 1, rng)
+            if rng.bit_generator.state != before:
+                return True
+        return False
 
-    def _checked(self, releases: Release, count: int) -> Release:
-        layout = _layout(releases)
-        if self._layout is None:
-            self._layout = layout
-        if layout != self._layout:
+    def _draw(self, data: Any, count: int, rng: np.random.Generator) -> Batch:
+        if self._many is not None:
+            try:
+                drawn = self._many(data, count, rng)
+            except DPAuditError:
+                raise
+            except Exception as error:
+                return self._sort(self._failing_singles(data, count, rng, error))
+            return self._ordinary(drawn, count)
+        return self._sort([_attempt(self._one, data, rng) for _ in range(count)])
+
+    def _failing_singles(
+        self, data: Any, count: int, rng: np.random.Generator, error: Exception
+    ) -> list[Any]:
+        """Return single outputs in place of a batch of which some release failed.
+
+        That some failed is known by then. To draw anew without that condition would
+        make failures rarer than they are; drawn until one fails, the outputs have the
+        law of `count` independent ones.
+        """
+        for _ in range(_PATIENCE):
+            outputs = [_attempt(self._one, data, rng) for _ in range(count)]
+            if any(isinstance(o, str) and o.startswith("raises ") for o in outputs):
+                return outputs
+        raise MechanismError(
+            f"the mechanism's draw raised {type(error).__name__}: {error}; single "
+            "releases did not, though both must have the same distribution"
+        ) from error
+
+    def _ordinary(self, drawn: Any, count: int) -> Batch:
+        values = _numeric(drawn)
+        if values is None:
             raise MechanismError(
-                f"the mechanism changed the shape of its output: {layout} after "
-                f"{self._layout}"
+                "the mechanism's draw must return numbers, got " + type(drawn).__name__
             )
-        if length(releases) != count:
+        layout = _layout(values)
+        if any(len(array) != count for array in _arrays(values)):
             raise MechanismError(
-                f"the mechanism's draw returned {length(releases)} releases instead "
-                f"of {count}"
+                f"the mechanism's draw returned {len(_arrays(values)[0])} releases "
+                f"instead of {count}"
             )
-        return releases
+        if self.layout is None:
+            self.layout = layout
+        if layout != self.layout:
+            return Batch(count, None, np.full(count, layout[:_LONGEST_LABEL]))
+        return Batch(count, values)
+
+    def _sort(self, outputs: list[Any]) -> Batch:
+        """Separate ordinary outputs from those that get a label."""
+        if self.layout is None:
+            layouts = Counter(
+                _layout(o, single=True) for o in outputs if not isinstance(o, str)
+            )
+            if layouts:
+                self.layout = layouts.most_common(1)[0][0]
+        labels = [
+            output
+            if isinstance(output, str)
+            else ""
+            if (layout := _layout(output, single=True)) == self.layout
+            else layout[:_LONGEST_LABEL]
+            for output in outputs
+        ]
+        ordinary = [o for o, label in zip(outputs, labels, strict=True) if not label]
+        return Batch(
+            len(outputs),
+            _stack(ordinary) if ordinary else None,
+            np.array(labels) if any(labels) else None,
+        )
 
 
-def _batched(
+def _ways_to_draw(
     mechanism: Mechanism | Callable[..., Any],
-) -> Callable[[NDArray[np.float64], int, np.random.Generator], Release]:
-    """Return a function (data, size, rng) -> batch that translates every failure."""
+) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+    """Return functions for one release and perhaps for many, of (data, [size,] rng)."""
+    many = None
     if isinstance(mechanism, HasBatchedDraw):
         draw = mechanism.draw
 
-        def attempt(data: Any, size: int, rng: np.random.Generator) -> Any:
+        def many(data: Any, size: int, rng: np.random.Generator) -> Any:
             return draw(data, size, rng=rng)
 
-    elif hasattr(mechanism, "release"):
+    if hasattr(mechanism, "release"):
         release = mechanism.release
 
-        def attempt(data: Any, size: int, rng: np.random.Generator) -> Any:
-            return _stack([release(data, rng=rng) for _ in range(size)])
+        def one(data: Any, rng: np.random.Generator) -> Any:
+            return release(data, rng=rng)
 
-    elif callable(mechanism):
+        return one, many
+    if many is not None:
 
-        def attempt(data: Any, size: int, rng: np.random.Generator) -> Any:
-            return _stack([mechanism(data, rng) for _ in range(size)])
+        def single(data: Any, rng: np.random.Generator) -> Any:
+            values = _numeric(many(data, 1, rng))
+            return None if values is None else _map(values, lambda array: array[0])
 
-    else:
-        raise InputError(
-            "mechanism must have a release method or be a callable (data, rng) -> "
-            f"array, got {type(mechanism).__name__}"
-        )
-
-    def translate(data: Any, size: int, rng: np.random.Generator) -> Release:
-        try:
-            releases = attempt(data, size, rng)
-        except DPAuditError:
-            raise
-        except Exception as error:
-            raise MechanismError(
-                f"the mechanism raised {type(error).__name__}: {error}"
-            ) from error
-        return _numeric(releases)
-
-    return translate
+        return single, many
+    if callable(mechanism):
+        return mechanism, None
+    raise InputError(
+        "mechanism must have a release method or be a callable (data, rng) -> "
+        f"array, got {type(mechanism).__name__}"
+    )
 
 
-def _stack(outputs: list[Any]) -> Release:
-    """Stack single releases along a new leading axis."""
-    if isinstance(outputs[0], Mapping):
-        if any(set(output) != set(outputs[0]) for output in outputs):
-            raise MechanismError("the mechanism changed the keys of its output")
-        return {key: _stack_arrays([o[key] for o in outputs]) for key in outputs[0]}
-    return _stack_arrays(outputs)
+def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
+    """Return one release as numbers, or a label."""
+    try:
+        output = one(data, rng)
+    except DPAuditError:
+        raise
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+    if isinstance(output, str | bytes):
+        return f"value {output!r}"[:_LONGEST_LABEL]
+    values = _numeric(output)
+    return f"returns {type(output).__name__}" if values is None else values
 
 
-def _stack_arrays(outputs: list[Any]) -> NDArray[np.float64]:
-    arrays = [_as_float(output) for output in outputs]
-    for array in arrays:
-        if array.shape != arrays[0].shape:
-            raise MechanismError(
-                f"the mechanism changed the shape of its output: {array.shape} after "
-                f"{arrays[0].shape}"
-            )
-    return np.stack(arrays)
-
-
-def _as_float(output: Any) -> NDArray[np.float64]:
+def _numeric(output: Any) -> Release | None:
+    """Return numbers as float arrays, None for anything else."""
+    if isinstance(output, Mapping):
+        if not output or not all(isinstance(key, str) for key in output):
+            return None
+        parts = {key: _numeric(value) for key, value in output.items()}
+        if any(value is None or isinstance(value, Mapping) for value in parts.values()):
+            return None
+        return cast(Release, parts)
     try:
         array = np.asarray(output)
     except (TypeError, ValueError):
-        array = np.array(None)  # ragged
+        return None  # ragged
     if array.dtype.kind not in "biuf":
-        raise MechanismError(
-            "the mechanism must return numbers or numeric arrays, got "
-            f"{type(output).__name__}"
-        )
-    return array.astype(np.float64, copy=False)
-
-
-def _numeric(releases: Any) -> Release:
-    if isinstance(releases, Mapping):
-        return {key: _as_float(value) for key, value in releases.items()}
-    return _as_float(releases)
+        return None
+    return array.astype(np.float64)  # a copy: it may be the mechanism's own buffer
 
 
 def _arrays(releases: Release) -> list[NDArray[np.float64]]:
     return list(releases.values()) if isinstance(releases, Mapping) else [releases]
 
 
-def _layout(releases: Release) -> object:
-    """Return the shape of one release."""
+def _map(
+    releases: Release, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+) -> Release:
     if isinstance(releases, Mapping):
-        return {key: value.shape[1:] for key, value in releases.items()}
-    return releases.shape[1:]
+        return {key: change(value) for key, value in releases.items()}
+    return change(releases)
 
 
-def length(releases: Release) -> int:
-    """Return how many releases a batch holds."""
-    first = _arrays(releases)[0]
-    return len(first) if first.ndim else 0
-
-
-def bytes_per_release(releases: Release) -> float:
-    """Return the memory that one release takes, at least one byte."""
-    total = sum(array.nbytes for array in _arrays(releases))
-    return max(total / max(length(releases), 1), 1.0)
-
-
-def section(releases: Release, part: slice) -> Release:
-    """Return some of the releases of a batch."""
+def _layout(releases: Release, *, single: bool = False) -> str:
+    """Return a word for the shape of one release."""
+    first = 0 if single else 1
     if isinstance(releases, Mapping):
-        return {key: value[part] for key, value in releases.items()}
-    return releases[part]
+        parts = (f"{key}: {releases[key].shape[first:]}" for key in sorted(releases))
+        return "shapes {" + ", ".join(parts) + "}"
+    return f"shape {releases.shape[first:]}"
 
 
-def concatenate(batches: list[Release]) -> Release:
-    """Join batches along the trial axis."""
+def _stack(outputs: list[Release]) -> Release:
+    if isinstance(outputs[0], Mapping):
+        mappings = cast(list[Mapping[str, NDArray[np.float64]]], outputs)
+        return {key: np.stack([m[key] for m in mappings]) for key in mappings[0]}
+    return np.stack(cast(list[NDArray[np.float64]], outputs))
+
+
+def _concatenate(batches: list[Release]) -> Release:
     if isinstance(batches[0], Mapping):
         mappings = cast(list[Mapping[str, NDArray[np.float64]]], batches)
         return {key: np.concatenate([m[key] for m in mappings]) for key in mappings[0]}

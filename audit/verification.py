@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.attacks import PORTFOLIO, Target
+from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.events import Events
 from dpaudit.audit.families import families_for
+from dpaudit.audit.layers import Layer, view_transcript
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sequential import SequentialTest
 from dpaudit.audit.witness import Witness
@@ -122,10 +123,12 @@ def verify(
     if seed == witness.seed:
         raise InputError(f"seed must differ from the witness's own, got {seed}")
 
-    attack = next(a for a in PORTFOLIO if a.name == witness.attack)
+    attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(attack, witness.parameters, witness.resolution)
+    if witness.layer == Layer.TRANSCRIPT:
+        mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
-    sampler = Sampler(mechanism, witness.pair, seed)
+    sampler = Sampler(mechanism, witness.pair, seed, layout=witness.layout)
     families = families_for(witness.claim, witness.at_delta, witness.at_epsilon)
     test = SequentialTest(next(iter(families.values())).claim_only(), alpha)
 
@@ -135,17 +138,18 @@ def verify(
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
         # The alternative: what the witness saw, and what was seen since.
-        p = (first + hits[DATA] + 0.5) / (scored + seen + 1)
-        q = (second + hits[NEIGHBOUR] + 0.5) / (scored_neighbour + seen + 1)
-        event = Events.single(witness.threshold, p, q, scored + seen)
-        test.place_bets(event, size)
+        event = Events.single(
+            witness.threshold,
+            (first + int(hits[DATA]), second + int(hits[NEIGHBOUR])),
+            (scored + seen, scored_neighbour + seen),
+        )
+        test.place_bets(event, size, size, 2 * (limit - seen))
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
             for releases in sampler.batches(side, round_, size):
                 scores = fitted.score(target, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
-                sampler.settle_batch_size(releases)
-        test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size)
+        test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
         hits, seen, round_ = hits + fresh, seen + size, round_ + 1
     return Verification(
         name=witness.name,

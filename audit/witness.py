@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpaudit.attacks import PORTFOLIO
+from dpaudit.attacks import BITS, PORTFOLIO
+from dpaudit.audit.layers import Layer
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
 from dpaudit.errors import InputError
@@ -25,7 +26,7 @@ from dpaudit.neighbours import Pair, Relation
 
 __all__ = ["Witness", "current_versions"]
 
-_FORMAT, _VERSION = "dpaudit-witness", 1
+_FORMAT, _VERSION = "dpaudit-witness", 2
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Witness:
     at_epsilon, at_delta : float
         The reference point of the audit (the claim's own for (epsilon, delta) claims).
     pair : Pair
+    layer : str
+        Whether releases ("black-box") or transcripts ("transcript") are scored.
+    layout : str
+        What counts as an ordinary release.
     attack : str
     parameters : mapping of str to ndarray
     resolution : float
@@ -62,6 +67,8 @@ class Witness:
     at_epsilon: float
     at_delta: float
     pair: Pair
+    layer: str
+    layout: str
     attack: str
     parameters: dict[str, Any]
     resolution: float
@@ -84,6 +91,8 @@ class Witness:
             "claim": encode(self.claim),
             "reference": {"epsilon": self.at_epsilon, "delta": self.at_delta},
             "relation": self.pair.relation.value,
+            "layer": self.layer,
+            "layout": self.layout,
             "data": encode(self.pair.data),
             "neighbour": encode(self.pair.neighbour),
             "event": {
@@ -134,6 +143,8 @@ class Witness:
                     decode(stored["neighbour"]),
                     Relation.parse(stored["relation"]),
                 ),
+                layer=str(stored["layer"]),
+                layout=str(stored["layout"]),
                 attack=str(event["attack"]),
                 parameters=decode(event["parameters"]),
                 resolution=float(event["resolution"]),
@@ -169,7 +180,9 @@ class Witness:
             raise InputError(
                 f"the witness's resolution must be > 0, got {self.resolution!r}"
             )
-        if self.attack not in {attack.name for attack in PORTFOLIO}:
+        if self.layer not in (Layer.BLACK_BOX, Layer.TRANSCRIPT):
+            raise InputError(f"the witness names an unknown layer {self.layer!r}")
+        if self.attack not in {attack.name for attack in PORTFOLIO + BITS}:
             raise InputError(f"the witness names an unknown attack {self.attack!r}")
 
     def save(self, path: Path) -> None:

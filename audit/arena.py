@@ -1,0 +1,149 @@
+"""One pair of neighbours under attack: its releases, its attacks, its rounds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks import Attack, Target
+from dpaudit.audit.arsenal import Arsenal
+from dpaudit.audit.events import Events
+from dpaudit.audit.excess import violation
+from dpaudit.audit.families import NullFamily
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch, Sampler
+from dpaudit.audit.sequential import SequentialTest
+from dpaudit.audit.strategy import best_share
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair
+
+__all__ = ["Arena"]
+
+_UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
+_RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
+
+
+class Arena:
+    """A mechanism on one pair.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    pair : Pair
+    attacks : sequence of Attack
+    seed, key : int
+        As for `Sampler`.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        pair: Pair,
+        attacks: Sequence[Attack],
+        seed: int,
+        key: int,
+    ) -> None:
+        self.target = Target(mechanism, pair)
+        self.arsenal = Arsenal(self.target, attacks)
+        self._sampler = Sampler(mechanism, pair, seed, key)
+        self._seed, self._key = seed, key
+        self._round = 0
+        self.first_look: tuple[Batch, Batch] | None = None
+        self._share, self._considered = 0.5, 0
+        self.drawn = np.zeros(2, dtype=np.intp)
+        self.pilot_size = 0
+
+    def pilot(self, size: int) -> None:
+        """Draw the round that only teaches.
+
+        Raises
+        ------
+        MechanismError
+            If nothing but one failure comes back on both sides.
+        """
+        sides = [
+            Batch.join(list(self._sampler.batches(side, 0, size)))
+            for side in (DATA, NEIGHBOUR)
+        ]
+        _check_alive(sides)
+        self.first_look = (sides[DATA], sides[NEIGHBOUR])
+        self.arsenal.begin(sides[DATA], sides[NEIGHBOUR])
+        self.drawn += size
+        self.pilot_size, self._round = size, 1
+
+    @property
+    def layout(self) -> str:
+        """What counts as an ordinary release here."""
+        return self._sampler.layout or ""
+
+    def replay_pilot(self) -> tuple[Batch, Batch]:
+        """Draw the pilot once more, from the same streams."""
+        sampler = Sampler(
+            self.target.mechanism, self.target.pair, self._seed, self._key
+        )
+        data, neighbour = (
+            Batch.join(list(sampler.batches(side, 0, self.pilot_size)))
+            for side in (DATA, NEIGHBOUR)
+        )
+        return data, neighbour
+
+    def uses_rng(self) -> bool:
+        """Say whether a release draws from the generator that it is handed."""
+        return self._sampler.uses_rng()
+
+    def play(
+        self, tests: Sequence[SequentialTest], null: int, size: int, remaining: int
+    ) -> None:
+        """Fix all bets, draw fresh releases, settle.
+
+        Parameters
+        ----------
+        tests : sequence of SequentialTest
+            The first decides the verdict.
+        null : int
+            Its null that matters most now: the sampling is divided to suit it.
+        size : int
+            Releases a side, on average of the two.
+        remaining : int
+            Releases on both sides that the audit may still draw.
+        """
+        events = self.arsenal.prepare()
+        n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
+        bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
+        self.arsenal.trust(events, np.unique(np.concatenate(bet_on)))
+        hits: list[NDArray[np.intp]] = []
+        for side, n in ((DATA, n_p), (NEIGHBOUR, n_q)):
+            count = np.zeros(len(events), dtype=np.intp)
+            for batch in self._sampler.batches(side, self._round, n):
+                count += self.arsenal.absorb(side, batch, events)
+            hits.append(count)
+        for test in tests:
+            test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
+        self.drawn += (n_p, n_q)
+        self._round += 1
+
+    def violation(self, family: NullFamily, null: int) -> float:
+        """Return how fast evidence against a null seems to grow here, per release."""
+        return violation(family, null, self.arsenal.prepare())
+
+    def _divide(
+        self, events: Events, family: NullFamily, null: int, total: int
+    ) -> tuple[int, int]:
+        """Return how many of a round's releases to draw on D and on D'."""
+        seen = int(self.drawn.sum())
+        if seen >= max(_UNEVEN_FROM, _RECONSIDER * self._considered) and len(events):
+            self._share = best_share(family, null, events)
+            self._considered = seen
+        n_p = min(max(round(total * self._share), 1), total - 1)
+        return n_p, total - n_p
+
+
+def _check_alive(sides: Sequence[Batch]) -> None:
+    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
+    labels = {str(x) for side in sides for x in side.all_labels}
+    if len(labels) == 1 and (label := labels.pop()).startswith(("raises", "returns")):
+        raise MechanismError(
+            f"the mechanism {label} on both datasets, every time; releases must be "
+            "numbers or numeric arrays"
+        )

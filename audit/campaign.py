@@ -1,0 +1,195 @@
+"""The course of one audit: rounds on pairs of neighbours, all inside one test.
+
+Before each round everything is fixed from the rounds before: the pair, the fits of the
+attacks, the candidate events, each null's bet, how many releases either side gets.
+Then fresh releases are drawn and the bets are settled (`dpaudit.audit.sequential`). The
+first round on a pair only teaches. Because the nulls are claims about the mechanism,
+not about one pair, all pairs play for the same wealth, and a violation found by
+searching needs no second look.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.attacks import Attack
+from dpaudit.audit.arena import Arena
+from dpaudit.audit.arsenal import FittedAttack
+from dpaudit.audit.events import Events
+from dpaudit.audit.families import families_for
+from dpaudit.audit.search import PairSearch
+from dpaudit.audit.sequential import SequentialTest
+from dpaudit.audit.strategy import plan_bets
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError, MechanismError
+from dpaudit.mechanism import Mechanism
+
+__all__ = ["Campaign", "Loudest"]
+
+_PILOT = 10
+_SMALLEST_ROUND = 4
+_GROWTH = 0.15  # costs that share of the releases at most over stopping in time
+_ENDGAME, _FINEST = 3, 100
+# What plays for growth (the rest plays for the deadline), and how finely bounds are
+# planned, if the audit is to refute soon and if it is to bound as well as it can.
+_TO_REFUTE, _TO_BOUND = 0.85, 0.25
+_PLANNED, _PLANNED_BESIDE = 40, 16
+
+
+@dataclass(frozen=True)
+class Loudest:
+    """An event: a fitted attack and a threshold, with what was seen of it."""
+
+    fitted: FittedAttack
+    threshold: float
+    counts: tuple[int, int, int, int]
+
+
+class Campaign:
+    """The state of one audit between rounds.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    search : PairSearch
+    claim : Claim
+    reference_point : tuple of float
+        Epsilon and delta at which delta and epsilon are bounded.
+    alpha : float
+    seed : int
+    max_samples : int
+        Releases a side, on average of the two.
+    attacks : sequence of Attack
+    stop_when_refuted : bool
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        search: PairSearch,
+        claim: Claim,
+        reference_point: tuple[float, float],
+        *,
+        alpha: float,
+        seed: int,
+        max_samples: int,
+        attacks: Sequence[Attack],
+        stop_when_refuted: bool,
+    ) -> None:
+        self.claim, self.alpha, self.seed = claim, alpha, seed
+        self.at_epsilon, self.at_delta = reference_point
+        families = families_for(claim, self.at_delta, self.at_epsilon)
+        self.tests = {
+            key: SequentialTest(
+                family,
+                alpha,
+                patience=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
+                planned=_PLANNED_BESIDE if place and stop_when_refuted else _PLANNED,
+            )
+            for place, (key, family) in enumerate(families.items())
+        }
+        self.verdict = next(iter(self.tests.values()))
+        self.drawn = np.zeros(2, dtype=np.intp)
+        self._mechanism, self._attacks = mechanism, attacks
+        self._max_samples, self._stop = max_samples, stop_when_refuted
+        self._search = search
+        self._arenas: dict[int, Arena] = {}
+        self.pairs = 0
+
+    @property
+    def samples(self) -> int:
+        """Releases so far, on average of the two sides."""
+        return math.ceil(int(self.drawn.sum()) / 2)
+
+    def rounds(self) -> Iterator[tuple[int, float]]:
+        """Play to the end; yield the releases a side and the bound after each round."""
+        while self.samples < self._max_samples:
+            if self._stop and self.verdict.refutes_claim:
+                return
+            self._play()
+            yield self.samples, self.verdict.lower_bound
+
+    def best(self) -> tuple[Arena, Events]:
+        """Return the pair that seems worst now, and what is known of its events."""
+        arena = self._arenas[self._search.best()]
+        return arena, arena.arsenal.prepare()
+
+    def loudest(self, arena: Arena, events: Events) -> Loudest | None:
+        """Return the event that speaks loudest against the claim, or nearest to it.
+
+        Chosen with hindsight: it serves witnesses, which are tested afresh, and the
+        description of what the run could see.
+        """
+        family = self.verdict.family
+        if not len(events):
+            return None
+        assert family.claimed is not None
+        # The frontier is the smallest null that stands; below it something is found.
+        for null in (family.claimed, self.verdict.frontier, 0):
+            plan = plan_bets(family, np.array([null]), events, 1, 1, null)
+            if plan.growth[0] > 0:
+                chosen = plan.events[0]
+                separation = np.abs(events.p[chosen] - events.q[chosen])
+                index = int(chosen[np.argmax(separation)])
+                return Loudest(
+                    fitted=arena.arsenal.fitted(int(events.attack[index])),
+                    threshold=float(events.threshold[index]),
+                    counts=(
+                        int(events.hits[0, index]),
+                        int(events.scored[0, index]),
+                        int(events.hits[1, index]),
+                        int(events.scored[1, index]),
+                    ),
+                )
+        return None
+
+    def _play(self) -> None:
+        left = 2 * self._max_samples - int(self.drawn.sum())
+        arm, size = self._search.next_round(min(self._round_size(), max(left // 2, 1)))
+        arena = self._arenas.get(arm)
+        before = np.zeros(2, dtype=np.intp)
+        if arena is None:
+            arena = Arena(
+                self._mechanism, self._search.pair(arm), self._attacks, self.seed, arm
+            )
+            try:
+                arena.pilot(min(size, _PILOT))
+            except (InputError, MechanismError):
+                # The mechanism refuses the pair, or does nothing but fail on it.
+                self._search.report(arm, -math.inf, 0)
+                if not self._search.live:
+                    raise
+                return
+            self._arenas[arm] = arena
+            self.pairs += 1
+        else:
+            before = arena.drawn.copy()
+            own = math.ceil(_GROWTH * int(before.sum()) / 2)
+            size = min(size, max(_SMALLEST_ROUND, own))
+            arena.play(list(self.tests.values()), self._null_in_play, size, left)
+        spent = arena.drawn - before
+        self.drawn += spent
+        score = 0.0
+        if self._search.searching:
+            score = arena.violation(self.verdict.family, self._null_in_play)
+        self._search.report(arm, score, max(int(spent.sum()) // 2, 1))
+        for retired in set(self._arenas) - self._search.live:
+            del self._arenas[retired]
+
+    @property
+    def _null_in_play(self) -> int:
+        """The null that matters most now: the claim, or what comes after it."""
+        claimed = self.verdict.family.claimed
+        assert claimed is not None
+        return self.verdict.frontier if self.verdict.refutes_claim else claimed
+
+    def _round_size(self) -> int:
+        """Return how many releases a side the next round may draw."""
+        left = self._max_samples - self.samples
+        size = max(_SMALLEST_ROUND, math.ceil(_GROWTH * self.samples))
+        # The last rounds are small again: the nearer the end, the more it matters to
+        # adapt the stakes to what was won so far.
+        return max(1, min(size, max(left // _ENDGAME, self._max_samples // _FINEST)))

@@ -1,0 +1,260 @@
+"""Chains: nested events, the half-planes they are held to, and estimates of both laws.
+
+`forward_chains` chooses them from what the past shows: for each null the event that
+violates it by most standard errors, then further events of the same attack (the other
+tail, above all) as long as each adds evidence that is not already there. Nothing is
+assumed of the releases. (`dpaudit.audit.pooling` is the alternative for Gaussian ones.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.audit.events import Events
+from dpaudit.audit.excess import DOUBT, Excess, coefficients
+from dpaudit.audit.families import NullFamily
+from dpaudit.audit.projection import HalfSpaces
+
+__all__ = ["Chains", "forward_chains", "hold"]
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.intp]
+
+_LONGEST = 4
+_WORTH = 2.0  # squared standard errors that a further event must add
+
+
+@dataclass(frozen=True)
+class Chains:
+    """One chain for each of M nulls.
+
+    Parameters
+    ----------
+    events : ndarray of int, shape (M, J)
+        Nested events, rarest first; the last may be repeated to fill the row.
+    half_spaces : HalfSpaces
+    p1, q1 : ndarray, shape (M, J + 1)
+        Estimated probabilities of the cells between them.
+    freedom : ndarray, shape (M,)
+        How many numbers were fitted to the past for them.
+    """
+
+    events: Counts
+    half_spaces: HalfSpaces
+    p1: Array
+    q1: Array
+    freedom: Array
+
+    def widen(self, length: int, spaces: int) -> "Chains":
+        """Fill the rows with events that cut off nothing, held to nothing."""
+        more = length - self.events.shape[1]
+        nothing = np.zeros((len(self.events), more))
+        # New cells are empty and lie before the last one.
+        return Chains(
+            np.pad(self.events, ((0, 0), (0, more)), mode="edge"),
+            self.half_spaces.widen(spaces),
+            np.hstack([self.p1[:, :-1], nothing, self.p1[:, -1:]]),
+            np.hstack([self.q1[:, :-1], nothing, self.q1[:, -1:]]),
+            self.freedom,
+        )
+
+    @staticmethod
+    def stack(ways: "Sequence[Chains]") -> "Chains":
+        """Put the problems of several sets of chains below each other."""
+        length = max(way.events.shape[1] for way in ways)
+        spaces = max(way.half_spaces.limit.shape[1] for way in ways)
+        ways = [way.widen(length, spaces) for way in ways]
+        return Chains(
+            np.vstack([way.events for way in ways]),
+            HalfSpaces.stack([way.half_spaces for way in ways]),
+            np.vstack([way.p1 for way in ways]),
+            np.vstack([way.q1 for way in ways]),
+            np.concatenate([way.freedom for way in ways]),
+        )
+
+
+def forward_chains(
+    family: NullFamily, nulls: Counts, anchor: int, events: Events, share: float
+) -> Chains:
+    """Choose chains by forward selection; see the module docstring.
+
+    Parameters
+    ----------
+    family : NullFamily
+    nulls : ndarray of int, shape (M,)
+    anchor : int
+        As `find_anchor` returned it.
+    events : Events
+        At least one.
+    share : float
+        Of the coming releases, how much is drawn on D.
+    """
+    judged, row = np.unique(np.minimum(nulls, anchor), return_inverse=True)
+    found = Excess.of(family, judged, events, share)
+    chosen, real = _select(
+        found.on_p,
+        found.on_q,
+        found.excess,
+        found.variance,
+        events.p,
+        events.q,
+        events.attack,
+        events.scored.sum(axis=0),
+        share,
+    )
+    first = chosen[:, 0]
+    order = np.argsort(np.where(real, chosen, len(events)), axis=1, kind="stable")
+    chosen = np.take_along_axis(chosen, order, axis=1)
+    real = np.take_along_axis(real, order, axis=1)
+    length = int(real.sum(axis=1).max())
+    chosen, real = chosen[:, :length], real[:, :length]
+    last = np.maximum(real.sum(axis=1) - 1, 0)[:, np.newaxis]
+    chosen = np.where(real, chosen, np.take_along_axis(chosen, last, axis=1))
+    main = np.argmax(chosen == first[:, np.newaxis], axis=1)[row]
+    chosen, real = chosen[row], real[row]
+    # The chosen events' own half-planes, for every null itself.
+    used, place = np.unique(chosen, return_inverse=True)
+    p, q = events.p[used], events.q[used]
+    log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
+    every, place = np.arange(len(nulls))[:, np.newaxis], place.reshape(chosen.shape)
+    spaces = hold(log_ratio[every, place], limit[every, place], (p >= q)[place], real)
+    p1, q1 = (
+        _cells(events.hits[side], events.scored[side], chosen, real) for side in (0, 1)
+    )
+    scored = events.scored.sum(axis=0)[chosen[:, 0]]
+    # Two probabilities for each event, and the place of the first one.
+    freedom = 2.0 * real.sum(axis=1) + 1
+    return Chains(chosen, spaces, *_lift(p1, q1, spaces, main, scored, share), freedom)
+
+
+def _lift(
+    p1: Array,
+    q1: Array,
+    spaces: HalfSpaces,
+    main: Counts,
+    scored: Counts,
+    share: float,
+) -> tuple[Array, Array]:
+    """Move estimates that chance may have kept inside a null to just outside it.
+
+    Where the main event lies less than a standard error outside, but not far inside,
+    the alternative becomes one standard error outside, the nearest in likelihood.
+    """
+    every = np.arange(len(p1))
+    c = spaces.limit.shape[1] // (p1.shape[1] - 1)
+    mine = main[:, np.newaxis] * c + np.arange(c)
+    on_p, on_q, limit = (
+        np.take_along_axis(x, mine, axis=1)
+        for x in (spaces.on_p, spaces.on_q, spaces.limit)
+    )
+    inside = np.arange(p1.shape[1]) <= main[:, np.newaxis]
+    p, q = (np.sum(x * inside, axis=1, keepdims=True) for x in (p1, q1))
+    spread_p, spread_q = p * (1 - p) / share, q * (1 - q) / (1 - share)
+    with np.errstate(over="ignore"):
+        variance = on_p**2 * spread_p + on_q**2 * spread_q
+    excess = on_p * p + on_q * q - limit
+    tight = np.argmax(excess / np.sqrt(variance), axis=1)
+    on_p, on_q, excess, variance = (
+        x[every, tight][:, np.newaxis] for x in (on_p, on_q, excess, variance)
+    )
+    error = np.sqrt(variance / scored[:, np.newaxis])
+    short = np.where(excess > -DOUBT * error, np.maximum(error - excess, 0.0), 0.0)
+    lifted = []
+    for cells, total, move in (
+        (p1, p, short / variance * on_p * spread_p),
+        (q1, q, short / variance * on_q * spread_q),
+    ):
+        low, high = total / 2, (1 + total) / 2
+        moved = np.clip(total + move, low, high)
+        lifted.append(
+            cells * np.where(inside, moved / total, (1 - moved) / (1 - total))
+        )
+    return lifted[0], lifted[1]
+
+
+def _select(
+    on_p: Array,
+    on_q: Array,
+    excess: Array,
+    variance: Array,
+    p: Array,
+    q: Array,
+    attack: Counts,
+    scored: Counts,
+    share: float,
+) -> tuple[Counts, NDArray[np.bool_]]:
+    """Return up to `_LONGEST` events for each null, and which of them are real.
+
+    A Cholesky factorisation of the covariance of all events' statistics, pivoted on
+    the largest squared mean over variance of what the earlier ones leave unexplained.
+    """
+    every = np.arange(len(excess))
+    chosen = np.zeros((len(excess), _LONGEST), dtype=np.intp)
+    real = np.zeros(chosen.shape, dtype=bool)
+    mean, left, floor = excess.copy(), variance.copy(), 1e-9 * variance
+    factors: list[Array] = []
+    allowed = np.ones(excess.shape, dtype=bool)
+    for place in range(_LONGEST):
+        usable = allowed & (mean > 0) & (left > floor)
+        gain = np.divide(mean**2, left, out=np.zeros_like(mean), where=usable)
+        pivot = np.argmax(gain, axis=1)
+        found = gain[every, pivot] * scored[pivot]
+        chosen[:, place] = pivot
+        real[:, place] = found > (_WORTH if place else 0)
+        if place:
+            real[:, place] &= real[:, place - 1]
+        else:
+            allowed = attack == attack[pivot][:, np.newaxis]
+            real[:, 0] = True  # a chain has at least one event
+        if place == _LONGEST - 1 or not real[:, place].any():
+            break
+        a, b = p[pivot][:, np.newaxis], q[pivot][:, np.newaxis]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factor = on_p[every, pivot][:, np.newaxis] * on_p * (
+                (np.minimum(a, p) - a * p) / share
+            ) + on_q[every, pivot][:, np.newaxis] * on_q * (
+                (np.minimum(b, q) - b * q) / (1 - share)
+            )
+            for earlier in factors:
+                factor -= earlier[every, pivot][:, np.newaxis] * earlier
+            root = np.sqrt(np.maximum(left[every, pivot], 1e-300))[:, np.newaxis]
+            factor /= root
+            mean = mean - factor * (mean[every, pivot][:, np.newaxis] / root)
+            left = left - factor**2
+        factors.append(factor)
+    return chosen, real
+
+
+def hold(
+    log_ratio: Array,
+    limit: Array,
+    heavy: NDArray[np.bool_],
+    real: NDArray[np.bool_],
+) -> HalfSpaces:
+    """Hold events (M, J), if real, to their half-planes (M, J, C).
+
+    `heavy` says where an event is likelier on D than on D'.
+    """
+    m, j, c = log_ratio.shape
+    on_p, on_q = coefficients(log_ratio, heavy[..., np.newaxis])
+    used = real[..., np.newaxis]
+    return HalfSpaces(
+        np.broadcast_to(np.repeat(np.arange(1, j + 1), c), (m, j * c)),
+        np.where(used, on_p, 0.0).reshape(m, j * c),
+        np.where(used, on_q, 0.0).reshape(m, j * c),
+        np.where(used, limit, 1.0).reshape(m, j * c),
+    )
+
+
+def _cells(
+    hits: Counts, scored: Counts, chosen: Counts, real: NDArray[np.bool_]
+) -> Array:
+    """Return smoothed shares of the cells that real events cut off, (M, J + 1)."""
+    n = scored[chosen[:, 0]][:, np.newaxis]
+    counts = np.diff(hits[chosen], axis=1, prepend=0)
+    counts = np.hstack([counts, n - hits[chosen[:, -1:]]])
+    prior = np.hstack([np.where(real, 0.5, 0.0), np.full((len(chosen), 1), 0.5)])
+    weight = counts + prior
+    return weight / weight.sum(axis=1, keepdims=True)

@@ -1,0 +1,129 @@
+"""By how much events exceed nulls, in standard errors, and what follows from it.
+
+The statistic of an event S and one of its half-planes is c_P [hit] on D plus
+c_Q [hit] on D', with mean c_P P(S) + c_Q Q(S) and the null's limit for it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.audit.events import Events
+from dpaudit.audit.families import NullFamily
+
+__all__ = ["DOUBT", "Excess", "coefficients", "find_anchor", "violation"]
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.intp]
+
+_CLEAR = 4.0  # standard errors that chance hardly gives to the best of many events
+_LUCK = 1.5  # standard errors that it easily does
+DOUBT = 2.0
+"""Standard errors inside a null from which an event may yet turn out to violate it."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """How far each event (T) exceeds each null (M), at its tightest half-plane.
+
+    A statistic is on_p [S] on D plus on_q [S] on D', with the mean excess over the
+    limit and the variance per release.
+    """
+
+    on_p: Array
+    on_q: Array
+    excess: Array
+    variance: Array
+
+    @classmethod
+    def of(
+        cls, family: NullFamily, nulls: Counts, events: Events, share: float | Array
+    ) -> "Excess":
+        p, q = events.p, events.q
+        w_p = np.broadcast_to(share, p.shape)[:, np.newaxis]
+        log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
+        on_p, on_q = coefficients(log_ratio, (p >= q)[:, np.newaxis])
+        up, low = np.maximum(p, q)[:, np.newaxis], np.minimum(p, q)[:, np.newaxis]
+        with np.errstate(over="ignore"):
+            ratio = np.exp(log_ratio)
+            excess = up - ratio * low - limit
+            # At the estimates themselves, a rare event without a hit on one side
+            # would seem certain. The variance is taken half way to the null instead,
+            # as a score test's nearly is.
+            null_low = np.clip((up - limit) / ratio, low, 1.0)
+            null_up = np.clip(ratio * low + limit, 0.0, up)
+            spread_up = _spread((up + null_up) / 2)
+            spread_low = _spread((low + null_low) / 2)
+            heavy = (p >= q)[:, np.newaxis]
+            variance = np.where(
+                heavy, spread_up, ratio**2 * spread_low
+            ) / w_p + np.where(heavy, ratio**2 * spread_low, spread_up) / (1 - w_p)
+            tight = np.argmax(excess / np.sqrt(variance), axis=2)[..., np.newaxis]
+        return cls(
+            *(
+                np.take_along_axis(x, tight, axis=2)[..., 0]
+                for x in (on_p, on_q, excess, variance)
+            )
+        )
+
+
+def find_anchor(family: NullFamily, events: Events) -> tuple[int, int]:
+    """Return the largest null that some event violates clearly, and where doubt ends.
+
+    Near the truth the event that seems to violate a null by most is one that chance
+    favoured. So events are chosen where they stand out from chance, at the anchor, and
+    are kept for the nulls above it.
+
+    Returns
+    -------
+    anchor : int
+        The null, or 0 if none is violated clearly.
+    top : int
+        The largest null that the anchor's best event may yet turn out to violate.
+    """
+    anchor, high = 0, len(family) - 1
+    scored = events.scored.sum(axis=0)
+    error, share = 1 / np.sqrt(scored), events.scored[0] / scored
+    while True:
+        nulls = np.unique(np.linspace(anchor, high, 16).astype(np.intp))
+        found = Excess.of(family, nulls, events, share)
+        z = found.excess / (np.sqrt(found.variance) * error)
+        clear = np.flatnonzero(np.max(z, axis=1) >= _CLEAR)
+        last = int(clear[-1]) if len(clear) else 0
+        anchor, main = int(nulls[last]), int(np.argmax(z[last]))
+        high = int(nulls[last + 1]) - 1 if last + 1 < len(nulls) else anchor
+        if high - anchor <= len(family) // 500:
+            break
+    above = np.arange(anchor, len(family))
+    found = Excess.of(family, above, events.take([main]), share[main])
+    z = (found.excess / np.sqrt(found.variance))[:, 0] / error[main]
+    doubtful = np.flatnonzero(z > -DOUBT)
+    return anchor, int(above[doubtful[-1]]) if len(doubtful) else anchor
+
+
+def violation(family: NullFamily, null: int, events: Events) -> float:
+    """Return the growth of evidence against a null that events seem to promise.
+
+    Per release and signed: negative inside the null. The best of many events looks
+    better than it is, and `_LUCK` standard errors are taken off for that.
+    """
+    if not len(events):
+        return 0.0
+    scored = events.scored.sum(axis=0)
+    past = events.scored[0] / scored
+    found = Excess.of(family, np.array([null]), events, past)
+    z = found.excess[0] / np.sqrt(found.variance[0] / scored)
+    best = int(np.argmax(z))
+    cautious = float(z[best]) - _LUCK
+    return float(np.sign(cautious) * cautious**2 / (2 * scored[best]))
+
+
+def _spread(p: Array) -> Array:
+    return p * (1 - p)
+
+
+def coefficients(log_ratio: Array, heavy: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return c_P and c_Q; `heavy` says where an event is likelier on D than on D'."""
+    ratio = -np.exp(log_ratio)
+    return np.where(heavy, 1.0, ratio), np.where(heavy, ratio, 1.0)

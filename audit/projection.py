@@ -1,0 +1,262 @@
+r"""The Kullback-Leibler projection of two cell distributions on a set of half-spaces.
+
+A score cuts the outputs into K cells, highest scores first; the events of the test are
+unions of the first few cells. A claim bounds, for such an event S, linear functions
+c_P P(S) + c_Q Q(S) <= delta. Given alternatives p1, q1 for the cell probabilities and
+the shares w_P + w_Q = 1 of the releases drawn on D and on D', the e-value that grows
+fastest under (p1, q1) is found by minimising
+
+    w_P KL(p1 || p) + w_Q KL(q1 || q)   subject to all the half-spaces.
+
+Its dual is a concave maximisation in multipliers a_j >= 0, one per half-space, and two
+free ones, nu_P and nu_Q, for the normalisations. With
+
+    r_i = 1 + (sum_j a_j c_Pj [i in S_j] - nu_P) / w_P,
+    s_i = 1 + (sum_j a_j c_Qj [i in S_j] - nu_Q) / w_Q,
+
+the dual objective is
+
+    w_P sum_i p1_i log r_i + w_Q sum_i q1_i log s_i - (sum_j a_j delta_j - nu_P - nu_Q):
+
+exactly the expected growth per release of the wealth that bets r and s
+(`dpaudit.audit.evidence`). Every feasible point of the dual is a valid bet, so the
+solver decides how fast evidence grows and never whether it is evidence. The minimiser
+is p_i = p1_i / r_i, q_i = q1_i / s_i.
+
+The method is Newton's, projected on a >= 0 (Bertsekas, *Projected Newton methods for
+optimization problems with simple constraints*, SIAM J. Control Optim. 1982), for many
+problems at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["HalfSpaces", "Projection", "project"]
+
+Array = NDArray[np.float64]
+
+_ITERATIONS = 60
+_HALVINGS = 30
+_TOLERANCE = 1e-12
+_SAFE = 0.9  # how far towards the edge of the domain a step may go
+_RIDGE = 1e-12  # two half-spaces of one event may be nearly parallel
+
+
+@dataclass(frozen=True)
+class HalfSpaces:
+    """J half-spaces for each of M problems on cells in order.
+
+    Parameters
+    ----------
+    cells : ndarray of int, shape (M, J)
+        The event is the union of that many first cells.
+    on_p, on_q, limit : ndarray, shape (M, J)
+        on_p P(S) + on_q Q(S) <= limit. Where both coefficients are 0 there is no
+        half-space.
+    """
+
+    cells: NDArray[np.intp]
+    on_p: Array
+    on_q: Array
+    limit: Array
+
+    def take(self, rows: NDArray[np.intp]) -> "HalfSpaces":
+        """Return the half-spaces of some problems."""
+        return HalfSpaces(
+            self.cells[rows], self.on_p[rows], self.on_q[rows], self.limit[rows]
+        )
+
+    def widen(self, spaces: int) -> "HalfSpaces":
+        """Fill up to that many half-spaces with such as hold nothing."""
+        more = ((0, 0), (0, spaces - self.limit.shape[1]))
+        return HalfSpaces(
+            np.pad(self.cells, more),
+            np.pad(self.on_p, more),
+            np.pad(self.on_q, more),
+            np.pad(self.limit, more, constant_values=1.0),
+        )
+
+    @staticmethod
+    def stack(parts: "Sequence[HalfSpaces]") -> "HalfSpaces":
+        """Put the problems of several sets, equally wide, below each other."""
+        return HalfSpaces(
+            np.vstack([part.cells for part in parts]),
+            np.vstack([part.on_p for part in parts]),
+            np.vstack([part.on_q for part in parts]),
+            np.vstack([part.limit for part in parts]),
+        )
+
+    def loads(self, n_cells: int) -> tuple[Array, Array]:
+        """Return what each multiplier adds to each cell, two (M, K, J) arrays."""
+        inside = np.arange(n_cells)[:, np.newaxis] < self.cells[:, np.newaxis, :]
+        return (
+            np.where(inside, self.on_p[:, np.newaxis, :], 0.0),
+            np.where(inside, self.on_q[:, np.newaxis, :], 0.0),
+        )
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Multipliers, and the growth per release that they achieve.
+
+    Parameters
+    ----------
+    multipliers : ndarray, shape (M, J)
+    nu_p, nu_q : ndarray, shape (M,)
+    growth : ndarray, shape (M,)
+        The dual objective, in nats per release; at most the divergence of the
+        projection, and equal to it at the optimum.
+    """
+
+    multipliers: Array
+    nu_p: Array
+    nu_q: Array
+    growth: Array
+
+
+def project(
+    p1: Array,
+    q1: Array,
+    half_spaces: HalfSpaces,
+    share: float | Array,
+    *,
+    tolerance: float = _TOLERANCE,
+) -> Projection:
+    """Solve M projections at once.
+
+    Parameters
+    ----------
+    p1, q1 : ndarray, shape (M, K)
+        Positive, rows summing to 1.
+    half_spaces : HalfSpaces
+    share : float or ndarray, shape (M,)
+        w_P, in (0, 1).
+    tolerance : float
+        A problem is solved when a Newton step promises less than this times the
+        growth.
+    """
+    dual = _Dual.of(p1, q1, half_spaces, share)
+    m, j = half_spaces.limit.shape
+    x, value = np.zeros((m, j + 2)), np.zeros(m)
+    active = np.arange(m)
+    for _ in range(_ITERATIONS):
+        part = dual.take(active)
+        gradient, hessian = part.derivatives(x[active])
+        free = (x[active] > 0) | (gradient > 0)
+        free[:, j:] = True
+        step = _newton(gradient, hessian, free)
+        promised = np.sum(gradient * step, axis=1)
+        open_ = np.flatnonzero(promised > tolerance * (value[active] + tolerance))
+        active = active[open_]
+        if not len(active):
+            break
+        x[active], value[active], moved = part.take(open_).climb(
+            x[active], step[open_], value[active], bounded=j
+        )
+        active = active[moved]
+        if not len(active):
+            break
+    return Projection(x[:, :j], x[:, j], x[:, j + 1], value)
+
+
+@dataclass(frozen=True)
+class _Dual:
+    """The objective sum_i w_i log(1 + slopes_i x) - cost x over 2K outcomes.
+
+    Parameters
+    ----------
+    weights : ndarray, shape (M, 2K)
+        The alternative, times the share of its side.
+    slopes : ndarray, shape (M, 2K, J + 2)
+    cost : ndarray, shape (M, J + 2)
+    """
+
+    weights: Array
+    slopes: Array
+    cost: Array
+
+    @classmethod
+    def of(
+        cls, p1: Array, q1: Array, half_spaces: HalfSpaces, share: float | Array
+    ) -> "_Dual":
+        m, k = p1.shape
+        w_p = np.broadcast_to(share, (m,))[:, np.newaxis]
+        w_q = 1 - w_p
+        on_p, on_q = half_spaces.loads(k)
+        one, zero = np.ones((m, k, 1)), np.zeros((m, k, 1))
+        return cls(
+            np.concatenate([w_p * p1, w_q * q1], axis=1),
+            np.concatenate(
+                [
+                    np.concatenate([on_p, -one, zero], axis=2) / w_p[..., np.newaxis],
+                    np.concatenate([on_q, zero, -one], axis=2) / w_q[..., np.newaxis],
+                ],
+                axis=1,
+            ),
+            np.concatenate([half_spaces.limit, -np.ones((m, 2))], axis=1),
+        )
+
+    def take(self, rows: NDArray[np.intp]) -> "_Dual":
+        return _Dual(self.weights[rows], self.slopes[rows], self.cost[rows])
+
+    def value(self, x: Array) -> Array:
+        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
+        # No cell may return nothing, not even one of probability zero.
+        inside = (returns > 0).all(axis=1)
+        logs = np.log(np.where(inside[:, np.newaxis], returns, 1.0))
+        growth = np.sum(self.weights * logs, axis=1) - np.sum(self.cost * x, axis=1)
+        return np.where(inside, growth, -np.inf)
+
+    def derivatives(self, x: Array) -> tuple[Array, Array]:
+        """Return the gradient (M, J + 2) and the negated Hessian."""
+        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
+        density = self.weights / returns
+        gradient = np.einsum("mi,mij->mj", density, self.slopes) - self.cost
+        scaled = self.slopes * np.sqrt(density / returns)[..., np.newaxis]
+        return gradient, scaled.swapaxes(1, 2) @ scaled
+
+    def _inside(self, x: Array, step: Array) -> Array:
+        """Return lengths, at most 1, up to which steps keep all returns positive."""
+        returns = 1 + np.einsum("mij,mj->mi", self.slopes, x)
+        change = np.einsum("mij,mj->mi", self.slopes, step)
+        ratio = np.divide(
+            -returns, change, out=np.full_like(returns, np.inf), where=change < 0
+        )
+        return np.minimum(1.0, _SAFE * ratio.min(axis=1))
+
+    def climb(
+        self, x: Array, step: Array, value: Array, *, bounded: int
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Halve steps until the objective rises; say which of them moved."""
+        result, best = x.copy(), value.copy()
+        todo = np.arange(len(x))
+        length = self._inside(x, step)
+        for _ in range(_HALVINGS):
+            trial = x[todo] + length[todo, np.newaxis] * step[todo]
+            trial[:, :bounded] = np.maximum(trial[:, :bounded], 0.0)
+            reached = self.take(todo).value(trial)
+            up = reached > value[todo]
+            result[todo[up]], best[todo[up]] = trial[up], reached[up]
+            todo = todo[~up]
+            if not len(todo):
+                break
+            length /= 2
+        moved = np.ones(len(x), dtype=bool)
+        moved[todo] = False
+        return result, best, moved
+
+
+def _newton(gradient: Array, hessian: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the ascent steps of the free variables, 0 for the others."""
+    diagonal = np.arange(gradient.shape[1])
+    scale = np.sqrt(hessian[:, diagonal, diagonal])
+    scale = np.where(free & (scale > 0), scale, 1.0)
+    both = free[:, :, np.newaxis] & free[:, np.newaxis, :]
+    matrix = np.where(both, hessian, 0.0)
+    matrix /= scale[:, :, np.newaxis] * scale[:, np.newaxis, :]
+    matrix[:, diagonal, diagonal] = 1.0 + _RIDGE
+    right = np.where(free, gradient, 0.0) / scale
+    return np.linalg.solve(matrix, right[..., np.newaxis])[..., 0] / scale

@@ -1,0 +1,55 @@
+"""Signs that releases are not independent draws of one law.
+
+Every statement of an audit assumes that, given the dataset, each release is drawn anew
+from the same distribution, with the generator that it was handed. Two checks find the
+usual ways to break this, and no more than these:
+
+- the same seeds are used again after the audit: a release that differs from the first
+  depends on the calls in between, or on randomness of the mechanism's own;
+- a mechanism that leaves its generator untouched does not use it.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dpaudit.audit.arena import Arena
+from dpaudit.audit.sampling import Batch
+
+__all__ = ["impurities"]
+
+_STATE = (
+    "the same seed gave another release at the end than at the beginning: the "
+    "mechanism keeps state between calls, or draws randomness of its own"
+)
+_UNUSED = (
+    "the mechanism does not use its rng: its releases are constant, or draw randomness "
+    "from elsewhere"
+)
+
+
+def impurities(arena: Arena) -> tuple[str, ...]:
+    """Return warnings about the mechanism on the pair of an arena."""
+    found = []
+    first, again = arena.first_look, arena.replay_pilot()
+    assert first is not None  # the pilot was drawn
+    if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
+        found.append(_STATE)
+    if not arena.uses_rng():
+        found.append(_UNUSED)
+    return tuple(found)
+
+
+def _same(first: Batch, second: Batch) -> bool:
+    if not np.array_equal(first.all_labels, second.all_labels):
+        return False
+    if first.values is None or second.values is None:
+        return first.values is second.values
+    if isinstance(first.values, Mapping):
+        assert isinstance(second.values, Mapping)
+        return all(
+            np.array_equal(first.values[key], second.values[key], equal_nan=True)
+            for key in first.values
+        )
+    assert not isinstance(second.values, Mapping)
+    return np.array_equal(first.values, second.values, equal_nan=True)
