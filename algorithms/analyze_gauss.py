@@ -22,12 +22,12 @@ covariance s^2 I whose mean moves by at most `sensitivity` (proved in
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
 
 from dpaudit.algorithms.gaussian_perturbation import GaussianPerturbation
 from dpaudit.claims import ApproxDP
+from dpaudit.gaussian import classical_mu
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_fraction, check_positive
+from dpaudit.validation import check_positive
 
 __all__ = ["AnalyzeGauss"]
 
@@ -67,12 +67,10 @@ class AnalyzeGauss(GaussianPerturbation):
         row_norm: float = 1.0,
     ) -> "AnalyzeGauss":
         """Return Algorithm 1 to the letter, with the paper's claim."""
-        epsilon = check_positive("epsilon", epsilon)
-        delta = check_fraction("delta", delta)
         # The paper's sensitivity is 1 for unit rows, whatever the relation.
         sensitivity = check_positive("row_norm", row_norm) ** 2
         return cls(
-            sigma=sqrt(2 * log(1.25 / delta)) / epsilon * sensitivity,
+            sigma=sensitivity / classical_mu(epsilon, delta),
             claim=ApproxDP(epsilon, delta),
             relation=Relation.parse(relation),
             row_norm=row_norm,

@@ -22,12 +22,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.noise import symmetric_gaussian
 from dpaudit.algorithms.second_moment import (
-    NO_LOSS,
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.claims import Claim, Profile
+from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
@@ -37,16 +37,12 @@ from dpaudit.subspace import second_moment
 from dpaudit.validation import check_count, check_matrix, check_positive
 
 __all__ = [
-    "NO_LOSS",
     "SecondMomentMechanism",
     "second_moment_sensitivity",
     "semi_definite_trace",
 ]
 
 Array = NDArray[np.float64]
-
-NO_LOSS = Profile(epsilons=(0.0,), deltas=(0.0,))
-"""What is exactly true of neighbours with the same A (a zero row; -x for x)."""
 
 _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("frobenius", Relation.ADD_REMOVE): 1.0,

@@ -44,13 +44,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.noise import wishart
 from dpaudit.algorithms.second_moment import (
-    NO_LOSS,
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
     semi_definite_trace,
 )
-from dpaudit.claims import Claim, PureDP
+from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive

@@ -13,9 +13,6 @@ that two results of the same real arithmetic are the same atom whatever their la
 are: those are the subject of another audit (`dpaudit.attacks.bits`).
 """
 
-from collections import Counter
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +37,7 @@ class Atoms(Attack):
 
     name = "atoms"
     learns = True
+    appetite = 2**23
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether outputs repeat, in full or in some entry that varies."""
@@ -55,12 +53,17 @@ class Atoms(Attack):
         first, second = (_round(side, resolution) for side in sides)
         columns = _worth_coding(first, second)
         values, starts = _values(np.vstack([first, second])[:, columns])
-        counts = [
-            Counter(_keys(_encode(side[:, columns], values, starts)))
-            for side in (first, second)
-        ]
-        patterns = list(counts[0] | counts[1])
-        hits = np.array([[count[p] for p in patterns] for count in counts])
+        codes = [_encode(side[:, columns], values, starts) for side in (first, second)]
+        both = np.vstack(codes)
+        keys, where, key = np.unique(
+            _hash(both), return_index=True, return_inverse=True
+        )
+        hits = np.stack(
+            [
+                np.bincount(part, minlength=len(keys))
+                for part in np.split(key.ravel(), [len(first)])
+            ]
+        )
         sizes = len(first), len(second)
         scores = shrunk_log_ratio(hits[0], sizes[0], hits[1], sizes[1])
         # What a pattern contributes to the divergence: its mass times the square.
@@ -68,13 +71,12 @@ class Atoms(Attack):
         order = np.argsort(-telling, kind="stable")
         kept, rest = order[:_MAX_ATOMS], order[_MAX_ATOMS:]
         left = hits[:, rest].sum(axis=1)
-        table = b"".join(patterns[index] for index in kept)
         return {
             "columns": columns,
             "resolution": resolution[columns],
             "values": values,
             "starts": starts,
-            "patterns": np.frombuffer(table, dtype=np.uint8).reshape(len(kept), -1),
+            "patterns": both[where[kept]],
             "scores": scores[kept],
             "other": shrunk_log_ratio(left[:1], sizes[0], left[1:], sizes[1]),
         }
@@ -83,10 +85,14 @@ class Atoms(Attack):
         kept = flatten(releases)[:, parameters["columns"]]
         rounded = _round(kept, parameters["resolution"])
         codes = _encode(rounded, parameters["values"], parameters["starts"])
-        patterns = _keys(parameters["patterns"])
-        table = dict(zip(patterns, parameters["scores"].tolist(), strict=True))
+        table = _hash(parameters["patterns"])
+        order = np.argsort(table)
+        keys = _hash(codes)
+        place = order[
+            np.searchsorted(table, keys, sorter=order).clip(max=len(order) - 1)
+        ]
         other = float(parameters["other"][0])
-        return np.array([table.get(key, other) for key in _keys(codes)], dtype=float)
+        return np.where(table[place] == keys, parameters["scores"][place], other)
 
 
 def _resolution(flat: Array) -> Array:
@@ -153,10 +159,11 @@ def _encode(rounded: Array, values: Array, starts: NDArray[np.intp]) -> Codes:
     return codes
 
 
-def _keys(codes: Codes) -> list[bytes]:
-    """Return each row as bytes."""
-    width = codes.shape[1]
-    if width == 0:
-        return [b""] * len(codes)
-    rows = np.ascontiguousarray(codes).view(np.dtype((np.void, width)))
-    return cast(list[bytes], rows.ravel().tolist())
+def _hash(codes: Codes) -> NDArray[np.uint64]:
+    """Return one number for each row; that two rows share one is beyond bad luck."""
+    rng = np.random.default_rng(0)
+    multipliers = np.atleast_1d(rng.integers(2**64, size=codes.shape[1], dtype="u8"))
+    result = np.zeros(len(codes), dtype=np.uint64)
+    for index in range(codes.shape[1]):
+        result += codes[:, index].astype(np.uint64) * multipliers[index]
+    return result

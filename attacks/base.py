@@ -54,6 +54,9 @@ class Attack(ABC):
     such as ``raises ValueError`` or ``shape (3,)``.
     """
 
+    appetite: ClassVar[int] = 2**20
+    """How many numbers a side `fit` can make use of, at most."""
+
     @abstractmethod
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether the attack can score releases such as these."""

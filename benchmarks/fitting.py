@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpaudit.algorithms import CATALOGUE, build
+from dpaudit.algorithms import build, names_of
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.rows import normalise_rows
 from dpaudit.subspace import top_components
@@ -14,7 +14,7 @@ COMPONENTS = 5
 class Fit:
     """One release and its top components."""
 
-    params = ([16, 64, 256], list(CATALOGUE))
+    params = ([16, 64, 256], list(names_of("covariance")))
     param_names = ("dimension", "mechanism")
 
     def setup(self, dimension: int, name: str) -> None:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms import CATALOGUE
+from dpaudit.algorithms import names_of
 from dpaudit.reports.measures import (
     BASELINE,
     FIRST_COMPONENT,
     RANDOM_SUBSPACE,
     Measure,
     audited_privacy,
+    audited_suite,
     captured_variance,
     exact_privacy,
     reference_variance,
@@ -85,6 +86,8 @@ class Profile:
         Points of the grid of epsilon, from 0.1 to 10.
     max_samples : int
         Most releases that an audit draws on either side.
+    suite_samples : int
+        The same for each mechanism of the textbook suite, of which there are many.
     timings : int
         Repetitions of every time measurement.
     """
@@ -93,6 +96,7 @@ class Profile:
     repetitions: int
     epsilons: int
     max_samples: int
+    suite_samples: int
     timings: int
 
 
@@ -100,18 +104,36 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     each.name: each
     for each in (
-        Profile("quick", repetitions=50, epsilons=9, max_samples=100_000, timings=60),
         Profile(
-            "standard", repetitions=400, epsilons=17, max_samples=3_000_000, timings=200
+            "quick",
+            repetitions=50,
+            epsilons=9,
+            max_samples=100_000,
+            suite_samples=10_000,
+            timings=60,
         ),
         Profile(
-            "paper", repetitions=1000, epsilons=33, max_samples=30_000_000, timings=400
+            "standard",
+            repetitions=400,
+            epsilons=17,
+            max_samples=3_000_000,
+            suite_samples=1_000_000,
+            timings=200,
+        ),
+        Profile(
+            "paper",
+            repetitions=1000,
+            epsilons=33,
+            max_samples=30_000_000,
+            suite_samples=10_000_000,
+            timings=400,
         ),
     )
 }
 """Every profile by its name."""
 
 _DELTA = 1e-5
+_CONFIDENCE = 0.999
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
 _DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": _DELTA}
@@ -143,11 +165,10 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
     --------
     >>> [experiment.name for experiment in plan(PROFILES["quick"], seed=0)]
     ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
-     'run-time']
+     'run-time', 'textbook-suite']
     """
     seed = check_count("seed", seed, minimum=0)
-    mechanisms = tuple(CATALOGUE)
-    covariance = tuple(n for n, e in CATALOGUE.items() if e.family == "covariance")
+    covariance = names_of("covariance")
     epsilons = tuple(float(e) for e in np.geomspace(0.1, 10.0, profile.epsilons))
     return (
         Experiment(
@@ -156,12 +177,12 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             question="How much privacy is lost: as claimed, in truth, as audited?",
             source="dpaudit",
             measure=audited_privacy,
-            mechanisms=mechanisms,
+            mechanisms=covariance,
             grid={"epsilon": (1.0,)},
             seed=seed,
             options={
                 "delta": _DELTA,
-                "confidence": 0.999,
+                "confidence": _CONFIDENCE,
                 "max_samples": profile.max_samples,
             },
             effort=20.0,
@@ -172,7 +193,7 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             question="At which epsilon is each claim true?",
             source="dpaudit",
             measure=exact_privacy,
-            mechanisms=mechanisms,
+            mechanisms=covariance,
             grid={"epsilon": epsilons},
             seed=seed,
             options={"delta": _DELTA},
@@ -215,5 +236,20 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             options={**_DATA, "batch": 64},
             effort=2.0,
             parallel=False,
+        ),
+        Experiment(
+            name="textbook-suite",
+            title="Textbook suite",
+            question="What does the audit find where the truth is known?",
+            source="after Bichsel et al., S&P 2021, Table 1",
+            measure=audited_suite,
+            mechanisms=names_of("textbook"),
+            seed=seed,
+            options={
+                "delta": _DELTA,
+                "confidence": _CONFIDENCE,
+                "max_samples": profile.suite_samples,
+            },
+            effort=40.0,
         ),
     )

@@ -14,7 +14,14 @@ from dpaudit.reports.formats import count, delta, number, percent, setting
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.tables import Row, captured, point, quartiles, records
 
-__all__ = ["answer", "headline", "refuted_mechanisms", "variance_notes", "wall_notes"]
+__all__ = [
+    "answer",
+    "headline",
+    "refuted_mechanisms",
+    "suite_notes",
+    "variance_notes",
+    "wall_notes",
+]
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -90,6 +97,37 @@ def variance_notes(
             "competition for the others."
         )
     return notes
+
+
+def suite_notes(suite: pd.DataFrame) -> list[str]:
+    """Return how the audit did where the truth is known."""
+    rows = records(suite)
+    false = [r for r in rows if r["true_epsilon"] > _bound(r["claimed_epsilon"])]
+    fallen = [row for row in false if row["verdict"] == "REFUTED"]
+    unseen = [row for row in false if row["verdict"] != "REFUTED"]
+    notes = []
+    if false:
+        share = f"{_word(len(fallen)).capitalize()} of {_word(len(false))}"
+        notes.append(f"{share} false claims fell.")
+    if unseen:
+        most = count(max(row["samples"] for row in unseen))
+        notes.append(
+            f"{most} releases a side were too few to see through {_names(unseen)}."
+        )
+    wrong = [row for row in rows if row["verdict"] == "REFUTED" and row not in false]
+    beyond = [r for r in rows if r["epsilon_lower"] > _bound(r["true_epsilon"])]
+    if wrong:
+        notes.append(f"Wrongly refuted: the true claim of {_names(wrong)}.")
+    if beyond:
+        notes.append(f"Wrong bounds, above the truth: {_names(beyond)}.")
+    if not wrong and not beyond:
+        notes.append("No true claim was refuted, and no bound lies above the truth.")
+    return notes
+
+
+def _bound(epsilon: float) -> float:
+    """Return an epsilon up to which a difference is one of rounding."""
+    return epsilon * (1 + 1e-9)
 
 
 def _refutation(row: Row) -> str:

@@ -19,11 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.algorithms import entry
-from dpaudit.audit import audit
+from dpaudit.audit import AuditResult, audit
 from dpaudit.claims import Claim
 from dpaudit.datasets import load
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanism import HasBatchedDraw, HasExactClaim, HasWorstCase, Mechanism
+from dpaudit.mechanism import (
+    HasBatchedDraw,
+    HasExactClaim,
+    HasTrueEpsilon,
+    HasWorstCase,
+    Mechanism,
+)
 from dpaudit.neighbours import Pair
 from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
@@ -37,6 +43,7 @@ __all__ = [
     "Measure",
     "Record",
     "audited_privacy",
+    "audited_suite",
     "captured_variance",
     "exact_privacy",
     "reference_variance",
@@ -83,9 +90,12 @@ class Cell:
         return stream(self.seed, *self.key)
 
     def build(self, **options: Any) -> Mechanism:
-        """Return the cell's mechanism at the cell's privacy parameters."""
+        """Return the cell's mechanism at the cell's privacy parameters.
+
+        Where epsilon is no coordinate of the grid, that is the catalogue's.
+        """
         return entry(self.mechanism).build(
-            epsilon=self.point["epsilon"], delta=self.options["delta"], **options
+            epsilon=self.point.get("epsilon"), delta=self.options["delta"], **options
         )
 
 
@@ -115,23 +125,13 @@ def exact_privacy(cell: Cell) -> list[Record]:
 
 
 def audited_privacy(cell: Cell) -> list[Record]:
-    """Audit the claim on the mechanism's worst pair in two dimensions.
+    """Audit the claim on the mechanism's worst pair.
 
-    The audit gets the user's seed itself, so that ``dpaudit audit`` with that seed
-    repeats it. One audit goes to the end, for the tightest bounds; where it refutes,
-    a second one stops at once and says how many releases that took.
+    See `_audits`; the exact privacy is that of the same pair.
     """
     mechanism = cell.build()
     pair = _worst_case(mechanism)
-    settings: dict[str, Any] = {
-        "pair": pair,
-        "confidence": cell.options["confidence"],
-        "max_samples": cell.options["max_samples"],
-        "seed": cell.seed,
-        "name": cell.mechanism,
-    }
-    result = audit(mechanism, stop_when_refuted=False, **settings)
-    first = audit(mechanism, **settings) if result.refuted else None
+    result, first = _audits(cell, mechanism, pair)
     witness = None if first is None else first.witness
     return [
         {
@@ -153,6 +153,35 @@ def audited_privacy(cell: Cell) -> list[Record]:
             "confidence": result.confidence,
             "seed": result.seed,
             "witness": None if witness is None else json.dumps(witness.to_dict()),
+        }
+    ]
+
+
+def audited_suite(cell: Cell) -> list[Record]:
+    """Audit the claim on the mechanism's worst pair, beside its true epsilon.
+
+    See `_audits`. The true epsilon is that over all neighbours (NaN where not known).
+    """
+    mechanism = cell.build()
+    result, first = _audits(cell, mechanism, _worst_case(mechanism))
+    truth = math.nan
+    if isinstance(mechanism, HasTrueEpsilon):
+        truth = mechanism.true_epsilon
+    return [
+        {
+            "source": entry(cell.mechanism).source,
+            "summary": entry(cell.mechanism).summary,
+            "relation": str(result.relation),
+            "claimed_epsilon": result.at_epsilon,
+            "claimed_delta": result.at_delta,
+            "true_epsilon": truth,
+            "verdict": result.verdict.value,
+            "epsilon_lower": result.epsilon_lower,
+            "samples": result.samples,
+            "samples_to_refute": math.nan if first is None else first.samples,
+            "attack": (first or result).attack,
+            "confidence": result.confidence,
+            "seed": result.seed,
         }
     ]
 
@@ -248,10 +277,29 @@ def _problem(dataset: str) -> _Problem:
     return _Problem(rows, second_moment(rows))
 
 
+def _audits(
+    cell: Cell, mechanism: Mechanism, pair: Pair
+) -> tuple[AuditResult, AuditResult | None]:
+    """Audit to the end, for the tightest bounds, and up to a refutation, if there is.
+
+    The second audit says how many releases a refutation takes. Both get the user's
+    seed itself, so that ``dpaudit audit`` with that seed repeats them.
+    """
+    settings: dict[str, Any] = {
+        "pair": pair,
+        "confidence": cell.options["confidence"],
+        "max_samples": cell.options["max_samples"],
+        "seed": cell.seed,
+        "name": cell.mechanism,
+    }
+    result = audit(mechanism, stop_when_refuted=False, **settings)
+    return result, audit(mechanism, **settings) if result.refuted else None
+
+
 def _worst_case(mechanism: Mechanism) -> Pair:
     if not isinstance(mechanism, HasWorstCase):
         raise UnsupportedError(f"{type(mechanism).__name__} names no worst case")
-    return mechanism.worst_case(dimension=2)
+    return mechanism.worst_case()
 
 
 def _exact(

@@ -34,6 +34,7 @@ SECTIONS = {
     "privacy-wall": "The privacy wall",
     "captured-variance": "What privacy costs",
     "run-time": "Run time",
+    "textbook-suite": "Textbook suite",
     "how-to-read": "How to read this",
     "reproduce": "Reproduce",
 }
@@ -144,6 +145,8 @@ def _context(results: Results) -> dict[str, Any]:
         "claimed_epsilon": audited[0]["claimed_epsilon"],
         "variance_notes": findings.variance_notes(variance, exact, references),
         "times": tables.time_rows(found["run-time"]),
+        "suite": tables.suite_rows(found["textbook-suite"]),
+        "suite_notes": findings.suite_notes(found["textbook-suite"]),
         "versions": {
             "Python": platform.python_version(),
             **{package: version(package) for package in _PACKAGES},

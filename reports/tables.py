@@ -8,18 +8,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.formats import count, delta, duration, number
+from dpaudit.reports.formats import count, delta, duration, number, setting
 from dpaudit.reports.measures import BASELINE
 
 __all__ = [
     "Quartiles",
     "Row",
+    "SuiteRow",
     "TimeRow",
     "VerdictRow",
     "captured",
     "point",
     "quartiles",
     "records",
+    "suite_rows",
     "time_rows",
     "verdict_rows",
 ]
@@ -74,6 +76,22 @@ class VerdictRow:
 
 
 @dataclass(frozen=True)
+class SuiteRow:
+    """One line of the table of the textbook suite, every field ready to print."""
+
+    name: str
+    summary: str
+    source: str
+    relation: str
+    claim: str
+    truth: str
+    audited: str
+    refuted: bool
+    verdict: str
+    releases: str
+
+
+@dataclass(frozen=True)
 class TimeRow:
     """One line of the table of run times."""
 
@@ -111,6 +129,29 @@ def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
     ]
 
 
+def suite_rows(suite: pd.DataFrame) -> list[SuiteRow]:
+    """Return the table of the textbook suite."""
+    return [
+        SuiteRow(
+            name=row["mechanism"],
+            summary=row["summary"],
+            source=row["source"],
+            relation=row["relation"],
+            claim=_claim(row),
+            truth=number(row["true_epsilon"]),
+            audited=number(row["epsilon_lower"]),
+            refuted=row["verdict"] == "REFUTED",
+            verdict=row["verdict"].replace("_", " "),
+            releases=count(
+                row["samples_to_refute"]
+                if row["verdict"] == "REFUTED"
+                else row["samples"]
+            ),
+        )
+        for row in records(suite)
+    ]
+
+
 def time_rows(times: pd.DataFrame) -> list[TimeRow]:
     """Return the table of run times, in the order of the table."""
     fits = quartiles(times, ("mechanism",), "fit_seconds")
@@ -137,6 +178,13 @@ def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
     """Return an epsilon and a delta in words; `column` has a place for which."""
     epsilon, at = row[column.format("epsilon")], row[column.format("delta")]
     return f"ε {sign} {number(epsilon)}", f"δ {sign} {delta(at)}"
+
+
+def _claim(row: Row) -> str:
+    """Return a claimed epsilon, with its delta unless that is 0."""
+    epsilon = setting(row["claimed_epsilon"])
+    at = row["claimed_delta"]
+    return f"{epsilon}, δ = {delta(at)}" if at else epsilon
 
 
 def _hint(row: Row) -> str:

@@ -77,7 +77,8 @@ def write_report(
                 progress=_part(tell, experiment, before, total),
             )
             before += experiment.effort
-        rows = load(experiments[-1].options["dataset"])
+        by_name = {experiment.name: experiment for experiment in experiments}
+        rows = load(by_name["captured-variance"].options["dataset"])
         n, d = rows.rows.shape
         results = Results(
             profile=chosen,

@@ -23,6 +23,7 @@ __all__ = [
     "PureTextbookMechanism",
     "TextbookMechanism",
     "check_dimension",
+    "check_one_scalar",
     "check_scalars",
     "laplace_noise",
 ]
@@ -41,6 +42,10 @@ class TextbookMechanism(ABC):
 
     relation: ClassVar[Relation]
     """The neighbouring relation of the claim; there is one per mechanism."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
 
     @property
     @abstractmethod
@@ -86,6 +91,7 @@ class PureTextbookMechanism(TextbookMechanism):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         object.__setattr__(self, "claim", PureDP(self.epsilon))
+        super().__post_init__()
 
 
 def laplace_noise(
@@ -103,13 +109,13 @@ def laplace_noise(
     return np.copysign(noise, signs, out=noise)
 
 
-def check_scalars(data: ArrayLike, *, min_rows: int = 0) -> Array:
+def check_scalars(data: ArrayLike) -> Array:
     """Return rows of scalars, given as (n,) or (n, 1), in shape (n,).
 
     Raises
     ------
     InputError
-        If the shape is another, an entry is not finite, or rows are too few.
+        If the shape is another, or an entry is not finite.
     """
     try:
         rows = np.asarray(data, dtype=np.float64)
@@ -119,7 +125,15 @@ def check_scalars(data: ArrayLike, *, min_rows: int = 0) -> Array:
         raise InputError(
             f"data must have scalar rows, shape (n,) or (n, 1), got shape {rows.shape}"
         )
-    return check_matrix("data", rows.reshape(-1, 1), min_rows=min_rows)[:, 0]
+    return check_matrix("data", rows.reshape(-1, 1))[:, 0]
+
+
+def check_one_scalar(data: ArrayLike) -> float:
+    """Return the one row of a local mechanism, or raise if there are more or none."""
+    rows = check_scalars(data)
+    if len(rows) != 1:
+        raise InputError(f"data must be one person's row, got {len(rows)} rows")
+    return float(rows[0])
 
 
 def check_dimension(dimension: int | None, allowed: int) -> int:

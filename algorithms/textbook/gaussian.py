@@ -21,30 +21,22 @@ epsilon holds at delta = 0, which is what a mu-GDP claim is asked at.
 """
 
 from dataclasses import KW_ONLY, dataclass
-from math import log, sqrt
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.second_moment import NO_LOSS
-from dpaudit.algorithms.textbook.base import (
-    Array,
-    TextbookMechanism,
-    check_dimension,
-    check_scalars,
-)
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_fraction, check_positive
+from dpaudit.algorithms.textbook.base import Array
+from dpaudit.algorithms.textbook.sums import BoundedSum
+from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
+from dpaudit.gaussian import classical_mu, gaussian_mu
+from dpaudit.neighbours import Pair
+from dpaudit.validation import check_positive
 
 __all__ = ["Gaussian"]
 
 
 @dataclass(frozen=True)
-class Gaussian(TextbookMechanism):
+class Gaussian(BoundedSum):
     """The sum of scalar rows, with Gaussian noise.
 
     Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
@@ -69,15 +61,10 @@ class Gaussian(TextbookMechanism):
     _: KW_ONLY
     sigma: float
     claim: Claim
-    sensitivity: float = 1.0
-
-    relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        for name in ("sigma", "sensitivity"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        super().__post_init__()
+        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
     @classmethod
     def calibrated(
@@ -98,10 +85,12 @@ class Gaussian(TextbookMechanism):
         cls, epsilon: float = 1.0, delta: float = 1e-5, *, sensitivity: float = 1.0
     ) -> "Gaussian":
         """Return the mechanism at the sigma of Theorem A.1, whatever epsilon is."""
-        claim = ApproxDP(epsilon, check_fraction("delta", delta))
         sensitivity = check_positive("sensitivity", sensitivity)
-        sigma = sqrt(2 * log(1.25 / delta)) * sensitivity / epsilon
-        return cls(sigma=sigma, claim=claim, sensitivity=sensitivity)
+        return cls(
+            sigma=sensitivity / classical_mu(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            sensitivity=sensitivity,
+        )
 
     @classmethod
     def under_noised(
@@ -132,10 +121,6 @@ class Gaussian(TextbookMechanism):
         delta = self.claim.parameters.get("delta", 0.0)
         return GaussianDP(self.mu).epsilon(delta)
 
-    def answers(self, data: ArrayLike) -> Array:
-        """Return the sum of the clipped rows, shape ()."""
-        return np.asarray(check_scalars(data).clip(0.0, self.sensitivity).sum())
-
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         releases = rng.standard_normal(size)
         releases *= self.sigma
@@ -152,8 +137,3 @@ class Gaussian(TextbookMechanism):
         """Return mu-GDP with mu the distance of the means in standard deviations."""
         shift = float(abs(self.answers(pair.data) - self.answers(pair.neighbour)))
         return GaussianDP(shift / self.sigma) if shift > 0 else NO_LOSS
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a row of the largest size, added: attained on a half line."""
-        check_dimension(dimension, 1)
-        return Pair([0.0], [0.0, self.sensitivity], self.relation)

@@ -33,14 +33,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.second_moment import NO_LOSS
 from dpaudit.algorithms.textbook.base import (
     Array,
     PureTextbookMechanism,
     check_dimension,
     check_scalars,
 )
-from dpaudit.claims import Claim, PureDP
+from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 

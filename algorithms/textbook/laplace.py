@@ -22,22 +22,19 @@ a point, and with P(Y <= a + t) of the Laplace law,
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.second_moment import NO_LOSS
 from dpaudit.algorithms.textbook.base import (
     Array,
     PureTextbookMechanism,
-    check_dimension,
-    check_scalars,
     laplace_noise,
 )
-from dpaudit.claims import Claim, Profile
+from dpaudit.algorithms.textbook.sums import BoundedSum
+from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import check_positive
 
 __all__ = ["Laplace", "LaplaceNoise"]
@@ -93,7 +90,7 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
 
 
 @dataclass(frozen=True)
-class Laplace(LaplaceNoise):
+class Laplace(BoundedSum, LaplaceNoise):
     """The sum of scalar rows, with Laplace noise.
 
     Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
@@ -115,15 +112,12 @@ class Laplace(LaplaceNoise):
 
     epsilon: float = 1.0
     _: KW_ONLY
-    sensitivity: float = 1.0
     noise_factor: float = 1.0
-
-    relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sensitivity", "noise_factor"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
+        noise_factor = check_positive("noise_factor", self.noise_factor)
+        object.__setattr__(self, "noise_factor", noise_factor)
 
     @classmethod
     def under_noised(
@@ -145,12 +139,3 @@ class Laplace(LaplaceNoise):
     def true_epsilon(self) -> float:
         """epsilon/noise_factor: the sensitivity over the scale."""
         return self.epsilon / self.noise_factor
-
-    def answers(self, data: ArrayLike) -> Array:
-        """Return the sum of the clipped rows, shape ()."""
-        return np.asarray(check_scalars(data).clip(0.0, self.sensitivity).sum())
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a row of the largest size, added: attained on {y <= 0}."""
-        check_dimension(dimension, 1)
-        return Pair([0.0], [0.0, self.sensitivity], self.relation)

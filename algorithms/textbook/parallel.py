@@ -17,31 +17,33 @@ worst case of SVT4: there SVT4 alone comes close to (1 + 12)/4 epsilon.
 
 from dataclasses import KW_ONLY, dataclass
 from math import inf
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.textbook.base import Array, check_dimension, check_scalars
+from dpaudit.algorithms.textbook.base import Array
 from dpaudit.algorithms.textbook.counts import CountingMechanism
 from dpaudit.algorithms.textbook.laplace import LaplaceNoise
+from dpaudit.algorithms.textbook.sums import BoundedSum
 from dpaudit.algorithms.textbook.svt import SVT3, SVT4
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
 __all__ = ["LaplaceParallel", "SVT34Parallel"]
 
 
 @dataclass(frozen=True)
-class LaplaceParallel(LaplaceNoise):
+class LaplaceParallel(BoundedSum, LaplaceNoise):
     """Copies of the Laplace mechanism that share epsilon: exactly epsilon-DP.
 
-    Releases have shape (copies,). Rows are scalars, clipped to [0, 1].
+    Releases have shape (copies,). Rows are scalars, shape (n,) or (n, 1).
 
     Parameters
     ----------
     epsilon : float
         The claim, > 0, for all copies together.
+    sensitivity : float
+        Rows are clipped to [0, sensitivity].
     copies : int
         >= 1.
     """
@@ -49,16 +51,14 @@ class LaplaceParallel(LaplaceNoise):
     _: KW_ONLY
     copies: int = 20
 
-    relation: ClassVar[Relation] = Relation.ADD_REMOVE
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("copies", self.copies)
 
     @property
     def scale(self) -> float:
-        """copies/epsilon."""
-        return self.copies / self.epsilon
+        """Copies sensitivity/epsilon."""
+        return self.copies * self.sensitivity / self.epsilon
 
     @property
     def true_epsilon(self) -> float:
@@ -67,12 +67,7 @@ class LaplaceParallel(LaplaceNoise):
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the sum of the clipped rows, repeated, shape (copies,)."""
-        return np.full(self.copies, check_scalars(data).clip(0.0, 1.0).sum())
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a row at 1, added: attained on {all values <= 0}."""
-        check_dimension(dimension, 1)
-        return Pair([0.0], [0.0, 1.0], self.relation)
+        return np.full(self.copies, super().answers(data))
 
 
 @dataclass(frozen=True)

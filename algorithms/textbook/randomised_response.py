@@ -20,26 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from dpaudit.algorithms.second_moment import NO_LOSS
 from dpaudit.algorithms.textbook.base import (
     Array,
     PureTextbookMechanism,
     check_dimension,
-    check_scalars,
+    check_one_scalar,
 )
-from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
+from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["RandomisedResponse", "check_one_scalar"]
-
-
-def check_one_scalar(data: ArrayLike) -> float:
-    """Return the one row of a local mechanism, or raise if there are more or none."""
-    rows = check_scalars(data)
-    if len(rows) != 1:
-        raise InputError(f"data must be one person's row, got {len(rows)} rows")
-    return float(rows[0])
+__all__ = ["RandomisedResponse"]
 
 
 @dataclass(frozen=True)

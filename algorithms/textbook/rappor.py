@@ -37,14 +37,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import binom
 
-from dpaudit.algorithms.second_moment import NO_LOSS
 from dpaudit.algorithms.textbook.base import (
     Array,
     PureTextbookMechanism,
     check_dimension,
+    check_one_scalar,
 )
-from dpaudit.algorithms.textbook.randomised_response import check_one_scalar
-from dpaudit.claims import Claim, Profile
+from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction
 

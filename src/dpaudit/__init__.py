@@ -16,6 +16,7 @@ from dpaudit.claims import (
     PureDP,
     ZeroConcentratedDP,
 )
+from dpaudit.domains import Domain
 from dpaudit.errors import (
     DataUnavailableError,
     DPAuditError,
@@ -36,6 +37,7 @@ __all__ = [
     "Claim",
     "DPAuditError",
     "DataUnavailableError",
+    "Domain",
     "GaussianDP",
     "InputError",
     "Mechanism",

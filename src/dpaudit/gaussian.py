@@ -14,9 +14,11 @@ References
 Balle, Wang, *Improving the Gaussian mechanism for differential privacy: analytical
 calibration and optimal denoising*, ICML 2018, Theorem 8.
 Dong, Roth, Su, *Gaussian differential privacy*, JRSS B 2022, Corollary 2.13.
+Dwork, Roth, *The algorithmic foundations of differential privacy*, 2014, Theorem A.1.
 """
 
 from collections.abc import Callable
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +26,7 @@ from scipy.special import log_ndtr
 
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
+__all__ = ["classical_mu", "gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
 
 
 def gaussian_delta(epsilon: ArrayLike, mu: ArrayLike) -> NDArray[np.float64]:
@@ -94,6 +96,22 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     delta = check_fraction("delta", delta)
     exceeds = _bisect(lambda mu: float(gaussian_delta(epsilon, mu)) > delta)
     return exceeds * (1 - 1e-12)
+
+
+def classical_mu(epsilon: float, delta: float) -> float:
+    """Return the mu of the classical calibration, epsilon/sqrt(2 log(1.25/delta)).
+
+    Its pair is (epsilon, delta) for epsilon < 1, with room to spare; it is not for
+    large epsilon. `gaussian_mu` is exact.
+
+    Examples
+    --------
+    >>> round(classical_mu(1.0, 1e-5), 6)
+    0.206407
+    """
+    epsilon = check_positive("epsilon", epsilon)
+    delta = check_fraction("delta", delta)
+    return epsilon / sqrt(2 * log(1.25 / delta))
 
 
 def _bisect(reached: Callable[[float], bool]) -> float:

@@ -6,6 +6,7 @@ such mistakes; it does not judge the privacy claim, which is the audit's job.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -37,7 +38,13 @@ _FALSE_ALARM = 1e-9
 _REPEATS = 500
 _COMPARED = 10_000  # beyond, the exact p-value takes long and the power hardly grows
 _PROJECTIONS = 4
+_DIRECTION_STEPS = 2**16  # whole numbers, so that sums of ranks are exact
 _LOSS_BOUNDS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0)
+
+_NOT_DETERMINISTIC = (
+    "is not deterministic: one generator state gave two results in a row "
+    "(randomness from elsewhere, or state that is kept)"
+)
 
 # The streams that the checks draw from.
 _SINGLE, _REPEATED, _BATCH, _ON_DATA, _ON_NEIGHBOUR, _DIRECTIONS = range(6)
@@ -56,15 +63,22 @@ def run_conformance(
     passed over. In brackets: the probability that a correct mechanism fails.
 
     1. It has a `Claim`, a `Relation` and ``release(data, *, rng)`` [0].
-    2. Releases are numeric, finite, and all of one shape [0].
+    2. Releases are numeric and all of one shape [0]. NaN and infinities are outputs
+       like any other.
     3. The same generator state gives the same release, different states do not all
        give the same one, and `draw` likewise [0 for continuous noise; at most
-       p^(repeats - 1) if the likeliest output has probability p].
-    4. No call writes into the arrays that it is given [0].
+       p^(repeats - 1) if the likeliest output has probability p]. A query without
+       noise fails here: it may be private, but there is nothing to audit.
+    4. No call writes into the arrays that it is given; ``release`` and ``draw``
+       give what they gave after many calls, on the neighbour too: releases of a
+       mechanism that keeps state are not independent [0].
     5. ``draw`` agrees with repeated ``release`` in distribution: two-sample
        Kolmogorov-Smirnov tests of 4 random projections and of their distances from
-       the median of both samples, which are exchangeable under the null hypothesis,
-       each at level 1e-9 / 8, by the exact p-value [1e-9 in total].
+       the median of both samples, each at level 1e-9 / 8, by the exact p-value. What
+       is projected are ranks: of each entry, and of indicators of NaN, inf and -inf
+       where there are any. Ranks and median are those of both samples together, so
+       that under the null hypothesis all is exchangeable; the arithmetic is that of
+       whole numbers, so that equal releases stay equal [1e-9 in total].
     6. ``worst_case`` gives a pair under the mechanism's own relation [0].
     7. ``statistic`` has the shape of a release, and on the pair it moves by at most
        ``sensitivity``, up to one part in 1e9 [0].
@@ -109,7 +123,9 @@ def run_conformance(
     size = check_count("size", size, minimum=100)
     _check_promise(mechanism)
     pair = _choose_pair(mechanism, pair)
-    shapes, repeated = _check_release(mechanism, pair, min(size, _REPEATS), seed)
+    first, repeated = _check_release(mechanism, pair, min(size, _REPEATS), seed)
+    shapes = _shapes(first)
+    batch = None
     if isinstance(mechanism, HasBatchedDraw):
         batch = _check_draw(mechanism, pair, shapes, size, seed)
         _check_same_distribution(repeated, batch, seed)
@@ -119,6 +135,7 @@ def run_conformance(
         _sample(mechanism, data, size, stream(seed, key))
         for data, key in ((pair.data, _ON_DATA), (pair.neighbour, _ON_NEIGHBOUR))
     )
+    _check_no_state(mechanism, pair, first, batch, size, seed)
     if isinstance(mechanism, HasSupport):
         for data, releases in (
             (pair.data, on_data),
@@ -202,13 +219,11 @@ def _shapes(release: Any) -> dict[str, tuple[int, ...]]:
     return {key: item.shape for key, item in _fields(release).items()}
 
 
-def _check_finite(name: str, release: Any) -> None:
+def _check_numeric(name: str, release: Any) -> None:
     for key, item in _fields(release).items():
-        label = f"{name} [{key!r}]" if key else name
         if item.dtype.kind not in "biuf":
+            label = f"{name} [{key!r}]" if key else name
             _fail(f"{label} must return real numbers, got an array of {item.dtype}")
-        if not np.isfinite(item).all():
-            _fail(f"{label} returned a NaN or an infinity")
 
 
 def _single_releases(
@@ -236,28 +251,39 @@ def _sample(
 # Checks
 
 
+def _first_release(mechanism: Mechanism, data: Array, seed: int) -> Any:
+    return next(_single_releases(mechanism, data, 1, stream(seed, _SINGLE)))
+
+
+def _batch(
+    mechanism: HasBatchedDraw, data: Array, seed: int, size: int, *key: int
+) -> Any:
+    rng = stream(seed, _BATCH, *key)
+    return _untouched("draw", mechanism.draw, data, size, rng=rng)
+
+
 def _check_release(
     mechanism: Mechanism, pair: Pair, repeats: int, seed: int
-) -> tuple[dict[str, tuple[int, ...]], Release]:
-    """Return the shapes of a release, and repeated releases."""
-    first, again = (
-        next(_single_releases(mechanism, pair.data, 1, stream(seed, _SINGLE)))
-        for _ in range(2)
-    )
+) -> tuple[Any, Release]:
+    """Return the first release, and repeated ones."""
+    first, again = (_first_release(mechanism, pair.data, seed) for _ in range(2))
     if not _equal(first, again):
-        _fail("release is not deterministic: one generator state gave two results")
+        _fail(f"release {_NOT_DETERMINISTIC}")
     shapes = _shapes(first)
     repeated = []
     for release in _single_releases(
         mechanism, pair.data, repeats, stream(seed, _REPEATED)
     ):
-        _check_finite("release", release)
+        _check_numeric("release", release)
         if _shapes(release) != shapes:
             _fail(f"release changes its shape: {_shapes(release)} after {shapes}")
         repeated.append(release)
     if all(_equal(first, release) for release in repeated):
-        _fail(f"release ignores rng: {repeats + 1} releases are all the same")
-    return shapes, _stack(repeated)
+        _fail(
+            f"release: output does not depend on rng, {repeats + 1} releases are all "
+            "the same (a query without noise, or noise that is made only once)"
+        )
+    return first, _stack(repeated)
 
 
 def _check_draw(
@@ -268,11 +294,7 @@ def _check_draw(
     seed: int,
 ) -> Release:
     """Return a batch."""
-
-    def draw(count: int, *key: int) -> Any:
-        rng = stream(seed, _BATCH, *key)
-        return _untouched("draw", mechanism.draw, pair.data, count, rng=rng)
-
+    draw = partial(_batch, mechanism, pair.data, seed)
     batch = draw(size)
     for count, releases in ((size, batch), (1, draw(1))):
         expected = {key: (count, *shape) for key, shape in shapes.items()}
@@ -281,37 +303,68 @@ def _check_draw(
                 f"draw of {count} must have the shape {expected}, "
                 f"got {_shapes(releases)}"
             )
-    _check_finite("draw", batch)
+    _check_numeric("draw", batch)
     if not _equal(batch, draw(size)):
-        _fail("draw is not deterministic: one generator state gave two results")
+        _fail(f"draw {_NOT_DETERMINISTIC}")
     if _equal(batch, draw(size, 1)):
-        _fail("draw ignores rng: two generators gave the same batch")
+        _fail("draw: output does not depend on rng, two generators gave the same batch")
     return batch
+
+
+def _check_no_state(
+    mechanism: Mechanism,
+    pair: Pair,
+    first: Any,
+    batch: Release | None,
+    size: int,
+    seed: int,
+) -> None:
+    """Repeat the first calls, after many others and one on the neighbour."""
+    changed = "gives another result than at first, after other calls: it keeps state"
+    _first_release(mechanism, pair.neighbour, seed)
+    if not _equal(first, _first_release(mechanism, pair.data, seed)):
+        _fail(f"release {changed}")
+    if isinstance(mechanism, HasBatchedDraw):
+        _batch(mechanism, pair.neighbour, seed, 1)
+        if not _equal(batch, _batch(mechanism, pair.data, seed, size)):
+            _fail(f"draw {changed}")
 
 
 def _check_same_distribution(repeated: Release, batch: Release, seed: int) -> None:
     from scipy.stats import ks_2samp  # slow to import
 
-    singles, batched = (
-        np.hstack([a.reshape(len(a), -1) for a in _fields(r).values()]).astype(float)
-        for r in (repeated, batch)
-    )
-    batched = batched[:_COMPARED]
+    singles, batched = _entries(repeated), _entries(batch)[:_COMPARED]
+    ranks = _ranks(np.vstack([singles, batched]))
     directions = stream(seed, _DIRECTIONS).standard_normal(
-        (singles.shape[1], _PROJECTIONS)
+        (ranks.shape[1], _PROJECTIONS)
     )
     level = _FALSE_ALARM / (2 * _PROJECTIONS)
-    for direction in directions.T:
-        one, many = singles @ direction, batched @ direction
-        centre = np.median(np.concatenate([one, many]))
-        for x, y in ((one, many), (abs(one - centre), abs(many - centre))):
-            distance, p_value = tuple(ks_2samp(x, y, method="exact"))
+    for projected in (ranks @ np.rint(_DIRECTION_STEPS * directions)).T:
+        for values in (projected, abs(projected - np.median(projected))):
+            one, many = values[: len(singles)], values[len(singles) :]
+            distance, p_value = tuple(ks_2samp(one, many, method="exact"))
             if p_value < level:
                 _fail(
-                    f"draw and repeated release differ in distribution: {len(x)} and "
-                    f"{len(y)} values of one projection have the Kolmogorov-Smirnov "
+                    f"draw and repeated release differ in distribution: {len(one)} and "
+                    f"{len(many)} values of one projection have the Kolmogorov-Smirnov "
                     f"distance {distance:.3f} (p = {p_value:.1e})"
                 )
+
+
+def _entries(batch: Release) -> Array:
+    """Return one row of numbers per release."""
+    flat = [item.reshape(len(item), -1) for item in _fields(batch).values()]
+    return np.hstack(flat).astype(np.float64)
+
+
+def _ranks(rows: Array) -> Array:
+    """Return the ranks of each column, and of what is not finite in it."""
+    from scipy.stats import rankdata  # slow to import
+
+    kinds = [where(rows) for where in (np.isnan, np.isposinf, np.isneginf)]
+    finite = np.where(np.isfinite(rows), rows, 0.0)
+    columns = np.hstack([finite, *(kind[:, kind.any(axis=0)] for kind in kinds)])
+    return np.asarray(rankdata(columns, method="min", axis=0), dtype=np.float64)
 
 
 def _check_sensitivity(
@@ -323,7 +376,8 @@ def _check_sensitivity(
     )
     if _shapes(one) != shapes:
         _fail(f"statistic has the shape {_shapes(one)}, a release {shapes}")
-    _check_finite("statistic", one)
+    if not np.isfinite(one).all():
+        _fail("statistic returned a NaN or an infinity")
     allowed = mechanism.sensitivity
     moved = float(allowed.measure(one - two))
     if not moved <= allowed.value * (1 + 1e-9):

@@ -8,7 +8,7 @@ Type-I error: `run_conformance` may fail a correct mechanism with probability 2e
 
 import pytest
 
-from dpaudit.algorithms import CATALOGUE, build, entry
+from dpaudit.algorithms import CATALOGUE, build, entry, names_of
 from dpaudit.algorithms.textbook import SUITE
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import InputError
@@ -17,8 +17,8 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)
-COVARIANCE = [name for name, each in CATALOGUE.items() if each.family == "covariance"]
-TEXTBOOK = [name for name, each in CATALOGUE.items() if each.family == "textbook"]
+COVARIANCE = list(names_of("covariance"))
+TEXTBOOK = list(names_of("textbook"))
 BOTH = [(n, r) for n in COVARIANCE for r in CATALOGUE[n].relations]
 
 
@@ -139,6 +139,12 @@ def test_names_are_keys_and_every_entry_says_where_it_is_from():
         assert each.name == name
         assert entry(name) is each
         assert all([each.family, each.source, each.summary])
+
+
+def test_families_part_the_catalogue():
+    assert COVARIANCE + TEXTBOOK == NAMES
+    with pytest.raises(InputError, match="did you mean 'covariance'"):
+        names_of("covarianse")
 
 
 @pytest.mark.parametrize("find", [entry, build])

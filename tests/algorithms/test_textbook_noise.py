@@ -155,10 +155,11 @@ def test_copies():
     assert_frequencies([np.count_nonzero((releases > 1.5).all(axis=1))], [1 / 16], SIZE)
 
 
-def test_copies_share_epsilon():
-    mechanism = LaplaceParallel()
+@pytest.mark.parametrize("sensitivity", [1.0, 2.5])
+def test_copies_share_epsilon(sensitivity):
+    mechanism = LaplaceParallel(sensitivity=sensitivity)
     pair = mechanism.worst_case()
-    assert mechanism.scale == pytest.approx(200.0, rel=1e-12)
+    assert mechanism.scale == pytest.approx(200.0 * sensitivity, rel=1e-12)
     low, high = np.full((1, 20), -1.0), np.full((1, 20), 3.0)
     loss = mechanism.privacy_loss(np.vstack([low, high]), pair.data, pair.neighbour)
     np.testing.assert_allclose(loss, [0.1, -0.1], rtol=1e-12)

@@ -1,12 +1,15 @@
-"""The README is true to the letter."""
+"""The README, and the page on the textbook suite, are true to the letter."""
 
 import re
 from pathlib import Path
 
-from dpaudit.algorithms import CATALOGUE, build
+import pytest
+
+from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.audit import audit
 
 README = Path(__file__).parents[2] / "README.md"
+SUITE = README.parent / "docs" / "suite.md"
 TEXT = README.read_text(encoding="utf-8")
 
 
@@ -19,10 +22,17 @@ def test_the_ten_line_audit_runs(capsys):
     assert names["result"].refuted  # type: ignore[attr-defined]
 
 
-def test_the_table_names_the_catalogue_and_its_verdicts():
-    rows = re.findall(r"^\| `([a-z-]+)` \|.*\| (.*) \|$", TEXT, flags=re.MULTILINE)
-    assert [name for name, _ in rows] == list(CATALOGUE)
-    for name, verdict in rows:
+def table_rows(text):
+    """Return the cells of every row that begins with a name in code."""
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name.strip("`"): cells for name, *cells in rows}
+
+
+def test_the_table_names_the_mechanisms_for_pca_and_their_verdicts():
+    rows = table_rows(TEXT)
+    assert tuple(rows) == names_of("covariance")
+    for name, (*_, verdict) in rows.items():
         assert ("**refuted**" in verdict) == CATALOGUE[name].expected_refuted
 
 
@@ -37,6 +47,22 @@ def test_figures_in_the_table():
     assert f"({exact.epsilon(1e-5):.2f}, 1e-5)" in TEXT
 
 
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)]+)\)", TEXT):
-        assert (README.parent / target).exists(), target
+def test_the_suite_has_the_truth():
+    text = SUITE.read_text(encoding="utf-8")
+    rows = table_rows(text)
+    assert tuple(rows) == names_of("textbook")
+    assert f"{len(rows)} textbook mechanisms" in TEXT
+    assert f"{len(rows)} textbook mechanisms" in text
+    for name, (relation, claim, truth, _) in rows.items():
+        mechanism = build(name)
+        epsilon = f"{CATALOGUE[name].epsilon:g}"
+        assert relation == mechanism.relation.value
+        approximate = CATALOGUE[name].approximate
+        assert claim == (f"({epsilon}, 1e-5)" if approximate else epsilon)
+        assert truth.replace("infinite", "inf") == f"{mechanism.true_epsilon:.3g}", name
+
+
+@pytest.mark.parametrize("page", [README, SUITE], ids=lambda path: path.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target

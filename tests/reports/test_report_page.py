@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
-from dpaudit.reports import findings, write_report, writer
+from dpaudit.reports import experiments, findings, write_report, writer
 from dpaudit.reports.check import problems
 from dpaudit.reports.experiments import PROFILES, Profile, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -19,13 +20,27 @@ from dpaudit.reports.page import (
 )
 from dpaudit.reports.runner import run
 
-TINY = Profile("tiny", repetitions=2, epsilons=3, max_samples=200, timings=1)
+TINY = Profile(
+    "tiny", repetitions=2, epsilons=3, max_samples=200, suite_samples=40, timings=1
+)
 DETERMINISTIC = (
     "privacy-wall",
     "exact-privacy",
     "captured-variance",
     "variance-references",
+    "textbook-suite",
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_suite():
+    """Leave two textbook mechanisms: more would take most of a tiny report's time."""
+    few = {"textbook": names_of("textbook")[:2]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            experiments, "names_of", lambda family: few.get(family) or names_of(family)
+        )
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +119,33 @@ def variance(names=("good", "bad")):
     )
 
 
+def suite(*rows):
+    """Return a suite from tuples: name, claim, truth, lower bound, refuted after."""
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": name,
+                "source": "a paper",
+                "summary": "what it does",
+                "relation": "replace-one",
+                "claimed_epsilon": claimed,
+                "claimed_delta": 0.0,
+                "true_epsilon": truth,
+                "verdict": "NOT_REFUTED" if np.isnan(after) else "REFUTED",
+                "epsilon_lower": lower,
+                "samples": 5000,
+                "samples_to_refute": after,
+            }
+            for name, claimed, truth, lower, after in rows
+        ]
+    )
+
+
+FALLEN = ("fallen", 0.1, np.inf, 7.25, 1234.0)
+STANDING = ("standing", 0.1, 0.1, 0.05, np.nan)
+UNSEEN = ("unseen", 0.1, 0.2, 0.09, np.nan)
+
+
 def results(**tables):
     found = {
         "privacy-wall": wall(),
@@ -123,6 +165,7 @@ def results(**tables):
                 "releases_per_second": [np.nan, 12345.0, 54321.0],
             }
         ),
+        "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
         profile=TINY,
@@ -196,6 +239,39 @@ def test_what_is_not_known_is_said():
 
     assert "not known" in page
     assert "within the claim" not in page
+
+
+def test_the_notes_on_the_suite_follow_the_data():
+    assert findings.suite_notes(suite(FALLEN, STANDING, UNSEEN)) == [
+        "One of two false claims fell.",
+        "5,000 releases a side were too few to see through unseen.",
+        "No true claim was refuted, and no bound lies above the truth.",
+    ]
+    wrong = ("wrong", 0.1, 0.1, 0.15, 70.0)
+    beyond = ("beyond", 0.1, 0.2, 0.21, 80.0)
+    assert findings.suite_notes(suite(wrong, beyond)) == [
+        "One of one false claims fell.",
+        "Wrongly refuted: the true claim of wrong.",
+        "Wrong bounds, above the truth: wrong and beyond.",
+    ]
+    # A truth that is the claim up to rounding is no violation.
+    rounded = ("rounded", 0.1, 0.1 + 1e-13, 0.1, np.nan)
+    assert findings.suite_notes(suite(rounded)) == [
+        "No true claim was refuted, and no bound lies above the truth."
+    ]
+
+
+def test_the_table_of_the_suite():
+    page = render_html(results())
+    section = page[page.index('<section id="textbook-suite">') :]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", section, flags=re.DOTALL)
+    assert cells[1:3] == ["∞", "7.25"]
+    assert "REFUTED" in cells[3]
+    assert cells[4] == "1,234"
+    assert cells[9] == "5,000"
+    text = render_markdown(results())
+    row = "| fallen | replace-one | 0.1 | ∞ | 7.25 | **REFUTED** | 1,234 |"
+    assert row in text
 
 
 def test_the_page_is_whole_and_fetches_nothing():

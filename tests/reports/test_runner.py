@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.algorithms import CATALOGUE, build
+from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.algorithms.catalogue import Entry
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
@@ -15,7 +15,9 @@ from dpaudit.reports.experiments import PROFILES, Profile, plan, profile_named
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.runner import cells, run
 
-TINY = Profile("tiny", repetitions=3, epsilons=3, max_samples=300, timings=2)
+TINY = Profile(
+    "tiny", repetitions=3, epsilons=3, max_samples=300, suite_samples=150, timings=2
+)
 
 
 def experiment(name, profile=TINY, seed=0):
@@ -38,6 +40,7 @@ def test_profiles_grow():
         assert small.repetitions < large.repetitions
         assert small.epsilons < large.epsilons
         assert small.max_samples < large.max_samples
+        assert small.suite_samples < large.suite_samples
 
 
 def test_unknown_profile_suggests_the_nearest():
@@ -202,6 +205,32 @@ def test_the_wall_refutes_symmetric_noise_and_says_how_fast():
     # A lower bound never exceeds the truth (at confidence 0.999 each, fixed seed).
     assert (table["epsilon_lower"] <= table["exact_epsilon"]).all()
     assert (table["delta_lower"] <= table["exact_delta"]).all()
+
+
+def test_the_suite_is_the_textbook_family_beside_its_truth():
+    suite = experiment("textbook-suite")
+    assert suite.mechanisms == names_of("textbook")
+    few = ("noisy-hist-2", "svt-3", "gaussian", "laplace-under-noised")
+
+    table = run(replace(suite, mechanisms=few)).set_index("mechanism")
+
+    # Epsilon and the relation are the catalogue's own.
+    assert list(table["claimed_epsilon"]) == [0.1, 0.1, 1.0, 1.0]
+    assert list(table["claimed_delta"]) == [0.0, 0.0, 1e-5, 0.0]
+    assert table.loc["svt-3", "relation"] == "replace-one"
+    np.testing.assert_allclose(table["true_epsilon"], [10, np.inf, 1, 2], rtol=1e-9)
+    hist = table.loc["noisy-hist-2"]
+    assert hist["verdict"] == "REFUTED"
+    assert hist["samples_to_refute"] < hist["samples"] == 150
+    assert 0.1 < hist["epsilon_lower"]
+    assert (table["epsilon_lower"] <= table["true_epsilon"]).all()
+    assert "witness" not in table
+
+
+def test_a_truth_that_a_mechanism_does_not_state_is_not_known():
+    suite = replace(experiment("textbook-suite"), mechanisms=("symmetric-noise",))
+
+    assert run(suite)["true_epsilon"].isna().all()
 
 
 def test_run_times_are_measured_here_and_compared_with_the_baseline():

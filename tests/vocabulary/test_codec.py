@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from dpaudit.algorithms import CATALOGUE, AnalyzeGauss, build
+from dpaudit.algorithms import CATALOGUE, AnalyzeGauss, build, entry
 from dpaudit.claims import (
     ApproxDP,
     GaussianDP,
@@ -116,10 +116,12 @@ def test_claims_come_back(claim):
     assert through_text(claim) == claim
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("name", list(CATALOGUE))
+@pytest.mark.parametrize(
+    ("name", "relation"), [(n, r) for n, e in CATALOGUE.items() for r in e.relations]
+)
 def test_mechanisms_come_back(name, relation):
-    mechanism = build(name, epsilon=0.3, relation=relation, row_norm=2.0)
+    other_norm = {"row_norm": 2.0} if entry(name).has_row_norm else {}
+    mechanism = build(name, epsilon=0.3, relation=relation, **other_norm)
     back = through_text(mechanism)
     assert back == mechanism
     assert back.relation is relation

@@ -25,10 +25,11 @@ Balle, Barthe, Gaboardi, *Privacy profiles and amplification by subsampling*, 20
 
 from dpaudit.claims.base import Claim
 from dpaudit.claims.polygons import ApproxDP, PureDP, polygon_delta
-from dpaudit.claims.profile import Profile
+from dpaudit.claims.profile import NO_LOSS, Profile
 from dpaudit.claims.smooth import GaussianDP, ZeroConcentratedDP
 
 __all__ = [
+    "NO_LOSS",
     "ApproxDP",
     "Claim",
     "GaussianDP",

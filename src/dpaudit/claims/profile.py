@@ -10,7 +10,7 @@ from dpaudit.claims.base import Array, Claim, lines_tpr
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 
-__all__ = ["Profile"]
+__all__ = ["NO_LOSS", "Profile"]
 
 _MAX_KNOT = 700.0  # so that e^epsilon is a float
 
@@ -129,3 +129,7 @@ def _lower_hull(slopes: Array, deltas: Array) -> tuple[Array, Array]:
         kept.pop()
     hull = np.array(kept)
     return hull[:, 2], hull[:, 1]
+
+
+NO_LOSS = Profile(epsilons=(0.0,), deltas=(0.0,))
+"""What is exactly true of neighbours whose output laws are the same."""

@@ -1,0 +1,100 @@
+"""What the catalogue knows of a mechanism, and how it builds one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.errors import InputError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Relation
+
+__all__ = ["Entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A mechanism that dpaudit knows by name.
+
+    Parameters
+    ----------
+    name : str
+    family : str
+        What is perturbed, or "textbook" for the suite with known truth.
+    source : str
+        Paper and place, or "dpaudit".
+    summary : str
+        One line.
+    constructor : callable
+        Named constructor taking epsilon; delta if `approximate`; relation if there is
+        more than one; row_norm if `has_row_norm`.
+    approximate : bool
+        Whether it takes a delta.
+    expected_refuted : bool
+        Whether its claim is false on the worst pair, at the entry's own epsilon, by so
+        much that an audit must refute it. (A claim can be false by less than sampling
+        can show; then only the exact layer says so.)
+    epsilon : float
+        The claim when none is asked for.
+    relations : tuple of Relation
+        Those for which the claim can be made; the first is the default.
+    has_row_norm : bool
+        Whether rows are clipped to a public norm that the user chooses.
+    """
+
+    name: str
+    family: str
+    source: str
+    summary: str
+    constructor: Callable[..., Mechanism]
+    approximate: bool
+    expected_refuted: bool = False
+    epsilon: float = 1.0
+    relations: tuple[Relation, ...] = tuple(Relation)
+    has_row_norm: bool = True
+
+    def build(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        relation: Relation | str | None = None,
+        row_norm: float | None = None,
+    ) -> Mechanism:
+        """Return the mechanism.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            Default: the entry's own.
+        delta : float
+            Not used where the claim is pure.
+        relation : Relation or str, optional
+            Default: the first of the entry's `relations`.
+        row_norm : float, optional
+            Default: 1, where there is one.
+
+        Raises
+        ------
+        InputError
+            If the relation is none of the entry's, if a row norm is given to a
+            mechanism that has none, or a value is not allowed.
+        """
+        options: dict[str, Any] = {}
+        chosen = self.relations[0] if relation is None else Relation.parse(relation)
+        if chosen not in self.relations:
+            raise InputError(
+                f"relation of {self.name} must be one of "
+                f"{[r.value for r in self.relations]}, got {chosen.value!r}"
+            )
+        if len(self.relations) > 1:
+            options["relation"] = chosen
+        if row_norm is not None and not self.has_row_norm:
+            raise InputError(
+                f"{self.name} has no row_norm: the range of its rows is fixed, "
+                f"got {row_norm!r}"
+            )
+        if self.has_row_norm:
+            options["row_norm"] = 1.0 if row_norm is None else row_norm
+        if self.approximate:
+            options["delta"] = delta
+        return self.constructor(self.epsilon if epsilon is None else epsilon, **options)
