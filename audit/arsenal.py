@@ -33,6 +33,7 @@ _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
 _REFIT_IDLE = 6.0  # or by this one if nobody bets on it
+_STALE = 20  # who has scored that much less than others is not bet on
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 
 
@@ -128,11 +129,13 @@ class Arsenal:
         for contender in self._contenders:
             if self._due(contender):
                 self._fit(contender)
+        scored = [contender.record.scored.min() for contender in self._contenders]
+        telling = max(1, max(scored, default=0) / _STALE)
         return Events.join(
             [
                 contender.record.events(index)
                 for index, contender in enumerate(self._contenders)
-                if contender.record.scored.all()
+                if scored[index] >= telling
             ]
         )
 
@@ -181,7 +184,7 @@ class Arsenal:
         # Outputs are independent, so a prefix is as good a sample as any other.
         room = self._pool_limit - sum(b.size for b in self._pool[side])
         if room > 0:
-            self._pool[side].append(batch.section(slice(room)))
+            self._pool[side].append(Batch.join([batch.section(slice(room))]))
 
     def _pooled(self, side: int) -> Batch:
         if len(self._pool[side]) > 1:

@@ -31,7 +31,9 @@ __all__ = ["Campaign", "Loudest"]
 
 _PILOT = 10
 _SMALLEST_ROUND = 4
-_GROWTH = 0.15  # costs that share of the releases at most over stopping in time
+# Growth of the past by one round: the share of the releases that stopping at the end
+# of a round costs at most; more later, where rounds are dear and evidence is steady.
+_GROWTH, _LATE_GROWTH, _LATE = 0.15, 0.25, 5000
 _ENDGAME, _FINEST = 3, 100
 # What plays for growth (the rest plays for the deadline), and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
@@ -167,7 +169,7 @@ class Campaign:
             self.pairs += 1
         else:
             before = arena.drawn.copy()
-            own = math.ceil(_GROWTH * int(before.sum()) / 2)
+            own = math.ceil(_growth(before.sum() / 2) * before.sum() / 2)
             size = min(size, max(_SMALLEST_ROUND, own))
             arena.play(list(self.tests.values()), self._null_in_play, size, left)
         spent = arena.drawn - before
@@ -189,7 +191,11 @@ class Campaign:
     def _round_size(self) -> int:
         """Return how many releases a side the next round may draw."""
         left = self._max_samples - self.samples
-        size = max(_SMALLEST_ROUND, math.ceil(_GROWTH * self.samples))
+        size = max(_SMALLEST_ROUND, math.ceil(_growth(self.samples) * self.samples))
         # The last rounds are small again: the nearer the end, the more it matters to
         # adapt the stakes to what was won so far.
         return max(1, min(size, max(left // _ENDGAME, self._max_samples // _FINEST)))
+
+
+def _growth(samples: float) -> float:
+    return _GROWTH if samples < _LATE else _LATE_GROWTH

@@ -202,7 +202,8 @@ class Sampler:
         ) from error
 
     def _ordinary(self, drawn: Any, count: int) -> Batch:
-        values = _numeric(drawn)
+        # Scored before the next draw; `Batch.join` copies what is kept.
+        values = _numeric(drawn, copy=False)
         if values is None:
             raise MechanismError(
                 "the mechanism's draw must return numbers, got " + type(drawn).__name__
@@ -290,12 +291,12 @@ def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> An
     return f"returns {type(output).__name__}" if values is None else values
 
 
-def _numeric(output: Any) -> Release | None:
+def _numeric(output: Any, *, copy: bool = True) -> Release | None:
     """Return numbers as float arrays, None for anything else."""
     if isinstance(output, Mapping):
         if not output or not all(isinstance(key, str) for key in output):
             return None
-        parts = {key: _numeric(value) for key, value in output.items()}
+        parts = {key: _numeric(value, copy=copy) for key, value in output.items()}
         if any(value is None or isinstance(value, Mapping) for value in parts.values()):
             return None
         return cast(Release, parts)
@@ -305,7 +306,8 @@ def _numeric(output: Any) -> Release | None:
         return None  # ragged
     if array.dtype.kind not in "biuf":
         return None
-    return array.astype(np.float64)  # a copy: it may be the mechanism's own buffer
+    # What is kept must be a copy: this may be the mechanism's own buffer.
+    return array.astype(np.float64, copy=copy)
 
 
 def _arrays(releases: Release) -> list[NDArray[np.float64]]:
