@@ -202,11 +202,12 @@ def _select(
         pivot = np.argmax(gain, axis=1)
         found = gain[every, pivot] * scored[pivot]
         chosen[:, place] = pivot
+        allowed[every, pivot] = False
         real[:, place] = found > (_WORTH if place else 0)
         if place:
             real[:, place] &= real[:, place - 1]
         else:
-            allowed = attack == attack[pivot][:, np.newaxis]
+            allowed &= attack == attack[pivot][:, np.newaxis]
             real[:, 0] = True  # a chain has at least one event
         if place == _LONGEST - 1 or not real[:, place].any():
             break
@@ -219,7 +220,9 @@ def _select(
             )
             for earlier in factors:
                 factor -= earlier[every, pivot][:, np.newaxis] * earlier
-            root = np.sqrt(np.maximum(left[every, pivot], 1e-300))[:, np.newaxis]
+            # Where nothing more was found, there is nothing to explain either.
+            root = np.where(real[:, place], left[every, pivot], np.inf)
+            root = np.sqrt(root)[:, np.newaxis]
             factor /= root
             mean = mean - factor * (mean[every, pivot][:, np.newaxis] / root)
             left = left - factor**2
@@ -238,7 +241,7 @@ def hold(
     `heavy` says where an event is likelier on D than on D'.
     """
     m, j, c = log_ratio.shape
-    on_p, on_q = coefficients(log_ratio, heavy[..., np.newaxis])
+    on_p, on_q, limit = coefficients(log_ratio, limit, heavy[..., np.newaxis])
     used = real[..., np.newaxis]
     return HalfSpaces(
         np.broadcast_to(np.repeat(np.arange(1, j + 1), c), (m, j * c)),

@@ -55,8 +55,8 @@ __all__ = ["Bets"]
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
-# What the rounding of a few sums and products can amount to, relative to their terms.
-_ROUNDING = 1e-14
+# More than the rounding of these sums, and of the limits, relative to their terms.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)

@@ -43,22 +43,26 @@ class Excess:
         p, q = events.p, events.q
         w_p = np.broadcast_to(share, p.shape)[:, np.newaxis]
         log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
-        on_p, on_q = coefficients(log_ratio, (p >= q)[:, np.newaxis])
+        heavy = (p >= q)[:, np.newaxis]
+        on_p, on_q, limit = coefficients(log_ratio, limit, heavy)
         up, low = np.maximum(p, q)[:, np.newaxis], np.minimum(p, q)[:, np.newaxis]
         with np.errstate(over="ignore"):
-            ratio = np.exp(log_ratio)
-            excess = up - ratio * low - limit
+            on_up, on_low = np.where(heavy, on_p, on_q), -np.where(heavy, on_q, on_p)
+            excess = on_up * up - on_low * low - limit
             # At the estimates themselves, a rare event without a hit on one side
             # would seem certain. The variance is taken half way to the null instead,
             # as a score test's nearly is.
-            null_low = np.clip((up - limit) / ratio, low, 1.0)
-            null_up = np.clip(ratio * low + limit, 0.0, up)
+            tiny = np.finfo(np.float64).tiny
+            null_low = (on_up * up - limit) / np.maximum(on_low, tiny)
+            null_low = np.clip(null_low, low, 1.0)
+            null_up = (on_low * low + limit) / np.maximum(on_up, tiny)
+            null_up = np.clip(null_up, 0.0, up)
             spread_up = _spread((up + null_up) / 2)
             spread_low = _spread((low + null_low) / 2)
-            heavy = (p >= q)[:, np.newaxis]
-            variance = np.where(
-                heavy, spread_up, ratio**2 * spread_low
-            ) / w_p + np.where(heavy, ratio**2 * spread_low, spread_up) / (1 - w_p)
+            spread_up, spread_low = on_up**2 * spread_up, on_low**2 * spread_low
+            variance = np.where(heavy, spread_up, spread_low) / w_p + np.where(
+                heavy, spread_low, spread_up
+            ) / (1 - w_p)
             tight = np.argmax(excess / np.sqrt(variance), axis=2)[..., np.newaxis]
         return cls(
             *(
@@ -123,7 +127,14 @@ def _spread(p: Array) -> Array:
     return p * (1 - p)
 
 
-def coefficients(log_ratio: Array, heavy: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return c_P and c_Q; `heavy` says where an event is likelier on D than on D'."""
-    ratio = -np.exp(log_ratio)
-    return np.where(heavy, 1.0, ratio), np.where(heavy, ratio, 1.0)
+def coefficients(
+    log_ratio: Array, limit: Array, heavy: NDArray[np.bool_]
+) -> tuple[Array, Array, Array]:
+    """Return c_P, c_Q and the limit, divided by the larger of 1 and the ratio.
+
+    `heavy` says where an event is likelier on D than on D'.
+    """
+    likely = np.exp(-np.maximum(log_ratio, 0.0))
+    other = -np.exp(np.minimum(log_ratio, 0.0))
+    on_p, on_q = np.where(heavy, likely, other), np.where(heavy, other, likely)
+    return on_p, on_q, limit * likely

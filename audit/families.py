@@ -150,10 +150,12 @@ class ProfileNull(NullFamily):
         self, nulls: NDArray[np.intp], p: Array, q: Array
     ) -> tuple[Array, Array]:
         # The tightest slope in standard errors, and its neighbours.
-        ratio = np.exp(self._log_ratio)
+        unit = np.exp(-np.maximum(self._log_ratio, 0.0))
+        ratio = np.exp(np.minimum(self._log_ratio, 0.0))
         p, q = p[..., np.newaxis], q[..., np.newaxis]
-        variance = p * (1 - p) + ratio**2 * q * (1 - q)
-        tight = np.argmax((p - ratio * q - self._delta) / np.sqrt(variance), axis=-1)
+        excess = unit * (p - self._delta) - ratio * q
+        variance = unit**2 * p * (1 - p) + ratio**2 * q * (1 - q)
+        tight = np.argmax(excess / np.sqrt(variance), axis=-1)
         near = np.clip(tight[..., np.newaxis] + [0, -1, 1], 0, len(ratio) - 1)
         shape = (len(nulls), *near.shape[-2:])
         return (

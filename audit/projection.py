@@ -42,6 +42,8 @@ _ITERATIONS = 60
 _HALVINGS = 30
 _TOLERANCE = 1e-12
 _SAFE = 0.9  # how far towards the edge of the domain a step may go
+_PIVOTS, _ALL_AT_ONCE = 30, 4
+_ROUNDING = 1e-14
 _RIDGE = 1e-12  # two half-spaces of one event may be nearly parallel
 
 
@@ -77,6 +79,12 @@ class HalfSpaces:
             np.pad(self.on_p, more),
             np.pad(self.on_q, more),
             np.pad(self.limit, more, constant_values=1.0),
+        )
+
+    def divide(self, size: Array) -> "HalfSpaces":
+        """Divide the inequalities by positive numbers, (M, J)."""
+        return HalfSpaces(
+            self.cells, self.on_p / size, self.on_q / size, self.limit / size
         )
 
     @staticmethod
@@ -138,16 +146,17 @@ def project(
         A problem is solved when a Newton step promises less than this times the
         growth.
     """
-    dual = _Dual.of(p1, q1, half_spaces, share)
+    # Of whatever size its coefficients are, a half-space is the same.
+    size = np.maximum(np.abs(half_spaces.on_p), np.abs(half_spaces.on_q))
+    size = np.where(size > 0, size, 1.0)
+    dual = _Dual.of(p1, q1, half_spaces.divide(size), share)
     m, j = half_spaces.limit.shape
     x, value = np.zeros((m, j + 2)), np.zeros(m)
     active = np.arange(m)
     for _ in range(_ITERATIONS):
         part = dual.take(active)
         gradient, hessian = part.derivatives(x[active])
-        free = (x[active] > 0) | (gradient > 0)
-        free[:, j:] = True
-        step = _newton(gradient, hessian, free)
+        step = _newton(x[active], gradient, hessian, bounded=j)
         promised = np.sum(gradient * step, axis=1)
         open_ = np.flatnonzero(promised > tolerance * (value[active] + tolerance))
         active = active[open_]
@@ -159,7 +168,7 @@ def project(
         active = active[moved]
         if not len(active):
             break
-    return Projection(x[:, :j], x[:, j], x[:, j + 1], value)
+    return Projection(x[:, :j] / size, x[:, j], x[:, j + 1], value)
 
 
 @dataclass(frozen=True)
@@ -249,14 +258,42 @@ class _Dual:
         return result, best, moved
 
 
-def _newton(gradient: Array, hessian: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the ascent steps of the free variables, 0 for the others."""
-    diagonal = np.arange(gradient.shape[1])
+def _newton(x: Array, gradient: Array, hessian: Array, *, bounded: int) -> Array:
+    """Return the steps that maximise the quadratic model with multipliers >= 0.
+
+    By principal pivoting: variables at their bound that the model pulls off it, and
+    free ones that it pushes beyond, change places; one at a time (Murty) if all at
+    once does not settle it. To project Newton's step instead would not do: nearly
+    parallel half-spaces push each other far across, and next to nothing is left.
+    """
+    m, size = gradient.shape
+    diagonal = np.arange(size)
     scale = np.sqrt(hessian[:, diagonal, diagonal])
-    scale = np.where(free & (scale > 0), scale, 1.0)
-    both = free[:, :, np.newaxis] & free[:, np.newaxis, :]
-    matrix = np.where(both, hessian, 0.0)
-    matrix /= scale[:, :, np.newaxis] * scale[:, np.newaxis, :]
+    scale = np.where(scale > 0, scale, 1.0)
+    matrix = hessian / (scale[:, :, np.newaxis] * scale[:, np.newaxis, :])
     matrix[:, diagonal, diagonal] = 1.0 + _RIDGE
-    right = np.where(free, gradient, 0.0) / scale
-    return np.linalg.solve(matrix, right[..., np.newaxis])[..., 0] / scale
+    right, lowest = gradient / scale, -x * scale
+    lowest[:, bounded:] = -np.inf
+    free = (x > 0) | (gradient > 0)
+    free[:, bounded:] = True
+    step, rows = np.zeros_like(x), np.arange(m)
+    for attempt in range(_PIVOTS):
+        a, f = matrix[rows], free[rows]
+        at_bound = np.where(f, 0.0, lowest[rows])
+        b = right[rows] - (a @ at_bound[..., np.newaxis])[..., 0]
+        solved = np.where(f[:, :, np.newaxis] & f[:, np.newaxis, :], a, 0.0)
+        solved[:, diagonal, diagonal] = a[:, diagonal, diagonal]
+        s = np.linalg.solve(solved, np.where(f, b, 0.0)[..., np.newaxis])[..., 0]
+        s = np.where(f, s, at_bound)
+        step[rows] = np.maximum(s, lowest[rows])
+        pull = right[rows] - (a @ s[..., np.newaxis])[..., 0]
+        wrong = np.where(f, s < lowest[rows], pull > _ROUNDING)
+        if attempt >= _ALL_AT_ONCE:
+            last = size - 1 - np.argmax(wrong[:, ::-1], axis=1)
+            wrong &= diagonal == last[:, np.newaxis]
+        open_ = wrong.any(axis=1)
+        rows = rows[open_]
+        if not len(rows):
+            break
+        free[rows] ^= wrong[open_]
+    return step / scale

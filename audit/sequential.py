@@ -26,8 +26,6 @@ __all__ = ["SequentialTest"]
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
-_PLANNED = 40
-
 
 class SequentialTest:
     """Wealth against every null of a family.
@@ -60,6 +58,7 @@ class SequentialTest:
         start = np.log([patience, 1 - patience])
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
         self._plan: Plan | None = None
+        self._sizes = (0, 0)
         self._playing = np.empty(0, dtype=np.intp)
         self._bet = np.empty(0, dtype=np.intp)
         self._stakes: tuple[Array, Array] = (np.empty(0), np.empty(0))
@@ -121,7 +120,7 @@ class SequentialTest:
         progress = self._accounts[1, open_] - self._log_goal
         growth, deadline = stakes(plan, bet, progress, remaining)
         played = (growth > 0) | (deadline > 0)
-        self._plan = plan
+        self._plan, self._sizes = plan, (n_p, n_q)
         self._playing, self._bet = open_[played], bet[played]
         self._stakes = growth[played], deadline[played]
         return np.unique(plan.events[np.unique(self._bet)])
@@ -137,6 +136,10 @@ class SequentialTest:
         """
         if self._plan is None:
             return
+        if (n_p, n_q) != self._sizes:
+            raise RuntimeError(
+                f"bets were placed on {self._sizes} releases, not on {(n_p, n_q)}"
+            )
         plan = self._plan
         cells = plan.cells(hits_p, n_p), plan.cells(hits_q, n_q)
         for account, stake in zip(self._accounts, self._stakes, strict=True):

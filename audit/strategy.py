@@ -117,7 +117,7 @@ def _chains(
     """Return chains of every kind that applies, forward selection first."""
     ways = [
         forward_chains(family, nulls, anchor, events, share),
-        symmetric_chains(family, nulls, anchor, events),
+        symmetric_chains(family, nulls, events),
     ]
     if isinstance(family, GaussianNulls):
         ways.append(pooled_chains(family, nulls, events))

@@ -44,7 +44,7 @@ class _Tails:
 
 
 def symmetric_chains(
-    family: NullFamily, nulls: Counts, anchor: int, events: Events
+    family: NullFamily, nulls: Counts, events: Events
 ) -> Chains | None:
     """Choose a pair of tails for each null; None where no two tails agree.
 
@@ -52,19 +52,15 @@ def symmetric_chains(
     ----------
     family : NullFamily
     nulls : ndarray of int, shape (M,)
-    anchor : int
-        As `dpaudit.audit.excess.find_anchor` returned it.
     events : Events
     """
     tails = _agreeing_tails(events)
     if not len(tails.p):
         return None
-    judged, row = np.unique(np.minimum(nulls, anchor), return_inverse=True)
-    log_ratio, limit = family.half_planes(judged, tails.p, tails.q)
-    with np.errstate(over="ignore", invalid="ignore"):
-        excess, variance = _excess(tails.p, tails.q, log_ratio, limit)
-        z = np.max(excess / np.sqrt(variance), axis=2) * np.sqrt(tails.scored)
-    best = np.argmax(z, axis=1)[row]
+    log_ratio, limit = family.half_planes(nulls, tails.p, tails.q)
+    excess, variance, _ = _excess(tails.p, tails.q, log_ratio, limit)
+    z = np.max(excess / np.sqrt(variance), axis=2) * np.sqrt(tails.scored)
+    best = np.argmax(z, axis=1)
     p, q, heavy = tails.p[best], tails.q[best], tails.heavy[best]
     p, q = _lift(family, nulls, p, q, tails.scored[best])
     # The upper tail and the complement of the lower one, as events.
@@ -132,14 +128,25 @@ def _agreeing_tails(events: Events) -> _Tails:
     return _Tails(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def _excess(p: Array, q: Array, log_ratio: Array, limit: Array) -> tuple[Array, Array]:
-    """Return by how much tails exceed half-planes, and the variance per release."""
-    p, q, ratio = p[..., np.newaxis], q[..., np.newaxis], np.exp(log_ratio)
-    excess = p - ratio * q - limit
-    null_q = np.clip((p - limit) / ratio, q, 1.0)
+def _excess(
+    p: Array, q: Array, log_ratio: Array, limit: Array
+) -> tuple[Array, Array, Array]:
+    """Return by how much tails exceed half-planes, its variance, and the weight of q.
+
+    All in units of the larger of the two weights, so that nothing overflows.
+    """
+    p, q = p[..., np.newaxis], q[..., np.newaxis]
+    unit = np.exp(-np.maximum(log_ratio, 0.0))
+    ratio = np.exp(np.minimum(log_ratio, 0.0))
+    excess = unit * (p - limit) - ratio * q
+    null_q = np.clip(unit * (p - limit) / ratio, q, 1.0)
     half_q = (q + null_q) / 2  # half way to the null, as a score test nearly is
-    variance = p * (1 - p) + ratio**2 * half_q * (1 - half_q) + 2 * ratio * p * half_q
-    return excess, variance
+    variance = (
+        unit**2 * p * (1 - p)
+        + ratio**2 * half_q * (1 - half_q)
+        + 2 * unit * ratio * p * half_q
+    )
+    return excess, variance, ratio
 
 
 def _lift(
@@ -147,15 +154,15 @@ def _lift(
 ) -> tuple[Array, Array]:
     """Move estimates that chance may have kept inside a null to just outside it."""
     log_ratio, limit = family.half_planes(nulls, p[:, np.newaxis], q[:, np.newaxis])
-    with np.errstate(over="ignore", invalid="ignore"):
-        excess, variance = _excess(p[:, np.newaxis], q[:, np.newaxis], log_ratio, limit)
-        tight = np.argmax(excess / np.sqrt(variance), axis=2)[:, 0]
+    excess, variance, ratio = _excess(
+        p[:, np.newaxis], q[:, np.newaxis], log_ratio, limit
+    )
+    tight = np.argmax(excess / np.sqrt(variance), axis=2)[:, 0]
     every = np.arange(len(nulls))
-    excess, variance = excess[every, 0, tight], variance[every, 0, tight]
-    ratio = np.exp(log_ratio[every, 0, tight])
+    excess, variance, ratio = (x[every, 0, tight] for x in (excess, variance, ratio))
+    unit = np.exp(-np.maximum(log_ratio[every, 0, tight], 0.0))
     error = np.sqrt(variance / scored)
     short = np.where(excess > -DOUBT * error, np.maximum(error - excess, 0.0), 0.0)
-    up = p + short * p * (1 - p) / variance
-    down = q - short * ratio * q * (1 - q) / variance
-    down = np.maximum(down, q / 2)
+    up = p + short * unit * p * (1 - p) / variance
+    down = np.maximum(q - short * ratio * q * (1 - q) / variance, q / 2)
     return np.minimum(up, (p + 1 - down) / 2), down

@@ -1,118 +1,309 @@
 """The e-value has mean at most one: by exact enumeration, not by simulation."""
 
 from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from math import factorial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
-from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
-from dpaudit.audit import evidence
-from dpaudit.audit.evidence import HalfPlaneBet, growth, project
+from dpaudit.audit.evidence import Bets
+from dpaudit.audit.projection import HalfSpaces, Projection, project
 
-probabilities = st.floats(0.001, 0.999)
-log_ratios = st.floats(-3.0, 3.0)
-deltas = st.floats(0.0, 0.3)
-sizes = st.integers(1, 12)
+CLAIMS = [PureDP(0.1), PureDP(1.0), ApproxDP(0.5, 0.1), GaussianDP(0.8)]
+SIZES = [(1, 1), (4, 4), (2, 5), (6, 1)]
 
 
-def expectation(bet: HalfPlaneBet, n_p: int, n_q: int, p: float, q: float) -> float:
-    """Return E[E] under Binomial(n_p, p) x Binomial(n_q, q), summed exactly."""
-    k, m = np.arange(n_p + 1)[:, np.newaxis], np.arange(n_q + 1)[np.newaxis]
-    weights = binom.pmf(k, n_p, p) * binom.pmf(m, n_q, q)
-    return float((weights * np.exp(bet.log_e(k, m, n_p, n_q))).sum())
+@cache
+def outcomes(n, n_cells):
+    """Return all ways n releases can fall into the cells, and the orders of each."""
+    if n_cells == 1:
+        counts = np.array([[n]])
+    else:
+        counts = np.vstack(
+            [
+                np.insert(outcomes(n - first, n_cells - 1)[0], 0, first, axis=1)
+                for first in range(n + 1)
+            ]
+        )
+    orders = [factorial(n) / np.prod([factorial(x) for x in row]) for row in counts]
+    return counts, np.array(orders)
 
 
-def null_points(ratio: float, delta: float) -> list[tuple[float, float]]:
-    """Return points of {p - ratio q <= delta}: on its border, and inside."""
-    q = np.linspace(0, 1, 9)
-    border = np.clip(ratio * q + delta, 0, 1)
-    return [*zip(border, q, strict=True), *zip(border * 0.6, q, strict=True)]
-
-
-@given(probabilities, probabilities, log_ratios, deltas, sizes, sizes)
-def test_mean_is_at_most_one_on_the_half_plane(p1, q1, log_ratio, delta, n_p, n_q):
-    ratio = np.exp(log_ratio)
-    if p1 - ratio * q1 <= delta + 1e-9:
-        return
-    bet = HalfPlaneBet.place(p1, q1, ratio, delta, n_p, n_q)
-    for p, q in null_points(ratio, delta):
-        assert expectation(bet, n_p, n_q, p, q) <= 1 + 1e-12
-
-
-@given(probabilities, probabilities, log_ratios, deltas, st.integers(0, 5))
-def test_mean_is_at_most_one_whatever_the_solver_does(p1, q1, log_ratio, delta, bad):
-    """The certificate, not the accuracy of `project`, carries the proof."""
-    ratio = np.exp(log_ratio)
-    if p1 - ratio * q1 <= delta + 1e-9:
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "project", lambda *a: project(*a, halvings=bad))
-        bet = HalfPlaneBet.place(p1, q1, ratio, delta, 6, 9)
-    for p, q in null_points(ratio, delta):
-        assert expectation(bet, 6, 9, p, q) <= 1 + 1e-12
-
-
-def test_without_the_certificate_a_bad_solver_would_cheat(monkeypatch):
-    """The test above can fail: drop the slack, and the mean exceeds one."""
-    monkeypatch.setattr(evidence, "project", lambda *a: project(*a, halvings=1))
-    worst = 0.0
-    for p1, q1 in ((0.6, 0.05), (0.9, 0.3), (0.3, 0.01), (0.99, 0.05)):
-        bet = HalfPlaneBet.place(p1, q1, np.e, 0.0, 6, 9)
-        cheat = replace(bet, slack=np.zeros_like(bet.slack))
-        for p, q in null_points(np.e, 0.0):
-            worst = max(worst, expectation(cheat, 6, 9, p, q))
-    assert worst > 1.01
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [PureDP(1.0), ApproxDP(0.5, 0.1), GaussianDP(0.8), ZeroConcentratedDP(0.3)],
-    ids=str,
-)
-def test_half_planes_of_a_claim_are_valid_on_its_whole_region(claim):
-    """Mean at most one at every (p, q) that the claim allows."""
-    n_p, n_q = 7, 5
-    for log_ratio in (-0.7, 0.0, 0.4, 1.0):
-        ratio, delta = np.exp(log_ratio), float(claim.delta(log_ratio))
-        p1, q1 = 0.9, 0.05
-        assert p1 - ratio * q1 > delta
-        bet = HalfPlaneBet.place(p1, q1, ratio, delta, n_p, n_q)
-        for q in np.linspace(0.0, 1.0, 21):
-            p = float(claim.tpr(q))
-            assert expectation(bet, n_p, n_q, p, q) <= 1 + 1e-9
-
-
-@given(probabilities, probabilities, log_ratios, deltas, sizes, sizes)
-def test_projection_minimises_the_divergence(p1, q1, log_ratio, delta, n_p, n_q):
-    ratio = np.exp(log_ratio)
-    if p1 - ratio * q1 <= delta + 1e-6:
-        return
-    p0, q0 = project(p1, q1, ratio, delta, n_p, n_q)
-    found = float(growth(p1, q1, p0, q0, n_p, n_q))
-    np.testing.assert_allclose(p0, ratio * q0 + delta)
-
-    def divergence(q: float) -> float:
-        return float(growth(p1, q1, ratio * q + delta, np.float64(q), n_p, n_q))
-
-    best = minimize_scalar(
-        divergence,
-        bounds=(q1, min((p1 - delta) / ratio, 1 - 1e-12)),
-        method="bounded",
-        options={"xatol": 1e-12},
+def expectations(bets, stake, n_p, n_q, p, q):
+    """Return E[E] of one bet under many laws (L, K), summed over all outcomes."""
+    n_cells = p.shape[1]
+    (k, orders_p), (m, orders_q) = outcomes(n_p, n_cells), outcomes(n_q, n_cells)
+    every_k, every_m = np.repeat(k, len(m), axis=0), np.tile(m, (len(k), 1))
+    size = len(every_k)
+    rows = np.zeros(size, dtype=np.intp)
+    log_e = bets.take(rows).log_e(
+        every_k, every_m, np.full(size, stake), np.arange(size)
     )
-    assert found <= best.fun + 1e-9 * max(1.0, best.fun)
+    e = np.exp(log_e).reshape(len(k), len(m))
+    chance_p = orders_p * np.prod(p[:, np.newaxis] ** k, axis=2)
+    chance_q = orders_q * np.prod(q[:, np.newaxis] ** m, axis=2)
+    np.testing.assert_allclose(chance_p.sum(axis=1), 1)
+    return np.einsum("lk,km,lm->l", chance_p, e, chance_q)
 
 
-@given(probabilities, probabilities, log_ratios, deltas, st.integers(1, 10**8))
-def test_slack_costs_next_to_nothing(p1, q1, log_ratio, delta, size):
-    """An exact projection needs no correction beyond rounding."""
-    ratio = np.exp(log_ratio)
-    if p1 - ratio * q1 <= delta + 1e-6:
-        return
-    bet = HalfPlaneBet.place(p1, q1, ratio, delta, size, size)
-    p0, q0 = project(p1, q1, ratio, delta, size, size)
-    assert bet.slack <= 1e-6 * (1 + float(growth(p1, q1, p0, q0, size, size)))
+def laws(claim, n_cells):
+    """Return pairs of laws that meet a claim: on its boundary, and inside.
+
+    Cells are ordered by likelihood ratio, so the events that matter are the unions of
+    first cells; on the boundary their points lie on the claim's curve. Both ways round.
+    """
+    grid = np.array([0.02, 0.1, 0.3, 0.6])
+    if n_cells == 2:
+        q_events = [(x,) for x in [0.0, 1e-3, *grid, 0.9, 1.0]]
+    else:
+        q_events = [(x, y) for x in [0.0, *grid] for y in [*grid, 1.0] if x <= y]
+    q_events = np.array(q_events)
+    p_events = claim.tpr(q_events)
+    pairs = []
+    for lift in (1.0, 0.5):
+        mixed = lift * p_events + (1 - lift) * q_events
+        p, q = (
+            np.maximum(np.diff(x, axis=1, prepend=0.0, append=1.0), 0.0)
+            for x in (mixed, q_events)
+        )
+        pairs += [(p, q), (q, p), (p[:, ::-1], q[:, ::-1])]
+    p, q = (np.vstack(x) for x in zip(*pairs, strict=True))
+    return p, q
+
+
+def half_spaces(claim, n_cells, rng):
+    """Hold every event to two random half-planes of the claim, in random directions."""
+    rows = []
+    for cells in range(1, n_cells):
+        knot = claim.parameters.get("epsilon")
+        slopes = rng.normal(size=2) if knot is None else (knot, -knot)
+        for slope in slopes:
+            pair = [1.0, -np.exp(slope)]
+            if rng.random() < 0.5:
+                pair.reverse()
+            rows.append((cells, *pair, float(claim.delta(slope))))
+    cells, on_p, on_q, limit = np.array(rows).T[:, np.newaxis]
+    return HalfSpaces(cells.astype(np.intp), on_p, on_q, limit)
+
+
+def in_null(p, q, spaces):
+    """Say which laws meet all the half-spaces."""
+    on_p, on_q = spaces.loads(p.shape[1])
+    return (p @ on_p[0] + q @ on_q[0] <= spaces.limit[0] + 1e-12).all(axis=1)
+
+
+def sharp_laws(rng, spaces, n_cells, n=300):
+    """Return laws in the null, moved along random segments up to its boundary."""
+    p1, q1, centre = (rng.dirichlet(np.full(n_cells, 0.5), n) for _ in range(3))
+    low, high = np.zeros(n), np.ones(n)
+    for _ in range(40):
+        t = (low + high) / 2
+        p, q = (x * t[:, None] + centre * (1 - t[:, None]) for x in (p1, q1))
+        inside = in_null(p, q, spaces)
+        low, high = np.where(inside, t, low), np.where(inside, high, t)
+    return tuple(x * low[:, None] + centre * (1 - low[:, None]) for x in (p1, q1))
+
+
+def alternatives(rng, n_cells):
+    p1, q1 = (rng.dirichlet(np.full(n_cells, 0.5)) + 1e-3 for _ in range(2))
+    return p1[np.newaxis] / p1.sum(), q1[np.newaxis] / q1.sum()
+
+
+def stakes_of(bets):
+    """Return stakes up to the largest; up to 3 where no stake loses everything."""
+    return np.minimum(bets.largest_stake()[0], 3.0) * np.array([0.1, 0.5, 0.9, 0.999])
+
+
+def arbitrary(rng, spaces):
+    """Return multipliers that solve nothing."""
+    size = 10 ** rng.uniform(-2, 1)
+    return Projection(
+        size * rng.exponential(size=spaces.limit.shape) * (rng.random() < 0.8),
+        size * rng.normal(size=1),
+        size * rng.normal(size=1),
+        np.ones(1),
+    )
+
+
+@pytest.mark.parametrize("solver", ["projection", "rough projection", "arbitrary"])
+@pytest.mark.parametrize("n_cells", [2, 3])
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_mean_is_at_most_one(claim, n_cells, solver):
+    """On the boundary of the claim, of the half-spaces alone, and inside."""
+    rng = np.random.default_rng(n_cells)
+    on_claim = laws(claim, n_cells)
+    for n_p, n_q in SIZES:
+        for _ in range(2):
+            spaces = half_spaces(claim, n_cells, rng)
+            assert in_null(*on_claim, spaces).all()
+            p, q = (
+                np.vstack(x)
+                for x in zip(on_claim, sharp_laws(rng, spaces, n_cells), strict=True)
+            )
+            if solver == "arbitrary":
+                found = arbitrary(rng, spaces)
+            else:
+                found = project(
+                    *alternatives(rng, n_cells),
+                    spaces,
+                    n_p / (n_p + n_q),
+                    tolerance=1e-12 if solver == "projection" else 0.5,
+                )
+            bets = Bets.place(spaces, found, n_cells, n_p, n_q)
+            for stake in stakes_of(bets):
+                mean = expectations(bets, stake, n_p, n_q, p, q)
+                assert mean.max() <= 1 + 1e-11
+
+
+@given(
+    st.floats(-3.0, 3.0),
+    st.floats(0.0, 0.5),
+    st.floats(0.0, 20.0),
+    st.floats(-5.0, 5.0),
+    st.floats(-5.0, 5.0),
+    st.floats(0.01, 0.999),
+    st.integers(1, 7),
+    st.integers(1, 7),
+)
+def test_mean_is_at_most_one_whatever_the_numbers(
+    log_ratio, limit, multiplier, nu_p, nu_q, part, n_p, n_q
+):
+    """One event and one half-plane; nothing in the proof asks for a good bet."""
+    spaces = HalfSpaces(
+        np.ones((1, 1), dtype=np.intp),
+        np.ones((1, 1)),
+        np.full((1, 1), -np.exp(log_ratio)),
+        np.full((1, 1), limit),
+    )
+    numbers = (np.array([[multiplier]]), *(np.array([x]) for x in (nu_p, nu_q, 0.0)))
+    bets = Bets.place(spaces, Projection(*numbers), 2, n_p, n_q)
+    q = np.linspace(0, 1, 17)
+    p = np.minimum(np.exp(log_ratio) * q + limit, 1.0)
+    stake = part * min(float(bets.largest_stake()[0]), 10.0)
+    p, q = (np.stack([x, 1 - x], axis=1) for x in (p, q))
+    assert expectations(bets, stake, n_p, n_q, p, q).max() <= 1 + 1e-11
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+def test_the_enumeration_can_fail(kept):
+    """Without the slack, or with half of it, a bad solver would cheat."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(30):
+        spaces = half_spaces(PureDP(1.0), 2, rng)
+        bets = Bets.place(spaces, arbitrary(rng, spaces), 2, 4, 4)
+        cheat = replace(bets, slack=kept * bets.slack)
+        p, q = sharp_laws(rng, spaces, 2)
+        for stake in stakes_of(bets):
+            worst = max(worst, expectations(cheat, stake, 4, 4, p, q).max())
+    assert worst > 1.1
+
+
+def test_negative_multipliers_would_cheat():
+    """The proof asks for a_j >= 0, and the enumeration sees it."""
+    rng = np.random.default_rng(1)
+    spaces = half_spaces(PureDP(1.0), 2, rng)
+    bad = Projection(np.full((1, 2), -0.3), np.zeros(1), np.zeros(1), np.ones(1))
+    bets = Bets.place(spaces, bad, 2, 4, 4)
+    mean = expectations(bets, stakes_of(bets)[1], 4, 4, *sharp_laws(rng, spaces, 2))
+    assert mean.max() > 1.1
+
+
+def test_swapped_sizes_would_cheat():
+    """Bets placed for other numbers of releases than are drawn are not fair."""
+    rng = np.random.default_rng(2)
+    spaces = half_spaces(PureDP(1.0), 2, rng)
+    worst = 0.0
+    for _ in range(20):
+        found = project(*alternatives(rng, 2), spaces, 0.25)
+        bets = Bets.place(spaces, found, 2, 2, 6)
+        p, q = sharp_laws(rng, spaces, 2)
+        worst = max(worst, expectations(bets, 0.9, 6, 2, p, q).max())
+    assert worst > 1.1
+
+
+def test_claims_on_smooth_curves():
+    """Half-planes of a zero-concentrated claim, on laws along its own curve."""
+    claim = ZeroConcentratedDP(0.3)
+    rng = np.random.default_rng(3)
+    p, q = laws(claim, 3)
+    for _ in range(3):
+        spaces = half_spaces(claim, 3, rng)
+        found = project(*alternatives(rng, 3), spaces, 0.5)
+        bets = Bets.place(spaces, found, 3, 4, 4)
+        for stake in stakes_of(bets):
+            assert expectations(bets, stake, 4, 4, p, q).max() <= 1 + 1e-9
+
+
+def test_mean_is_one_where_the_projection_touches():
+    """The bet wastes nothing: at the projection itself the mean is one."""
+    rng = np.random.default_rng(4)
+    touched = 0
+    for _ in range(20):
+        spaces, (p1, q1) = half_spaces(PureDP(1.0), 3, rng), alternatives(rng, 3)
+        found = project(p1, q1, spaces, 0.5)
+        if found.growth[0] < 1e-3:
+            continue
+        bets = Bets.place(spaces, found, 3, 4, 4)
+        p0, q0 = p1 / (1 + bets.on_p), q1 / (1 + bets.on_q)
+        p0, q0 = p0 / p0.sum(), q0 / q0.sum()
+        mean = expectations(bets, 1.0, 4, 4, p0, q0)
+        assert mean[0] == pytest.approx(1.0, abs=1e-3)
+        touched += 1
+    assert touched >= 3
+
+
+def test_slack_is_rounded_up():
+    """Against the exact sum: never below it, and by next to nothing above it."""
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        spaces = half_spaces(ApproxDP(2.0, 1e-5), 4, rng)
+        found = arbitrary(rng, spaces)
+        bets = Bets.place(spaces, found, 4, 3, 5)
+        a = [Fraction(float(x)) for x in found.multipliers[0]]
+        limit = [Fraction(float(x)) for x in spaces.limit[0]]
+        nus = Fraction(float(found.nu_p[0])) + Fraction(float(found.nu_q[0]))
+        exact = sum((x * y for x, y in zip(a, limit, strict=True)), -nus)
+        above = Fraction(float(bets.slack[0])) - exact
+        assert above >= 0
+        assert above <= Fraction(1, 10**9)
+
+
+def test_slack_of_an_accurate_projection_is_next_to_nothing():
+    """The minimiser is a pair of laws: it leaves no mass for the slack to pay."""
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        spaces, (p1, q1) = (
+            half_spaces(ApproxDP(1.0, 0.01), 3, rng),
+            alternatives(rng, 3),
+        )
+        found = project(p1, q1, spaces, 0.3)
+        bets = Bets.place(spaces, found, 3, 3, 7)
+        assert bets.slack[0] == pytest.approx(0.0, abs=1e-5)
+
+
+def test_log_e_of_several_stakes_on_several_bets():
+    bets = Bets(
+        np.array([[1.0, -0.5], [0.0, 0.25]]),
+        np.array([[-0.5, 0.5], [0.5, -0.2]]),
+        np.array([0.1, 0.0]),
+    )
+    np.testing.assert_allclose(bets.largest_stake(), [2.0, 5.0])
+    counts_p, counts_q = np.array([[2, 1], [0, 3]]), np.array([[1, 1], [1, 1]])
+    found = bets.log_e(
+        counts_p, counts_q, np.array([1.0, 0.5, 0.0]), np.array([0, 1, 0])
+    )
+    first = 2 * np.log(2) + np.log(0.5) + np.log(0.5) + np.log(1.5) - 5 * 0.1
+    second = 3 * np.log(1.125) + np.log(1.25) + np.log(0.9)
+    np.testing.assert_allclose(found, [first, second, 0.0])
+    assert bets.take(np.array([1])).largest_stake() == pytest.approx([5.0])
+
+
+def test_a_bet_without_losses_has_no_largest_stake():
+    bets = Bets(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros(1))
+    assert bets.largest_stake()[0] == np.inf

@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpaudit import ApproxDP, GaussianDP, InputError, Profile, PureDP
+from dpaudit import (
+    ApproxDP,
+    GaussianDP,
+    InputError,
+    Profile,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from dpaudit.audit.families import (
+    GaussianNulls,
+    Polygons,
     delta_family,
     epsilon_family,
     families_for,
@@ -15,44 +24,128 @@ from dpaudit.audit.families import (
     single_null,
 )
 
+PROFILE = Profile((0.0, 0.5, 2.0), (0.3, 0.1, 1e-3))
 FAMILIES = {
+    "pure": (epsilon_family(1.0, 0.0, claimed=True), PureDP),
     "epsilon": (epsilon_family(1.0, 1e-3, claimed=True), lambda e: ApproxDP(e, 1e-3)),
-    "delta": (delta_family(1.0, 1e-3, claimed=True), lambda d: ApproxDP(1.0, d)),
+    "delta": (
+        delta_family(1.0, 1e-3, claimed=True),
+        lambda d: ApproxDP(1.0, min(d, 1 - 1e-12)),
+    ),
     "mu": (mu_family(0.7), GaussianDP),
+    "profile": (single_null(PROFILE), lambda _: PROFILE),
+    "total variation": (
+        single_null(Profile((0.0,), (0.3,))),
+        lambda _: Profile((0.0,), (0.3,)),
+    ),
+    "zcdp": (single_null(ZeroConcentratedDP(0.4)), lambda _: ZeroConcentratedDP(0.4)),
 }
+# Dense in log-odds, where the corners of the polygons and the Gaussian tails lie.
+FPR = np.concatenate([[0.0], expit(np.linspace(-36, 36, 1201)), [1.0]])
+
+
+def estimates(rng, n):
+    """Return estimated p >= q: likely ones, and absurd ones."""
+    low, high = np.sort(rng.random((2, n)), axis=0)
+    absurd = [1e-300, 1e-12, 1e-6, 0.5, 1 - 1e-6, 1 - 1e-12]
+    p, q = np.array([(p, q) for p in absurd for q in absurd if p >= q]).T
+    tiny = 10 ** rng.uniform(-9, 0, n)
+    return np.concatenate([high, p, tiny]), np.concatenate(
+        [low, q, tiny * rng.random(n)]
+    )
 
 
 @pytest.mark.parametrize("key", FAMILIES)
 def test_half_planes_contain_their_null(key):
-    """Every point (p, q) that the null allows satisfies all its half-planes."""
+    """Every point (p, q) that the null allows satisfies every half-plane returned."""
     family, claim_of = FAMILIES[key]
-    q = np.linspace(0, 1, 201)
-    for index in range(0, len(family), 40):
-        p = claim_of(family.parameter[index]).tpr(q)
-        excess = p - np.exp(family.log_ratio[index])[:, np.newaxis] * q
-        assert (excess <= family.delta[index][:, np.newaxis] + 1e-12).all()
+    p, q = estimates(np.random.default_rng(0), 40)
+    nulls = np.unique(np.linspace(0, len(family) - 1, 40).astype(np.intp))
+    log_ratio, delta = family.half_planes(nulls, p, q)
+    assert log_ratio.shape == delta.shape == (len(nulls), len(p), delta.shape[2])
+    assert not np.isnan(log_ratio).any()
+    for row, null in enumerate(nulls):
+        tpr = claim_of(family.parameter[null]).tpr(FPR)
+        slopes, limits = log_ratio[row].ravel(), delta[row].ravel()
+        finite = np.unique(np.stack([slopes, limits]), axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # From the log, so that 0 times an overflow is 0.
+            product = np.exp(finite[0][:, np.newaxis] + np.log(np.maximum(FPR, 1e-320)))
+            product = np.where(FPR > 0, product, 0.0)
+        excess = tpr - product - finite[1][:, np.newaxis]
+        # `ZeroConcentratedDP.tpr` is an envelope of finitely many tangents.
+        assert excess.max() <= (1e-6 if key == "zcdp" else 1e-9)
 
 
-@pytest.mark.parametrize("key", FAMILIES)
+@pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])
 def test_half_planes_touch_their_null(key):
     """The half-planes are not needlessly wide: each is tight somewhere."""
     family, claim_of = FAMILIES[key]
-    # Dense in log-odds, where the corners of the polygons and the Gaussian tails lie.
-    q = expit(np.linspace(-36, 36, 200_001))
-    shown = np.flatnonzero(family.parameter < 2.5)  # beyond, q underflows the grid
-    for index in shown[::150]:
-        p = claim_of(family.parameter[index]).tpr(q)
-        excess = p - np.exp(family.log_ratio[index])[:, np.newaxis] * q
-        np.testing.assert_allclose(excess.max(axis=1), family.delta[index], atol=5e-4)
+    p, q = np.array([0.3, 0.6, 0.9]), np.array([0.1, 0.3, 0.5])
+    shown = np.flatnonzero(family.parameter < 2.5)[::150]
+    log_ratio, delta = family.half_planes(shown, p, q)
+    fpr = expit(np.linspace(-36, 36, 40_001))
+    for row, null in enumerate(shown):
+        tpr = claim_of(family.parameter[null]).tpr(fpr)
+        for slope, limit in zip(
+            log_ratio[row].ravel(), delta[row].ravel(), strict=True
+        ):
+            assert (tpr - np.exp(slope) * fpr).max() == pytest.approx(limit, abs=1e-3)
 
 
-@pytest.mark.parametrize("key", FAMILIES)
+def test_gaussian_half_planes_are_tight_where_the_estimates_are():
+    """Estimates on the curve itself lie on the tangent that they ask for."""
+    family = mu_family(0.7)
+    null = np.array([family.claimed])
+    q = np.array([0.01, 0.1, 0.4, 0.9])
+    p = GaussianDP(0.7).tpr(q)
+    log_ratio, delta = family.half_planes(null, p, q)
+    np.testing.assert_allclose(
+        p - np.exp(log_ratio[0, :, 0]) * q, delta[0, :, 0], atol=1e-12
+    )
+
+
+def test_gaussian_half_planes_take_an_estimate_for_every_null():
+    family = mu_family(0.7)
+    nulls = np.array([3, 900])
+    p, q = np.array([[0.3, 0.6], [0.8, 0.9]]), np.array([[0.1, 0.2], [0.3, 0.4]])
+    log_ratio, delta = family.half_planes(nulls, p, q)
+    for row in (0, 1):
+        one = family.half_planes(nulls[row : row + 1], p[row], q[row])
+        np.testing.assert_array_equal(log_ratio[row : row + 1], one[0])
+        np.testing.assert_array_equal(delta[row : row + 1], one[1])
+
+
+def test_profile_half_planes_are_those_that_matter():
+    """An estimate beyond the claim is cut off by one of the half-planes returned."""
+    family = single_null(PROFILE)
+    q = np.array([0.01, 0.05, 0.2, 0.5, 0.8])
+    p = PROFILE.tpr(q) + 0.03
+    log_ratio, delta = family.half_planes(np.zeros(1, dtype=np.intp), p, q)
+    excess = p[:, np.newaxis] - np.exp(log_ratio[0]) * q[:, np.newaxis] - delta[0]
+    assert (excess.max(axis=1) > 0.02).all()
+
+
+@pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])
 def test_nulls_are_nested(key):
     family, claim_of = FAMILIES[key]
-    q = np.linspace(0, 1, 101)
-    curves = [claim_of(t).tpr(q) for t in family.parameter[::60]]
+    curves = [claim_of(t).tpr(FPR) for t in family.parameter[::60]]
     assert all((a <= b + 1e-12).all() for a, b in pairwise(curves))
     assert (np.diff(family.parameter) > 0).all()
+
+
+@pytest.mark.parametrize("key", ["pure", "epsilon", "delta", "mu"])
+def test_half_planes_of_a_larger_null_hold_for_smaller_ones(key):
+    """So a null may play the bet of a larger one."""
+    family, claim_of = FAMILIES[key]
+    p, q = estimates(np.random.default_rng(1), 10)
+    large = np.array([family.claimed])
+    slopes, limits = (x.ravel() for x in family.half_planes(large, p, q))
+    usable = slopes < 600
+    for null in (0, family.claimed // 2, family.claimed - 1):
+        tpr = claim_of(family.parameter[null]).tpr(FPR)
+        excess = tpr - np.exp(slopes[usable, np.newaxis]) * FPR
+        assert (excess <= limits[usable, np.newaxis] + 1e-9).all()
 
 
 def test_the_claim_is_on_the_grid():
@@ -60,32 +153,70 @@ def test_the_claim_is_on_the_grid():
     assert families["epsilon"].parameter[families["epsilon"].claimed] == 2.0
     assert families["delta"].parameter[families["delta"].claimed] == 1e-4
     assert families["delta"].parameter[0] == 0.0
-    mu = families_for(GaussianDP(0.3), 1e-5, 1.0)["mu"]
-    assert mu.parameter[mu.claimed] == 0.3
-    alone = mu.claim_only()
+    pure = families_for(PureDP(2.0), 0.0, 2.0)
+    assert pure["delta"].claimed == 0
+    mu = families_for(GaussianDP(0.3), 1e-5, 1.0)
+    assert mu["mu"].parameter[mu["mu"].claimed] == 0.3
+    assert mu["epsilon"].claimed is None
+    with pytest.raises(ValueError, match="not in this family"):
+        mu["epsilon"].claim_only()
+
+
+@pytest.mark.parametrize("key", FAMILIES)
+def test_one_null_of_a_family(key):
+    """It counts as the claim, and is held to the same half-planes."""
+    family, _ = FAMILIES[key]
+    null = min(700, len(family) - 1)
+    alone = family.only(null)
     assert len(alone) == 1
-    assert alone.parameter[alone.claimed] == 0.3
+    assert alone.claimed == 0
+    assert alone.parameter[0] == family.parameter[null]
+    p, q = np.array([0.5, 0.9]), np.array([0.2, 0.1])
+    for found, expected in zip(
+        alone.half_planes(np.array([0]), p, q),
+        family.half_planes(np.array([null]), p, q),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert len(family.claim_only()) == 1
 
 
 def test_the_first_family_decides():
     assert next(iter(families_for(PureDP(1.0), 0.0, 1.0))) == "epsilon"
+    assert next(iter(families_for(ApproxDP(1.0, 0.1), 0.1, 1.0))) == "epsilon"
     assert next(iter(families_for(GaussianDP(1.0), 1e-5, 1.0))) == "mu"
-    assert next(iter(families_for(Profile((0.0,), (0.3,)), 0.5, 0.1))) == "claim"
+    assert next(iter(families_for(PROFILE, 0.5, 0.1))) == "claim"
+    assert next(iter(families_for(ZeroConcentratedDP(1.0), 1e-5, 1.0))) == "claim"
 
 
-def test_single_null_of_a_total_variation_claim():
-    family = single_null(Profile((0.0,), (0.3,)))
-    assert family.delta.min() >= 0.3
-    np.testing.assert_allclose(family.delta[family.log_ratio >= 0], 0.3)
+@pytest.mark.parametrize("centre", [0.003, 0.1, 1.0, 30.0, 400.0])
+def test_resolution_and_reach_of_the_grids(centre):
+    """Small values are reached whatever the claim, in steps of a part in a thousand."""
+    for family in (epsilon_family(centre, 0.0, claimed=True), mu_family(centre)):
+        grid = family.parameter
+        assert grid[family.claimed] == centre
+        assert grid[0] <= 0.0503
+        assert grid[0] <= centre / 19.9
+        assert grid[-1] >= min(max(19.9 * centre, 39.9), 499)
+        assert grid[-1] <= 500
+        assert np.diff(np.log(grid)).max() <= 0.001 + 1e-9
 
 
-def test_grids_reach_down_to_small_values_whatever_the_claim():
-    for centre in (0.01, 1.0, 30.0, 400.0):
-        family = epsilon_family(centre, 0.0, claimed=True)
-        assert family.parameter[0] <= 0.0503
-        assert family.parameter[family.claimed] == pytest.approx(centre, rel=1e-12)
+def test_resolution_of_the_grid_in_delta():
+    grid = delta_family(1.0, 1e-3, claimed=True).parameter
+    assert grid[0] == 0.0
+    assert grid[-1] < 1
+    assert np.diff(grid).max() < 0.003
+    rare = grid[grid > 0]
+    assert (rare[1:] / rare[:-1]).max() < 1.07
 
 
 def test_claims_beyond_double_precision_are_refused():
     with pytest.raises(InputError, match="501"):
         epsilon_family(501.0, 0.0, claimed=True)
+
+
+def test_kinds_of_families():
+    assert isinstance(mu_family(1.0), GaussianNulls)
+    assert isinstance(epsilon_family(1.0, 0.0, claimed=False), Polygons)
+    assert epsilon_family(1.0, 0.0, claimed=False).claimed is None

@@ -1,73 +1,116 @@
-"""The detectable violation, against audits of a mechanism that violates just so."""
+"""The detectable violation, against audits of an event that leaks just so much."""
 
 import math
 
 import numpy as np
 import pytest
 
-from dpaudit import Pair, PureDP
-from dpaudit.audit import audit
+from dpaudit import ApproxDP, GaussianDP, PureDP
+from dpaudit.audit.events import Events
 from dpaudit.audit.families import families_for
-from dpaudit.audit.power import detectable_epsilon, refutation_power, shown_epsilon
+from dpaudit.audit.power import detectable_epsilon, shown_epsilon
+from dpaudit.audit.sequential import SequentialTest
 
-CLAIM = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values())).claim_only()
-SIZES = [10, *[max(4, int(10 * 0.15 * 1.15**i)) for i in range(40)]]
-
-
-def test_power_of_true_claims_is_at_most_alpha():
-    """Null: the event lies on the border; 4000 runs at 0.05, off with prob. < 1e-9."""
-    rng = np.random.default_rng(0)
-    q = 1 / (1 + math.e)
-    power = refutation_power(CLAIM, 1 - q, q, SIZES, 0.05, rng=rng, runs=4000)
-    assert power <= 0.05 + 6 * math.sqrt(0.05 * 0.95 / 4000)
+ALPHA = 0.01
 
 
-def test_power_grows_with_the_violation():
-    powers = [
-        refutation_power(CLAIM, p, 0.2, SIZES, 1e-3, rng=np.random.default_rng(1))
-        for p in (0.55, 0.65, 0.75, 0.9)
-    ]
-    assert powers == sorted(powers)
-    assert powers[0] < 0.1
-    assert powers[-1] > 0.99
+def claim_alone(claim):
+    delta = claim.parameters.get("delta", 0.0)
+    families = families_for(claim, delta, claim.parameters.get("epsilon", 1.0))
+    return next(iter(families.values())).claim_only()
 
 
-def test_detectable_epsilon_is_what_audits_detect():
-    """Audits of randomised response at the detectable epsilon refute nine in ten.
+def refutes(null, p, q, samples, rng):
+    """Audit an event of probabilities p and q, in rounds as a campaign has them."""
+    test = SequentialTest(null, ALPHA, patience=0.85, planned=1)
+    hits, scored = rng.binomial(10, [p, q]), 10
+    while scored < samples and not test.refutes_claim:
+        left = samples - scored
+        size = max(
+            1, min(max(4, math.ceil(0.4 * scored)), max(left // 3, samples // 20))
+        )
+        size = min(size, left)
+        events = Events.single(0.0, tuple(hits), (scored, scored))
+        test.place_bets(events, size, size, 2 * left)
+        fresh = rng.binomial(size, [p, q])
+        test.update(fresh[:1], fresh[1:], size, size)
+        hits, scored = hits + fresh, scored + size
+    return test.refutes_claim
 
-    The bound is off by chance with probability below 1e-4 (25 audits at 0.9).
+
+@pytest.mark.parametrize("samples", [500, 5000])
+@pytest.mark.parametrize("q", [0.05, 0.25])
+def test_audits_detect_what_is_said_to_be_detectable(q, samples):
+    """Between three quarters and all of the runs, at the epsilon that is reported.
+
+    24 runs: a power of 0.75 would fall short of 12 with probability 2e-3, one of 0.9
+    with less than 1e-8; a power of 1/4 would reach them with less than 1e-2.
     """
-    epsilon = detectable_epsilon(CLAIM, np.array([0.25]), SIZES, 1e-3, 0.0, seed=0)
-    q = 0.25
+    null = claim_alone(PureDP(1.0))
+    epsilon = detectable_epsilon(null, np.array([q]), samples, ALPHA, 0.0)
     p = q * math.exp(epsilon)
-    pair = Pair([0.0], [0.0, 1.0])
+    if p >= 1 or (1 - q) / (1 - p) > math.exp(epsilon):
+        p = 1 - (1 - q) * math.exp(-epsilon)
+    assert shown_epsilon(p, q, 0.0) == pytest.approx(epsilon)
+    rng = np.random.default_rng(0)
+    refuted = sum(refutes(null, p, q, samples, rng) for _ in range(24))
+    assert refuted >= 12
 
-    def respond(data, rng):
-        return float(rng.random() < (p if len(data) == 1 else q))
 
-    refuted = [
-        audit(
-            respond,
-            pair=pair,
-            claim=PureDP(1.0),
-            max_samples=sum(SIZES),
-            seed=seed,
-        ).refuted
-        for seed in range(25)
-    ]
-    assert np.mean(refuted) >= 0.6
+def test_what_is_said_to_be_detectable_is_not_far_from_the_least():
+    """A third of the way from the claim, most of 24 runs see nothing.
+
+    A power above 3/4 would fail this with probability above 0.99.
+    """
+    null, q = claim_alone(PureDP(1.0)), 0.05
+    epsilon = detectable_epsilon(null, np.array([q]), 500, ALPHA, 0.0)
+    p, rng = q * math.exp(1 + (epsilon - 1) / 3), np.random.default_rng(1)
+    assert sum(refutes(null, p, q, 500, rng) for _ in range(24)) <= 12
 
 
 def test_more_releases_detect_less():
-    q = np.array([0.1, 0.25])
-    short = detectable_epsilon(CLAIM, q, SIZES[:15], 1e-3, 0.0, seed=0)
-    long = detectable_epsilon(CLAIM, q, SIZES, 1e-3, 0.0, seed=0)
-    assert 1.0 < long < short
+    null, q = claim_alone(PureDP(1.0)), np.array([0.1, 0.25])
+    found = [
+        detectable_epsilon(null, q, n, 1e-3, 0.0)
+        for n in (100, 300, 1000, 10**4, 10**6)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert 1.0 < found[-1] < 1.02
+    assert found[0] > 1.5
+
+
+def test_a_smaller_error_probability_detects_less():
+    null, q = claim_alone(PureDP(1.0)), np.array([0.25])
+    found = [detectable_epsilon(null, q, 1000, a, 0.0) for a in (0.05, 1e-3, 1e-9)]
+    assert 1.0 < found[0] < found[1] < found[2]
+
+
+def test_the_best_event_counts():
+    null = claim_alone(PureDP(1.0))
+    one, other, both = (
+        detectable_epsilon(null, np.array(q), 1000, 1e-3, 0.0)
+        for q in ([0.01], [0.25], [0.01, 0.25])
+    )
+    assert both == pytest.approx(min(one, other))
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(1.0, 0.05), GaussianDP(1.0)], ids=str)
+def test_other_claims(claim):
+    """More than the events show where the claim holds with equality."""
+    delta = claim.parameters.get("delta", 0.05)
+    null = claim_alone(claim)
+    for q in (0.05, 0.2):
+        allowed = shown_epsilon(float(claim.tpr(q)), q, delta)
+        found = detectable_epsilon(null, np.array([q]), 3000, 1e-3, delta)
+        assert allowed < found < allowed + 1.5
 
 
 def test_nothing_is_detectable_in_a_handful_of_releases():
-    assert detectable_epsilon(CLAIM, np.array([0.3]), [2, 2], 1e-3, 0, seed=0) is None
-    assert detectable_epsilon(CLAIM, np.empty(0), SIZES, 1e-3, 0, seed=0) is None
+    null = claim_alone(PureDP(1.0))
+    assert detectable_epsilon(null, np.array([0.3]), 3, 1e-3, 0.0) is None
+    assert detectable_epsilon(null, np.empty(0), 1000, 1e-3, 0.0) is None
+    # An event that is too likely on D' cannot be exceeded by the claim's factor.
+    assert detectable_epsilon(null, np.array([0.999]), 20, 1e-3, 0.0) is None
 
 
 @pytest.mark.parametrize(

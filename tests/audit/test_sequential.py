@@ -1,239 +1,414 @@
-"""The sequential test: calibrated on the boundary of the null, and quick beyond it."""
+"""The sequential test: calibrated on the boundary of the null, and quick beyond it.
+
+Mechanisms are simulated at the level of scores: a function (rng, side, n) that draws
+n scores on D (side 0) or on D', with the exact probability of {score >= t}.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.audit.events import candidates
-from dpaudit.audit.evidence import growth, project
-from dpaudit.audit.families import NullFamily, families_for
-from dpaudit.audit.sequential import SequentialTest, best_bets
+from dpaudit.audit.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.families import (
+    GaussianNulls,
+    NullFamily,
+    Polygons,
+    families_for,
+)
+from dpaudit.audit.sequential import SequentialTest
 from dpaudit.gaussian import gaussian_mu
 
-ALPHA = 0.05
-RUNS = 200
-# A correct test refutes at most Binomial(RUNS, ALPHA) times. Each calibration test
-# below fails by chance with probability at most 1e-9.
+ALPHA = 0.1
+RUNS = 40
+# A correct test refutes at most Binomial(RUNS, ALPHA) often. A calibration test below
+# fails by chance with probability at most 1e-9: then the count exceeds this.
 MOST_REFUTATIONS = int(binom.isf(1e-9, RUNS, ALPHA))
+PATIENCE = (0.85, 0.25)
 
 
-def thin(family: NullFamily) -> NullFamily:
-    """Keep every 25th null and the claim: a coarser grid, quicker to play."""
-    kept = np.arange(len(family)) % 25 == 0
-    claimed = None
-    if family.claimed is not None:
-        kept[family.claimed] = True
-        claimed = int(kept[: family.claimed].sum())
-    return NullFamily(
-        family.parameter[kept], family.log_ratio[kept], family.delta[kept], claimed
+@dataclass(frozen=True)
+class Scores:
+    """A mechanism as an attack sees it."""
+
+    draw: Callable[[np.random.Generator, int, int], np.ndarray]
+    tail: Callable[[np.ndarray, int], np.ndarray]
+
+
+def atoms(values, on_data, on_neighbour):
+    """Scores with finitely many values, and their probabilities."""
+    values, laws = np.array(values), (np.array(on_data), np.array(on_neighbour))
+    return Scores(
+        lambda rng, side, n: rng.choice(values, n, p=laws[side]),
+        lambda t, side: (values >= t[:, np.newaxis]) @ laws[side],
     )
-
-
-def claim_alone(claim: Claim) -> dict[str, NullFamily]:
-    return {"claim": next(iter(all_families(claim).values())).claim_only()}
-
-
-def all_families(claim: Claim) -> dict[str, NullFamily]:
-    delta = claim.parameters.get("delta", 1e-5 if isinstance(claim, GaussianDP) else 0)
-    return families_for(claim, delta, claim.epsilon(delta))
-
-
-def play(scores, families, samples, seed, *, alpha=ALPHA, hindsight=False):
-    """Run the rounds of an audit on scores drawn as ``scores(rng, side, size)``.
-
-    Stops when the first family refutes; returns the tests and the releases a side.
-    With `hindsight` the bets are chosen on the releases that settle them: a sin.
-    """
-    rng = np.random.default_rng(seed)
-    tests = {key: SequentialTest(family, alpha) for key, family in families.items()}
-    verdict = next(iter(tests.values()))
-    past = [scores(rng, side, 10) for side in (0, 1)]
-    while len(past[0]) < samples and not verdict.refutes_claim:
-        size = max(4, len(past[0]) // 4)
-        fresh = [scores(rng, side, size) for side in (0, 1)]
-        events = candidates([(0, *(fresh if hindsight else past))])
-        for test in tests.values():
-            test.place_bets(events, size)
-        hits = [(f[:, np.newaxis] >= events.threshold).sum(axis=0) for f in fresh]
-        for test in tests.values():
-            test.update(*hits, size)
-        past = [np.concatenate(both) for both in zip(past, fresh, strict=True)]
-    return tests, len(past[0])
 
 
 def randomised_response(epsilon):
     """The pure-DP mechanism that sits on the corner of its region."""
     p = 1 / (1 + np.exp(-epsilon))
-    return lambda rng, side, n: (rng.random(n) < (p if side == 0 else 1 - p)) * 1.0
-
-
-def laplace(epsilon):
-    def scores(rng, side, n):
-        x = rng.laplace(scale=1 / epsilon, size=n) + (side == 0)
-        return np.round(epsilon * (np.abs(x) - np.abs(x - 1)), 9)
-
-    return scores
-
-
-def gaussian(mu):
-    return lambda rng, side, n: rng.normal(loc=mu * (side == 0), size=n)
+    return atoms([0.0, 1.0], [1 - p, p], [p, 1 - p])
 
 
 def leaky(epsilon, delta):
     """Randomised response that names its dataset with probability delta."""
-    respond = randomised_response(epsilon)
+    p = (1 - delta) / (1 + np.exp(-epsilon))
+    q = 1 - delta - p
+    return atoms([-3.0, 0.0, 1.0, 3.0], [0.0, q, p, delta], [delta, p, q, 0.0])
 
-    def scores(rng, side, n):
-        leak = rng.random(n) < delta
-        return np.where(leak, 3.0 if side == 0 else -3.0, respond(rng, side, n))
 
-    return scores
+def laplace(epsilon):
+    """The release itself: its ratio is e^epsilon in either tail."""
+
+    def tail(t, side):
+        x = epsilon * (t - (side == 0))
+        return np.where(x >= 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2)
+
+    return Scores(
+        lambda rng, side, n: rng.laplace(side == 0, 1 / epsilon, n).astype(float), tail
+    )
+
+
+def gaussian(mu):
+    return Scores(
+        lambda rng, side, n: rng.normal(mu * (side == 0), 1.0, n),
+        lambda t, side: ndtr(mu * (side == 0) - t),
+    )
+
+
+def swapped(scores):
+    """Exchange D and D': the violation lies the other way round."""
+    return Scores(
+        lambda rng, side, n: scores.draw(rng, 1 - side, n),
+        lambda t, side: scores.tail(t, 1 - side),
+    )
 
 
 TRUE_CLAIMS = {
     "randomised response": (randomised_response(1.0), PureDP(1.0)),
     "laplace": (laplace(1.0), PureDP(1.0)),
-    "laplace, tiny epsilon": (laplace(0.1), PureDP(0.1)),
+    "laplace, small epsilon": (swapped(laplace(0.1)), PureDP(0.1)),
     "leaky response": (leaky(1.0, 0.1), ApproxDP(1.0, 0.1)),
     "gaussian": (gaussian(1.0), GaussianDP(1.0)),
     "analytic gaussian": (gaussian(gaussian_mu(1.0, 0.05)), ApproxDP(1.0, 0.05)),
-    "flipped laplace": (lambda r, side, n: -laplace(1.0)(r, 1 - side, n), PureDP(1.0)),
 }
+FALSE_CLAIMS = {
+    "randomised response": (randomised_response(1.6), PureDP(1.0)),
+    "laplace": (laplace(2.0), PureDP(1.0)),
+    "leaky response": (swapped(leaky(1.0, 0.2)), ApproxDP(1.0, 0.1)),
+    "gaussian": (gaussian(1.5), GaussianDP(1.0)),
+}
+
+
+def coarse(claim: Claim) -> NullFamily:
+    """Return the family of a claim in steps of 4 %: quicker to play."""
+    centre = claim.parameters.get("epsilon", claim.parameters.get("mu"))
+    grid = centre * np.exp(0.04 * np.arange(-40, 21))
+    if isinstance(claim, GaussianDP):
+        return GaussianNulls(grid, 40)
+    delta = claim.parameters.get("delta", 0.0)
+    return Polygons(grid, 40, grid, np.full_like(grid, delta))
+
+
+def rounds(scores, test, rng, samples, *, growth=0.6, share=0.5, hindsight=False):
+    """Play the rounds of an audit; yield before each settlement.
+
+    With `hindsight` the bets are chosen on the releases that settle them: a sin.
+    """
+    record, used = ScoreRecord(), 20
+    for side in (0, 1):
+        record.add(side, scores.draw(rng, side, 10))
+    while used < 2 * samples:
+        size = min(max(8, int(growth * used)), 2 * samples - used)
+        n_p = min(max(round(size * share), 1), size - 1)
+        sizes = (n_p, size - n_p)
+        fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
+        if hindsight:
+            seen = ScoreRecord()
+            for side in (0, 1):
+                seen.add(side, fresh[side])
+            events = seen.events(0)
+        else:
+            events = record.events(0)
+        test.place_bets(events, *sizes, 2 * samples - used)
+        yield events, sizes
+        test.update(*(count_hits(x, events.threshold) for x in fresh), *sizes)
+        for side in (0, 1):
+            record.add(side, fresh[side])
+        used += size
+
+
+def play(scores, test, rng, samples=300, **options):
+    """Play to the end, or until the claim falls; return the releases on both sides."""
+    used = 20
+    for _, sizes in rounds(scores, test, rng, samples, **options):
+        if test.refutes_claim:
+            break
+        used += sum(sizes)
+    return used
+
+
+def mean_multipliers(test, events, scores, sizes):
+    """Return the exact mean of what each playing null's accounts are multiplied by.
+
+    The releases being independent, it is a product over them of the mean return of one.
+    """
+    plan, (n_p, n_q) = test._plan, sizes
+    tails = [scores.tail(events.threshold, side) for side in (0, 1)]
+    p, q = (np.diff(t[plan.events], axis=1, prepend=0.0, append=1.0) for t in tails)
+    means = []
+    for stake in test._stakes:
+        on_p = np.sum(p * plan.bets.on_p, axis=1)[test._bet]
+        on_q = np.sum(q * plan.bets.on_q, axis=1)[test._bet]
+        means.append(
+            n_p * np.log1p(stake * on_p)
+            + n_q * np.log1p(stake * on_q)
+            - (n_p + n_q) * stake * plan.bets.slack[test._bet]
+        )
+    return np.exp(means)
+
+
+@pytest.mark.parametrize("planned", [2, 12])
+@pytest.mark.parametrize("name", TRUE_CLAIMS)
+def test_every_bet_is_fair_given_its_past(name, planned):
+    """Exactly, not by simulation: the conditional mean of each e-value is at most 1.
+
+    For every null at or above the truth, both accounts, in every round, from the
+    pilot to 2500 releases a side, with even and uneven shares. Null i plays the bet of
+    a larger one unless it is planned itself.
+    """
+    scores, claim = TRUE_CLAIMS[name]
+    family, played = coarse(claim), 0
+    for seed, share in enumerate((0.5, 0.2, 0.8)):
+        test = SequentialTest(
+            family, ALPHA, patience=PATIENCE[seed % 2], planned=planned
+        )
+        rng = np.random.default_rng(seed)
+        for events, sizes in rounds(scores, test, rng, 2500, share=share):
+            if test._plan is None:
+                continue
+            true = test._playing >= family.claimed
+            means = mean_multipliers(test, events, scores, sizes)[:, true]
+            assert (means <= 1 + 1e-9).all()
+            played += true.sum()
+    assert played > 0
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+def test_that_check_can_fail(name):
+    """Against nulls that are false the same bets gain, on average."""
+    scores, claim = FALSE_CLAIMS[name]
+    family = coarse(claim)
+    test = SequentialTest(family, 1e-12, patience=0.5, planned=12)
+    worst = 0.0
+    for events, sizes in rounds(scores, test, np.random.default_rng(0), 800):
+        if test._plan is not None and len(test._playing):
+            worst = max(worst, mean_multipliers(test, events, scores, sizes).max())
+    assert worst > 2
 
 
 @pytest.mark.parametrize("name", TRUE_CLAIMS)
 def test_true_claims_are_refuted_at_most_alpha_often(name):
-    """Null: the claim holds with equality. With a look after every round."""
+    """With a look after every round, and both ways of dividing the wealth.
+
+    A lower bound exceeds the truth when the nulls up to the one above it have fallen:
+    no more often than the claim itself, which is on the grid.
+    """
     scores, claim = TRUE_CLAIMS[name]
-    families = claim_alone(claim)
-    refuted = sum(
-        play(scores, families, 300, seed)[0]["claim"].refutes_claim
-        for seed in range(RUNS)
-    )
+    family = coarse(claim)
+    refuted = above = 0
+    for seed in range(RUNS):
+        test = SequentialTest(family, ALPHA, patience=PATIENCE[seed % 2], planned=6)
+        play(scores, test, np.random.default_rng(seed), growth=1.0)
+        refuted += test.refutes_claim
+        above += test.lower_bound > family.parameter[family.claimed] * (1 - 1e-12)
+    assert refuted == above
     assert refuted <= MOST_REFUTATIONS
 
 
-def test_the_calibration_can_fail():
-    """An auditor that bets on what it has already seen is caught."""
-    scores, claim = TRUE_CLAIMS["laplace"]
-    refuted = sum(
-        play(scores, claim_alone(claim), 2000, seed, hindsight=True)[0][
-            "claim"
-        ].refutes_claim
-        for seed in range(RUNS)
-    )
+@pytest.mark.parametrize("name", ["randomised response", "laplace", "gaussian"])
+def test_a_bet_in_hindsight_is_caught(name):
+    """The check above can fail: choose the events after the round has been seen."""
+    scores, claim = TRUE_CLAIMS[name]
+    family, refuted = coarse(claim).claim_only(), 0
+    for seed in range(RUNS):
+        test = SequentialTest(family, ALPHA, patience=PATIENCE[seed % 2], planned=6)
+        rng = np.random.default_rng(seed)
+        play(scores, test, rng, samples=2000, growth=0.3, hindsight=True)
+        refuted += test.refutes_claim
+        if refuted > MOST_REFUTATIONS:
+            break
     assert refuted > MOST_REFUTATIONS
 
 
-@pytest.mark.parametrize("name", ["laplace", "analytic gaussian", "gaussian"])
-def test_lower_bounds_pass_the_truth_at_most_alpha_often(name):
-    """Null: the lower bound is at most the true value, for every family at once."""
-    scores, claim = TRUE_CLAIMS[name]
-    families = {key: thin(family) for key, family in all_families(claim).items()}
-    runs = [play(scores, families, 300, 10_000 + seed)[0] for seed in range(RUNS)]
-    delta = claim.parameters.get("delta", 1e-5 if name == "gaussian" else 0.0)
-    truth = {
-        "epsilon": claim.epsilon(delta),
-        "delta": delta,
-        "mu": claim.parameters.get("mu"),
-    }
-    for key in runs[0]:
-        above = sum(run[key].lower_bound > truth[key] for run in runs)
-        assert above <= MOST_REFUTATIONS
+@pytest.mark.parametrize("name", FALSE_CLAIMS)
+def test_false_claims_fall(name):
+    """By 1000 releases a side, whichever way the wealth is divided."""
+    scores, claim = FALSE_CLAIMS[name]
+    fallen = 0
+    for seed in range(10):
+        test = SequentialTest(
+            coarse(claim), ALPHA, patience=PATIENCE[seed % 2], planned=6
+        )
+        play(scores, test, np.random.default_rng(seed), 1000)
+        fallen += test.refutes_claim
+    assert fallen >= 9
 
 
-@pytest.mark.parametrize(
-    ("scores", "claim", "samples"),
-    [
-        (laplace(2.0), PureDP(1.0), 1000),
-        (randomised_response(1.5), PureDP(1.0), 1000),
-        (gaussian(1.5), GaussianDP(1.0), 1500),
-        (leaky(1.0, 0.2), ApproxDP(1.0, 0.1), 2000),
-    ],
-)
-def test_false_claims_fall(scores, claim, samples):
-    families = claim_alone(claim)
-    refuted = [
-        play(scores, families, samples, seed)[0]["claim"].refutes_claim
-        for seed in range(20)
-    ]
-    assert np.mean(refuted) >= 0.9
+def test_lower_bounds_are_near_the_truth():
+    """Randomised response at 1.6, in 5000 releases a side."""
+    bounds = []
+    for seed in range(3):
+        test = SequentialTest(coarse(PureDP(1.0)), 0.05, patience=0.25, planned=12)
+        for _ in rounds(
+            randomised_response(1.6),
+            test,
+            np.random.default_rng(seed),
+            5000,
+            growth=0.3,
+        ):
+            pass
+        bounds.append(test.lower_bound)
+    assert 1.35 < np.median(bounds) < 1.61
 
 
-def test_stopping_time_is_within_twice_the_information_limit():
-    """One known event, the half-noise Laplace mechanism at its threshold 1/2."""
-    p1, q1 = 1 - np.exp(-1.0) / 2, np.exp(-1.0) / 2
-    scores = randomised_response(np.log(p1 / q1))
-    for alpha in (0.05, 1e-3, 1e-6):
-        rates = [
-            growth(p1, q1, *project(p1, q1, np.exp(s), d, 1, 1), 1, 1)
-            for s, d in ((x, PureDP(1.0).delta(x)) for x in np.linspace(-1, 1, 41))
-            if p1 - np.exp(s) * q1 > d
-        ]
-        limit = np.log(1 / alpha) / max(rates)
-        families = claim_alone(PureDP(1.0))
-        samples = [play(scores, families, 9999, i, alpha=alpha)[1] for i in range(31)]
-        assert np.median(samples) <= 2 * limit + 14  # pilot and the smallest round
-
-
-def test_best_bets_agree_with_trying_everything():
-    rng = np.random.default_rng(0)
-    family = families_for(PureDP(1.0), 0.0, 1.0)["epsilon"]
-    events = candidates([(0, rng.normal(1, 1, 200), rng.normal(0, 1, 200))])
-    nulls = np.array([0, 300, 500])
-    found, event, half_plane, flipped = best_bets(family, nulls, events, 50)
-    assert found.tolist() == nulls.tolist()
-    for null, j, s, flip in zip(found, event, half_plane, flipped, strict=True):
-        speeds = {}
-        for t in range(len(events)):
-            p1, q1 = sorted((events.p[t], events.q[t]), reverse=True)
-            for i, (slope, delta) in enumerate(
-                zip(family.log_ratio[null], family.delta[null], strict=True)
-            ):
-                if p1 - np.exp(slope) * q1 > delta:
-                    p0, q0 = project(p1, q1, np.exp(slope), delta, 50, 50)
-                    speeds[t, i] = float(growth(p1, q1, p0, q0, 50, 50))
-        assert flip == (events.q[j] > events.p[j])
-        assert speeds[j, s] >= max(speeds.values()) * (1 - 1e-3)
+def test_verdict_and_bounds_never_go_back():
+    family = coarse(PureDP(1.0))
+    test = SequentialTest(family, ALPHA, patience=0.5, planned=6)
+    rejected, bound, refuted = test.rejected.copy(), 0.0, False
+    rng = np.random.default_rng(3)
+    for _ in rounds(laplace(1.5), test, rng, 1500, growth=0.2):
+        assert (test.rejected >= rejected).all()
+        assert test.lower_bound >= bound
+        assert test.refutes_claim >= refuted
+        rejected, bound = test.rejected.copy(), test.lower_bound
+        refuted = test.refutes_claim
+    assert bound > 0
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1e-3, 1e-9])
 def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
-    """And stays fallen. The wealth is the sum of the log e-values of its bets."""
-    family = thin(all_families(PureDP(1.0))["epsilon"])
-    test, rng = SequentialTest(family, alpha), np.random.default_rng(0)
-    scores, past = laplace(3.0), [laplace(3.0)(rng, side, 30) for side in (0, 1)]
+    """And stays fallen. Accounts grow by the log e-values of their own stakes."""
+    family, scores = coarse(PureDP(1.0)), laplace(2.5)
+    test, rng = SequentialTest(family, alpha, patience=0.4), np.random.default_rng(0)
+    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
+    np.testing.assert_allclose(np.exp(test._accounts), [[0.4], [0.6]] * np.ones(61))
     highest = np.zeros(len(family))
-    events = candidates([(0, *past)])
-    for _ in range(25):
-        test.place_bets(events, 20)
-        fresh = [scores(rng, side, 20) for side in (0, 1)]
-        hits = [(f[:, np.newaxis] >= events.threshold).sum(axis=0) for f in fresh]
-        before, bet, playing = test.log_wealth.copy(), test._bet, test._playing
-        p, q = hits[0][test._event], hits[1][test._event]
-        p, q = np.where(test._flipped, q, p), np.where(test._flipped, p, q)
-        before[playing] += bet.log_e(p, q, 20, 20)
-        test.update(*hits, 20)
-        np.testing.assert_allclose(test.log_wealth, before)
+    record = ScoreRecord()
+    for side in (0, 1):
+        record.add(side, scores.draw(rng, side, 30))
+    events = record.events(0)
+    for _ in range(12):
+        test.place_bets(events, 20, 10, 1000)
+        sizes = (20, 10)
+        fresh = [scores.draw(rng, side, n) for side, n in enumerate(sizes)]
+        hits = [count_hits(x, events.threshold) for x in fresh]
+        accounts, plan = test._accounts.copy(), test._plan
+        playing, bet, stakes = test._playing, test._bet, test._stakes
+        if plan is not None:
+            counts = [
+                np.diff(h[plan.events], axis=1, prepend=0, append=n)
+                for h, n in zip(hits, sizes, strict=True)
+            ]
+            for account, stake in zip(accounts, stakes, strict=True):
+                account[playing] += plan.bets.log_e(*counts, stake, bet)
+        test.update(*hits, *sizes)
+        np.testing.assert_allclose(test.log_wealth, np.logaddexp(*accounts))
         highest = np.maximum(highest, test.log_wealth)
-        assert (test.rejected == (highest >= np.log(1 / alpha))).all()
+        assert (test.rejected == (highest >= -np.log(alpha))).all()
     assert 0 < test.rejected.sum() < len(family)
+
+
+def test_nulls_play_the_bet_of_the_next_larger_planned_one():
+    family = coarse(PureDP(1.0))
+    test = SequentialTest(family, ALPHA, planned=4)
+    record, rng = ScoreRecord(), np.random.default_rng(0)
+    for side in (0, 1):
+        record.add(side, laplace(1.0).draw(rng, side, 200))
+    test.place_bets(record.events(0), 50, 50, 1000)
+    planned = test._plan.nulls
+    assert family.claimed in planned
+    assert planned[0] == 0
+    for null, bet in zip(test._playing, test._bet, strict=True):
+        assert planned[bet] >= null
+        assert bet == 0 or planned[bet - 1] < null
+
+
+def test_only_the_events_asked_for_are_needed():
+    """Counts of other events may be anything: they may not even be counted."""
+    scores, rng = laplace(2.0), np.random.default_rng(0)
+    record = ScoreRecord()
+    for side in (0, 1):
+        record.add(side, scores.draw(rng, side, 200))
+    events = record.events(0)
+    fresh = [scores.draw(rng, side, 40) for side in (0, 1)]
+    hits = np.stack([count_hits(x, events.threshold) for x in fresh])
+    wealth = []
+    for junk in (0, 7):
+        test = SequentialTest(coarse(PureDP(1.0)), ALPHA)
+        needed = test.place_bets(events, 40, 40, 1000)
+        assert len(needed) < len(events)
+        sparse = np.full_like(hits, junk)
+        sparse[:, needed] = hits[:, needed]
+        test.update(*sparse, 40, 40)
+        wealth.append(test.log_wealth)
+    np.testing.assert_array_equal(*wealth)
+    assert (wealth[0] != 0).any()
+
+
+def test_bets_depend_on_the_past_alone():
+    """Twice the same past gives the same bets, whatever the rounds then bring."""
+    placed = []
+    for future in (1, 2):
+        past = np.random.default_rng(0)
+        test, record = SequentialTest(coarse(PureDP(1.0)), ALPHA), ScoreRecord()
+        for side in (0, 1):
+            record.add(side, laplace(1.5).draw(past, side, 100))
+        events = record.events(0)
+        test.place_bets(events, 50, 50, 1000)
+        before = replace(test._plan.bets), [s.copy() for s in test._stakes]
+        fresh = np.random.default_rng(future)
+        draws = [laplace(1.5).draw(fresh, side, 50) for side in (0, 1)]
+        test.update(*(count_hits(x, events.threshold) for x in draws), 50, 50)
+        placed.append((before, test.log_wealth))
+    (first, wealth), (second, other) = placed
+    np.testing.assert_array_equal(first[0].on_p, second[0].on_p)
+    np.testing.assert_array_equal(first[0].slack, second[0].slack)
+    np.testing.assert_array_equal(first[1], second[1])
+    assert (wealth != other).any()
 
 
 def test_step_down_needs_every_smaller_null():
     test = SequentialTest(families_for(PureDP(1.0), 0.0, 1.0)["epsilon"], 0.05)
     assert test.lower_bound == 0.0
+    assert test.frontier == 0
     test.rejected[:5] = True
     test.rejected[7:] = True
     assert test.lower_bound == test.family.parameter[4]
+    assert test.frontier == 5
     assert not test.refutes_claim
     test.rejected[:] = True
     assert test.refutes_claim
     assert test.lower_bound == test.family.parameter[-1]
+    assert test.frontier == len(test.family) - 1
 
 
-def test_bets_must_be_placed_first():
-    test = SequentialTest(families_for(PureDP(1.0), 0.0, 1.0)["epsilon"], 0.05)
-    with pytest.raises(RuntimeError, match="place_bets"):
-        test.update(np.zeros(1, dtype=int), np.zeros(1, dtype=int), 4)
+def test_a_family_without_the_claim_refutes_nothing():
+    family = families_for(GaussianDP(1.0), 1e-5, 1.0)["epsilon"]
+    test = SequentialTest(family, 0.05)
+    test.rejected[:] = True
+    assert not test.refutes_claim
+
+
+def test_no_events_no_bets():
+    test = SequentialTest(coarse(PureDP(1.0)), 0.05)
+    assert len(test.place_bets(Events.join([]), 4, 4, 100)) == 0
+    test.update(np.zeros(0, dtype=int), np.zeros(0, dtype=int), 4, 4)
+    np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
+    test.rejected[:] = True
+    events = Events.single(0.0, (3, 1), (10, 10))
+    assert len(test.place_bets(events, 4, 4, 100)) == 0

@@ -1,0 +1,251 @@
+"""What is bet on, and how much: allowed, from the past alone, and sensible."""
+
+import inspect
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
+from dpaudit.audit.events import Events, ScoreRecord
+from dpaudit.audit.evidence import Bets
+from dpaudit.audit.excess import find_anchor
+from dpaudit.audit.families import families_for, single_null
+from dpaudit.audit.projection import HalfSpaces, project
+from dpaudit.audit.strategy import Plan, best_share, plan_bets, stakes
+
+CLAIMS = [
+    PureDP(0.5),
+    ApproxDP(1.0, 0.05),
+    GaussianDP(1.0),
+    Profile((0.0, 1.0), (0.3, 0.05)),
+]
+
+
+def family_of(claim):
+    return next(iter(families_for(claim, 0.05, 1.0).values()))
+
+
+def past(shift, n, seed=0):
+    """Events of Gaussian scores that are shifted on D."""
+    record, rng = ScoreRecord(), np.random.default_rng(seed)
+    for side in (0, 1):
+        record.add(side, rng.normal(shift * (side == 0), 1.0, n))
+    return record.events(0)
+
+
+def plan_for(family, events, nulls, n_p=30, n_q=50):
+    anchor, _ = find_anchor(family, events)
+    return plan_bets(family, np.asarray(nulls), events, n_p, n_q, anchor)
+
+
+def some_nulls(family):
+    return np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
+
+
+def a_plan(growth, worst=-0.5, scored=1000):
+    """A plan with given growth rates whose bets can lose that much."""
+    m = len(growth)
+    on_p = np.tile([1.0, worst], (m, 1))
+    return Plan(
+        np.arange(m),
+        np.zeros((m, 1), dtype=np.intp),
+        Bets(on_p, on_p, np.zeros(m)),
+        np.asarray(growth, dtype=float),
+        np.full(m, scored),
+        1.5,
+    )
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize("shift", [0.0, 1.0, 4.0, -2.0])
+def test_stakes_are_within_the_allowed(claim, shift):
+    """In [0, largest), for every progress and deadline; 0 where nothing grows."""
+    family = family_of(claim)
+    for n in (10, 1000):
+        plan = plan_for(family, past(shift, n), some_nulls(family))
+        m = len(plan.nulls)
+        bet = np.repeat(np.arange(m), 6)
+        progress = np.tile([-1e4, -50.0, -3.0, -1e-9, 0.0, 5.0], m)
+        largest = plan.bets.largest_stake()[bet]
+        for remaining in (1, 100, 10**7):
+            for stake in stakes(plan, bet, progress, remaining):
+                assert (stake >= 0).all()
+                assert (stake < largest).all()
+                assert (stake[plan.growth[bet] <= 0] == 0).all()
+                assert np.isfinite(stake).all()
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_bets_at_their_stakes_never_lose_everything(claim):
+    family = family_of(claim)
+    plan = plan_for(family, past(1.5, 300), some_nulls(family))
+    for stake in stakes(
+        plan, np.arange(len(plan.nulls)), np.full(len(plan.nulls), -2.0), 500
+    ):
+        for returns in (plan.bets.on_p, plan.bets.on_q):
+            assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
+
+
+def test_the_growth_account_is_the_shyer_the_less_is_known():
+    """It approaches the full stake with the past, and is 0 where that says nothing."""
+    found = [
+        stakes(a_plan([0.01], scored=n), np.zeros(1, dtype=int), np.array([-3.0]), 100)
+        for n in (10, 100, 1000, 10**6)
+    ]
+    growth = [float(pair[0][0]) for pair in found]
+    assert growth[0] == 0
+    assert growth == sorted(growth)
+    assert 0.99 < growth[-1] <= 1
+    deadline = {float(pair[1][0]) for pair in found}
+    assert len(deadline) == 1
+
+
+def test_the_deadline_account_is_the_hedge_of_a_digital_option():
+    """phi(Phi^-1(u)) / u standard deviations of what the remaining releases can bring.
+
+    The stake t gives n releases of growth g the standard deviation t sqrt(2 g n).
+    """
+    plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
+    for u in (1e-6, 0.01, 0.05, 0.5):
+        for remaining in (10**4, 10**5):
+            _, stake = stakes(plan, zero, np.log([u]), remaining)
+            deviation = stake[0] * np.sqrt(2 * 0.002 * remaining)
+            assert deviation == pytest.approx(norm.pdf(norm.ppf(u)) / u, rel=1e-9)
+
+
+def test_the_deadline_account_plays_bolder_late_and_poor():
+    plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
+    late = [stakes(plan, zero, np.array([-3.0]), n)[1][0] for n in (10**5, 10**4, 3000)]
+    assert late == sorted(late)
+    poor = [stakes(plan, zero, np.array([x]), 10**5)[1][0] for x in (-0.1, -1.0, -10.0)]
+    assert poor == sorted(poor)
+    # Bounded however desperate.
+    assert stakes(plan, zero, np.array([-500.0]), 1)[1][0] == pytest.approx(0.9 * 2)
+
+
+def test_the_two_accounts_differ():
+    family = family_of(PureDP(0.5))
+    plan = plan_for(family, past(1.0, 500), [family.claimed])
+    growth, deadline = stakes(plan, np.zeros(1, dtype=int), np.array([-5.0]), 10**6)
+    assert growth[0] > 0.5
+    assert 0 < deadline[0] < 0.2
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_plans(claim):
+    """Nested events, one bet for each null, cells that count every release once."""
+    family, events = family_of(claim), past(1.2, 400)
+    nulls = some_nulls(family)
+    plan = plan_for(family, events, nulls)
+    np.testing.assert_array_equal(plan.nulls, nulls)
+    assert (np.diff(plan.events, axis=1) >= 0).all()
+    assert plan.bets.on_p.shape == (len(nulls), plan.events.shape[1] + 1)
+    assert (plan.scored == 800).all()
+    cells = plan.cells(events.hits[0], 400)
+    assert (cells >= 0).all()
+    assert (cells.sum(axis=1) == 400).all()
+    # The more a null allows, the less there is to gain.
+    if len(nulls) > 1:
+        assert plan.growth[0] > 0
+        assert plan.growth[-1] == 0
+
+
+def test_growth_is_what_the_bet_gains_under_the_estimates():
+    """Expected log return of stake 1, if the cells are as the past shows them."""
+    family, events = family_of(GaussianDP(1.0)), past(2.0, 5000)
+    plan = plan_for(family, events, [family.claimed], n_p=40, n_q=40)
+    p, q = (
+        np.diff(x[plan.events[0]], prepend=0.0, append=1.0)
+        for x in (events.p, events.q)
+    )
+    gain = 0.5 * p @ np.log1p(plan.bets.on_p[0]) + 0.5 * q @ np.log1p(plan.bets.on_q[0])
+    assert plan.growth[0] == pytest.approx(gain - plan.bets.slack[0], rel=0.1)
+
+
+def test_plans_depend_on_the_past_alone():
+    """No argument brings in the counts of the round that settles the bets."""
+    assert list(inspect.signature(plan_bets).parameters) == [
+        "family",
+        "nulls",
+        "events",
+        "n_p",
+        "n_q",
+        "anchor",
+    ]
+    family = family_of(PureDP(0.5))
+    twice = [plan_for(family, past(1.0, 300), some_nulls(family)) for _ in range(2)]
+    np.testing.assert_array_equal(twice[0].bets.on_p, twice[1].bets.on_p)
+    np.testing.assert_array_equal(twice[0].events, twice[1].events)
+
+
+def growth_at(family, events, share):
+    """Return the growth of the best event against the claim at a share."""
+    n_p = round(share * 1000)
+    plan = plan_bets(
+        family, np.array([family.claimed]), events, n_p, 1000 - n_p, family.claimed
+    )
+    return plan.growth[0]
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_the_rare_side_gets_more_releases(flipped):
+    """At epsilon = 6 an event of probability 1/2 on D may have 0.0012 on D'."""
+    family = family_of(PureDP(6.0))
+    hits = (5000, 2) if not flipped else (2, 5000)
+    events = Events.single(0.0, hits, (10_000, 10_000))
+    share = best_share(family, family.claimed, events)
+    assert share > 0.5 if flipped else share < 0.5
+    assert growth_at(family, events, share) > 1.1 * growth_at(family, events, 0.5)
+
+
+def test_even_shares_where_uneven_ones_hardly_help():
+    family = family_of(PureDP(0.5))
+    events = Events.single(0.0, (700, 300), (1000, 1000))
+    assert best_share(family, family.claimed, events) == 0.5
+    # Nothing is violated: nothing grows at any share.
+    events = Events.single(0.0, (500, 500), (1000, 1000))
+    assert best_share(family, family.claimed, events) == 0.5
+
+
+@pytest.mark.parametrize("hits", [(1, 0), (10, 0), (0, 10), (0, 0), (10, 10), (5, 5)])
+def test_tiny_pasts_do_no_harm(hits):
+    for claim in CLAIMS:
+        family = family_of(claim)
+        events = Events.single(0.0, hits, (10, 10))
+        plan = plan_for(family, events, some_nulls(family), 1, 1)
+        assert np.isfinite(plan.growth).all()
+        for x in (plan.bets.on_p, plan.bets.on_q, plan.bets.slack):
+            assert np.isfinite(x).all()
+        assert 0 < best_share(family, int(family.claimed), events) < 1
+
+
+def test_a_planned_bet_is_the_best_of_its_chains():
+    """Never worse, but for the handicap of forward selection, than one event alone."""
+    family, events = family_of(GaussianDP(1.0)), past(2.0, 5000)
+    null = np.array([family.claimed])
+    plan = plan_for(family, events, null, 50, 50)
+    best = 0.0
+    for place in range(len(events)):
+        one = events.take([place])
+        alone = plan_bets(family, null, one, 50, 50, family.claimed)
+        best = max(best, alone.growth[0])
+    assert plan.growth[0] > best > 0
+
+
+def test_one_claim_known_by_its_profile():
+    """A total-variation claim of 0.3 against a pair at 0.68."""
+    family, events = single_null(Profile((0.0,), (0.3,))), past(2.0, 2000)
+    plan = plan_for(family, events, [0], 50, 50)
+    exact = project(
+        np.array([[0.84, 0.16]]),
+        np.array([[0.16, 0.84]]),
+        plan_half_space(),
+        0.5,
+    ).growth[0]
+    assert plan.growth[0] == pytest.approx(exact, rel=0.15)
+
+
+def plan_half_space():
+    one = np.ones((1, 1))
+    return HalfSpaces(np.ones((1, 1), dtype=np.intp), one, -one, 0.3 * one)
