@@ -10,18 +10,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-# What `make report` computes: `dpaudit report --help` lists the profiles.
+# What `make report` and `make bench-audit` compute: --help of either command lists the
+# profiles.
 PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test lint types audit report bench constraints clean
+.PHONY: help .venv test lint types audit report bench bench-audit constraints clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z.]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
 		$(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  PROFILE=$(PROFILE) (report)   WORKERS=$(WORKERS) (test, audit)"
+	@echo "  PROFILE=$(PROFILE) (report, bench-audit)   WORKERS=$(WORKERS) (test, audit)"
 
 # One stamp per set of extras, so that `make report` does not wait for linters; pip runs
 # again only if the declared or the pinned requirements change.
@@ -65,6 +66,9 @@ types: $(VENV)/.lint ## mypy (strict) and pyright (basic)
 
 report: $(VENV)/.test ## write the comparison report to build/report/
 	$(BIN)/dpaudit report --profile $(PROFILE) --output build/report
+
+bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
+	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
 
 # asv makes environments of its own for the committed state; they get the same versions.
 bench: export PIP_CONSTRAINT := $(CURDIR)/constraints.txt

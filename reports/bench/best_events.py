@@ -1,0 +1,204 @@
+r"""The best event against each broken mechanism of the suite, and what seeing it costs.
+
+All claim epsilon = 0.1 (the Gaussian also delta = 1e-5). One event, or two disjoint
+ones, cut the outputs into K = 2 or 3 cells; p and q are the exact cell probabilities on
+D and on D', in order of falling privacy loss. Betting on such cells, however well they
+are known, grows the evidence against the claim by at most
+
+.. math:: G = \min_{(p', q')} \tfrac12 KL(p \| p') + \tfrac12 KL(q \| q')
+
+a release on average, the minimum over all cell probabilities that the claim allows
+(`dpaudit.audit.projection`), when half of the releases are drawn on either side. To
+refute the claim at error probability alpha takes evidence of log(1/alpha), and so about
+
+.. math:: n = \frac{\log(1/\alpha)}{2 \, G}
+
+releases a side: the information limit.
+
+Where the privacy loss depends on one number x (a release, a sum of bits), it is
+monotone in x on the outer parts, and the events are {x <= t} and {x >= t'}; t was
+optimised numerically, and rounded:
+
+- *Laplace at half the noise* (scale 5, shift 1): {y <= t}, {y >= 1 - t}.
+- *Gaussian at half the noise* (shift mu): {z <= -t}, {z >= mu + t}, in deviations.
+- *TruncatedGeometric*: all outputs have the loss +-log(9/8); {Z = 0} and the rest.
+- *NoisyHist2* (scale 0.1, shift 1): {y_1 <= t}, {y_1 >= 1 - t}.
+- *NoisyMax3*: {largest <= t}; all five noisy counts must be below. Its other tail keeps
+  the claim.
+- *NoisyMax4*: {y < A}, impossible on D', see `dpaudit.algorithms.textbook.noisy_max`.
+- *SVT5*: {below five times, then above}, impossible on D'.
+- *Rappor, OneTimeRappor*: the number of differing bits that are told as if the value
+  were D's is Bin(8, f) on D, Bin(8, 1 - f) on D'; {>= 6}, {<= 2}.
+- *PrefixSum*: the number of increments <= 1/2 is Bin(10, f) or Bin(10, 1 - f) with
+  f = 1 - e^(-1/20)/2; {>= 7}, {<= 3}. (The sum of the ten losses itself, by
+  convolution, needs 0.4 % fewer releases.)
+
+The streams of the other sparse vector techniques have probabilities that are integrals
+over the noisy threshold. They were computed by Gauss-Legendre quadrature, and the best
+union of streams was found in the order of their losses, over all canonical pairs. The
+pair is half the answers 0 and half 1, against the reverse:
+
+- *SVT3*: the stream ends at place 3 with a value <= 0, at 4 with one <= 0.6, at 5 with
+  one <= 3, at 6 with one <= 29, at 7 with one <= 19, at 8 with one in (0.4, 11.5], or
+  at 9 with one in (0.9, 3.8].
+- *SVT4*: it ends at place 6; it ends at place 7 or 8.
+- *SVT6*: (i, j), the numbers of answers above in the two halves, with j - i >= 3 or
+  equal to (2, 4) or (1, 3); the mirror image, i and j exchanged.
+- *SVT3 and SVT4 in parallel*, by the second stream alone, which has most of the
+  information: both its answers above are among places 6 to 9; one is among them and the
+  other at place 10, or one is at place 6 and the other before.
+
+References
+----------
+Cover, Thomas, *Elements of information theory*, 2006, section 11.8 (Chernoff-Stein).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom, laplace, norm
+
+from dpaudit.algorithms.textbook import SUITE
+from dpaudit.claims import Claim
+
+__all__ = ["CLAIMED", "BestEvent", "best_events", "information_limit", "subject"]
+
+CLAIMED = 0.1
+"""The epsilon that every mechanism of the table claims."""
+
+_BITS, _INCREMENTS = 8, 10
+_IMPOSSIBLE = 1e-300  # instead of 0: projections want positive probabilities
+
+
+@dataclass(frozen=True)
+class BestEvent:
+    """Cells, in order of falling privacy loss.
+
+    Parameters
+    ----------
+    p, q : tuple of float
+        Their exact probabilities on D and on D'; each adds up to 1.
+    event : str
+        What the cells but the middle or last one are.
+    """
+
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    event: str
+
+
+def subject(name: str) -> Any:
+    """Return a mechanism of the suite at the claim that the studies hold it to."""
+    return SUITE[name](CLAIMED)
+
+
+@cache
+def best_events() -> dict[str, BestEvent]:
+    """Return the best event for every broken mechanism, by its name in the suite."""
+    half_laplace = laplace(scale=subject("laplace-under-noised").scale)
+    inverted = laplace(scale=CLAIMED)
+    wide = laplace(scale=2 / CLAIMED)
+    mu = subject("gaussian-under-noised").mu
+    majority = 1 - math.exp(-CLAIMED / 2) / 2
+    factor = -math.expm1(-CLAIMED / 2)
+    ahead = -math.expm1(-6.0)
+    return {
+        "laplace-under-noised": _tails(
+            (half_laplace.cdf(0.13), half_laplace.cdf(-0.87)), "y <= 0.13; y >= 0.87"
+        ),
+        "gaussian-under-noised": _tails(
+            (norm.cdf(-1.88), norm.cdf(-1.88 - mu)), "z <= -1.88; z >= mu + 1.88"
+        ),
+        "truncated-geometric": _one(9 / 17, 8 / 17, "Z = 0"),
+        "noisy-hist-2": _tails(
+            (inverted.cdf(0.39), inverted.cdf(-0.61)), "y_1 <= 0.39; y_1 >= 0.61"
+        ),
+        "noisy-max-3": _one(
+            wide.cdf(0.75) ** 5, wide.cdf(-0.25) ** 5, "largest <= 0.75"
+        ),
+        "noisy-max-4": _one(factor * ahead**4, 0.0, "y < A"),
+        "svt-3": _one(
+            0.022687661165, 0.019068785930, "ends at places 3 to 9 with a small value"
+        ),
+        "svt-4": _two(
+            (0.0184198927, 0.0270324513),
+            (0.0155143798, 0.0237386591),
+            "ends at place 6; ends at 7 or 8",
+        ),
+        "svt-5": _one(factor / 2, 0.0, "below five times, then above"),
+        "svt-6": _tails(
+            (0.0794755549, 0.0652846525), "j - i >= 3, or (2, 4), (1, 3); its mirror"
+        ),
+        "svt-3-4-parallel": _two(
+            (0.014244860326, 0.030918082622),
+            (0.011010539780, 0.026291808625),
+            "SVT4: both in 6 to 9; one and place 10, or place 6 and one before",
+        ),
+        "prefix-sum": _tails(
+            _binomial_tails(_INCREMENTS, majority, 7), ">= 7 increments <= 1/2; <= 3"
+        ),
+        "rappor": _tails(_binomial_tails(_BITS, 0.5125, 6), ">= 6 bits; <= 2"),
+        "one-time-rappor": _tails(_binomial_tails(_BITS, 0.525, 6), ">= 6 bits; <= 2"),
+    }
+
+
+def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
+    """Return the releases a side that refute the claim if the cells are known.
+
+    Parameters
+    ----------
+    event : BestEvent
+    claim : Claim
+        Pure or approximate.
+    alpha : float
+        The error probability, in (0, 1).
+
+    Examples
+    --------
+    >>> from dpaudit.claims import PureDP
+    >>> event = best_events()["truncated-geometric"]
+    >>> round(information_limit(event, PureDP(0.1), 0.001), -3)
+    88000.0
+    """
+    from dpaudit.audit.projection import HalfSpaces, project
+
+    ratio = math.exp(claim.parameters["epsilon"])
+    delta = claim.parameters.get("delta", 0.0)
+    p, q = (np.maximum([cells], _IMPOSSIBLE) for cells in (event.p, event.q))
+    # Each union of first cells: P <= e^eps Q + delta, and for the complements
+    # 1 - Q <= e^eps (1 - P) + delta.
+    unions = np.arange(1, p.shape[1])
+    ones = np.ones(len(unions))
+    half_spaces = HalfSpaces(
+        np.concatenate([unions, unions])[np.newaxis],
+        np.concatenate([ones, ratio * ones])[np.newaxis],
+        np.concatenate([-ratio * ones, -ones])[np.newaxis],
+        np.concatenate([delta * ones, (ratio - 1 + delta) * ones])[np.newaxis],
+    )
+    growth = float(project(p, q, half_spaces, 0.5).growth[0])
+    return -math.log(alpha) / (2 * growth)
+
+
+def _one(p: float, q: float, event: str) -> BestEvent:
+    return BestEvent((float(p), 1 - float(p)), (float(q), 1 - float(q)), event)
+
+
+def _two(p: tuple[float, float], q: tuple[float, float], event: str) -> BestEvent:
+    return BestEvent((*p, 1 - sum(p)), (*q, 1 - sum(q)), event)
+
+
+def _tails(outer: tuple[Any, Any], event: str) -> BestEvent:
+    """Return an event and its mirror image, of exchanged probabilities."""
+    p, q = float(outer[0]), float(outer[1])
+    return BestEvent((p, 1 - p - q, q), (q, 1 - p - q, p), event)
+
+
+def _binomial_tails(trials: int, chance: float, least: int) -> tuple[float, float]:
+    """Return P(Bin(trials, chance) >= least), and at 1 - chance."""
+    return (
+        float(binom.sf(least - 1, trials, chance)),
+        float(binom.sf(least - 1, trials, 1 - chance)),
+    )

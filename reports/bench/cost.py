@@ -1,0 +1,184 @@
+"""Study E: what the engine costs beside the releases that it asks for.
+
+Time: an audit of a vectorised mechanism in 400 dimensions. Every batch that the audit
+draws is noted with the state of its random stream, and afterwards drawn again alone;
+the engine's own share is (audit - sampling)/audit. Memory: the peak of a process that
+does nothing but audit a hundred million releases.
+"""
+
+import copy
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms import AnalyzeGauss
+from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.formats import count
+
+__all__ = ["Cost", "audit_and_tell_memory", "engine_share", "peak_memory"]
+
+_SHARE, _MEMORY = "engine's share of the time", "peak memory"
+_DIMENSION = 20
+_LARGEST_SHARE, _LARGEST_MEGABYTES = 0.2, 500.0
+_LONG = 1_000_000  # releases a side from which on the share has a target
+
+_RELEASES = {
+    "ci": {_SHARE: (0, 0), _MEMORY: (1, 200_000)},
+    "quick": {_SHARE: (1, 100_000), _MEMORY: (1, 5_000_000)},
+    "full": {_SHARE: (3, 1_000_000), _MEMORY: (1, 50_000_000)},
+}
+"""Repetitions, and releases a side."""
+
+_CHILD = """
+import sys
+from dpaudit.reports.bench.cost import audit_and_tell_memory
+audit_and_tell_memory(int(sys.argv[1]), int(sys.argv[2]))
+"""
+
+
+class Cost(Study):
+    """The engine's own time, and its memory."""
+
+    name = "cost"
+    title = "Cost of the engine"
+    parallel = False
+
+    def units(self, profile: str) -> list[Unit]:
+        return [
+            Unit(self.name, case, index, (("releases", releases),))
+            for case, (repetitions, releases) in _RELEASES[profile].items()
+            for index in range(repetitions)
+        ]
+
+    def measure(self, unit: Unit) -> Record:
+        releases = unit.option("releases")
+        if unit.case == _MEMORY:
+            return {"measured": peak_memory(releases, unit.seed)}
+        share, seconds = engine_share(releases, unit.seed)
+        return {"measured": share, "seconds": seconds}
+
+    def tables(self, profile: str, records: Records) -> list[Table]:
+        found: dict[str, list[float]] = {}
+        for unit, record in records.items():
+            found.setdefault(unit.case, []).append(record["measured"])
+        rows = []
+        for case, subject, target, unit_name in (
+            (_SHARE, f"AnalyzeGauss, d = {_DIMENSION}", 100 * _LARGEST_SHARE, "%"),
+            (_MEMORY, "Laplace", _LARGEST_MEGABYTES, "MB"),
+        ):
+            if case in found:
+                releases = _RELEASES[profile][case][1]
+                scale = 100 if case == _SHARE else 1
+                measured = scale * median(found[case])
+                cells = (
+                    case,
+                    subject,
+                    count(releases),
+                    f"{measured:.1f} {unit_name}",
+                    f"{target:.0f} {unit_name}",
+                )
+                data = {
+                    "case": case,
+                    "subject": subject,
+                    "releases": releases,
+                    "measured": measured,
+                    "target": target,
+                    "unit": unit_name,
+                }
+                long_enough = case == _MEMORY or releases >= _LONG
+                met = measured <= target if long_enough else None
+                rows.append(Row(cells, met, data))
+        columns = ("cost", "mechanism", "releases a side", "measured", "target")
+        note = (
+            "The share is that of an audit's wall-clock time which is not spent on "
+            "drawing its releases; short audits have a larger one, and no target."
+        )
+        return [Table(self.title, columns, tuple(rows), note)]
+
+
+class _Noted(AnalyzeGauss):
+    """Notes what is drawn, so that it can be drawn again."""
+
+    def draw(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        _calls.append((data, size, copy.deepcopy(rng)))
+        return super().draw(data, size, rng=rng)
+
+
+_calls: list[tuple[Any, int, np.random.Generator]] = []
+
+
+def engine_share(releases: int, seed: int) -> tuple[float, float]:
+    """Return the engine's own share of the time of an audit, and that time.
+
+    Parameters
+    ----------
+    releases : int
+        A side.
+    seed : int
+    """
+    from dpaudit.audit import audit
+
+    mechanism = _Noted.calibrated(1.0, 1e-5)
+    pair = mechanism.worst_case(_DIMENSION)
+    audit(mechanism, pair=pair, max_samples=1000)  # imports, and warms the caches
+    _calls.clear()
+    started = time.perf_counter()
+    audit(
+        mechanism,
+        pair=pair,
+        max_samples=releases,
+        stop_when_refuted=False,
+        seed=seed,
+    )
+    whole = time.perf_counter() - started
+    started = time.perf_counter()
+    for data, size, rng in _calls:
+        AnalyzeGauss.draw(mechanism, data, size, rng=rng)
+    sampling = time.perf_counter() - started
+    _calls.clear()
+    return (whole - sampling) / whole, whole
+
+
+def peak_memory(releases: int, seed: int) -> float:
+    """Return the peak resident memory of an audit in a process of its own, in MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, str(releases), str(seed)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return float(json.loads(done.stdout))
+
+
+def audit_and_tell_memory(releases: int, seed: int) -> None:
+    """Audit the Laplace mechanism, and print this process's peak memory in MB."""
+    from dpaudit.algorithms.textbook import Laplace
+    from dpaudit.audit import audit
+
+    mechanism: Any = Laplace(1.0)
+    audit(mechanism, max_samples=releases, stop_when_refuted=False, seed=seed)
+    print(json.dumps(_peak()))
+
+
+def _peak() -> float:
+    """Return the peak resident memory of this process in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # On Linux ru_maxrss starts at the size of the parent, which may be larger.
+        found = re.search(r"^VmHWM:\s*(\d+) kB", status.read_text(), re.MULTILINE)
+        if found is not None:
+            return int(found[1]) * 1024 / 1e6
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

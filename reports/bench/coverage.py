@@ -1,0 +1,287 @@
+r"""Study A: how often each bound accuses a mechanism that keeps its promise.
+
+The nominal error probability alpha is 0.05, and every case meets its claim with
+equality. For each statement of each case k errors in n trials are counted. Trials are
+independent, so under the null hypothesis "the error probability is at most alpha" the
+chance of k or more errors is at most P(Bin(n, alpha) >= k), an exact one-sided p-value.
+A statement fails if its p-value is below 0.001 divided by the number of statements
+(Bonferroni): a sound package fails the study with probability at most 0.001. Few trials
+a case see little; so, where a group has several cases, one more line per group and
+statement pools its cases: trials of different cases are independent too, and the sum of
+the errors is stochastically at most Bin(n, alpha) (each is a coin with success
+probability at most alpha).
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scipy.special import expit
+from scipy.stats import binom, binomtest
+
+from dpaudit.algorithms import SymmetrisedWishart
+from dpaudit.algorithms.textbook import (
+    Gaussian,
+    Laplace,
+    LaplaceParallel,
+    RandomisedResponse,
+    TruncatedGeometric,
+)
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
+from dpaudit.reports.bench.coverage_cases import (
+    CONFIDENCE,
+    AuditCase,
+    CoverageCase,
+    LossConsistencyCase,
+    WhiteBoxCase,
+    WitnessCase,
+)
+from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.subjects import LeakyResponse
+from dpaudit.reports.formats import count, percent
+
+__all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
+
+LEVEL = 1e-3
+"""The probability that a sound package fails the study."""
+
+_ALPHA = 1 - CONFIDENCE
+_COLUMNS = (
+    "on trial",
+    "case",
+    "statement",
+    "errors",
+    "trials",
+    "rate",
+    "interval",
+    "p-value",
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a profile tries.
+
+    Parameters
+    ----------
+    audits : int
+        Trials of each case of the anytime engine and of witness replay.
+    releases : int
+        Most releases a side of such an audit.
+    data_sets : int
+        Trials of each bound for a fixed sample.
+    runs : int
+        Trials of each white-box case.
+    cases : str
+        ``"all"``, or ``"core"``: the anytime engine on the quickest cases only.
+    """
+
+    audits: int
+    releases: int
+    data_sets: int
+    runs: int
+    cases: str = "all"
+
+
+EFFORTS = {
+    "ci": Effort(audits=60, releases=100, data_sets=200, runs=20, cases="core"),
+    "quick": Effort(audits=300, releases=500, data_sets=2000, runs=300),
+    "full": Effort(audits=2000, releases=500, data_sets=20_000, runs=2000),
+}
+
+_CORE = (
+    "randomised response",
+    "gaussian, GDP",
+    "laplace, black box",
+    "gaussian, black box",
+    "leaky response, black box",
+    "leaky response, pair search",
+)
+_WHITE_ONLY = ("laplace, exact profile", "gaussian, small delta")
+
+
+def _audits() -> tuple[AuditCase, ...]:
+    """Return the cases of the anytime engine: as they are, then as black boxes."""
+    geometric, laplace = TruncatedGeometric(0.5), Laplace(1.0)
+    subjects = {
+        "laplace": (laplace, laplace.claim),
+        "laplace, exact profile": (laplace, laplace.exact_claim(laplace.worst_case())),
+        "randomised response": (RandomisedResponse(1.0), PureDP(1.0)),
+        "gaussian": (Gaussian.calibrated(1.0, 0.1), ApproxDP(1.0, 0.1)),
+        "gaussian, small delta": (Gaussian.calibrated(1.0, 1e-5), ApproxDP(1.0, 1e-5)),
+        "gaussian, GDP": (Gaussian.from_mu(1.0), GaussianDP(1.0)),
+        "laplace-parallel": (LaplaceParallel(1.0), PureDP(1.0)),
+        "truncated geometric": (geometric, PureDP(geometric.true_epsilon)),
+        "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), PureDP(1.0)),
+        "leaky response": (LeakyResponse(1.0, 0.05), ApproxDP(1.0, 0.05)),
+    }
+    searched = {
+        "laplace": "scalar:0,1:rows=2",
+        "gaussian, GDP": "scalar:0,1:rows=2",
+        "leaky response": "scalar:0,1:rows=1",
+    }
+    return (
+        *(AuditCase(name, *subject) for name, subject in subjects.items()),
+        *(
+            AuditCase(f"{name}, black box", *subject, black_box=True)
+            for name, subject in subjects.items()
+            if name not in _WHITE_ONLY
+        ),
+        *(
+            AuditCase(
+                f"{name}, pair search", *subjects[name], black_box=True, search=domain
+            )
+            for name, domain in searched.items()
+        ),
+    )
+
+
+_COUNTS: tuple[tuple[str, str, Claim, float, dict[str, Any]], ...] = (
+    ("clopper-pearson", "clopper_pearson", PureDP(1.0), 0.2, {}),
+    ("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1, {}),
+    (
+        "clopper-pearson, two-sided",
+        "clopper_pearson",
+        PureDP(1.0),
+        0.2,
+        {"two_sided": True},
+    ),
+    ("joint", "joint", PureDP(1.0), 0.2, {}),
+    ("joint, corner", "joint", PureDP(1.0), float(expit(-1.0)), {}),
+    ("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1, {}),
+    ("joint, two-sided", "joint", PureDP(1.0), 0.2, {"two_sided": True}),
+    ("joint, unequal sides", "joint", PureDP(2.0), 0.02, {"releases": (60, 600)}),
+    ("joint, rare event", "joint", PureDP(1.0), 0.005, {}),
+    ("gaussian counts", "gaussian", GaussianDP(1.0), 0.3, {}),
+    ("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01, {}),
+    (
+        "gaussian counts, two-sided",
+        "gaussian",
+        GaussianDP(1.0),
+        0.3,
+        {"two_sided": True},
+    ),
+)
+
+
+CASES: tuple[CoverageCase, ...] = (
+    *_audits(),
+    WitnessCase("witness replay", Laplace.under_noised(1.0), Laplace(1.0)),
+    *(
+        CountsCase(name, method, claim, q, **options)
+        for name, method, claim, q, options in _COUNTS
+    ),
+    *(
+        ScoresCase(f"{method.replace('_', ' ')}, {name}", method, claim)
+        for method in ("split_scores", "fixed_scores")
+        for name, claim in (
+            ("laplace", PureDP(1.0)),
+            ("leaky response", ApproxDP(1.0, 0.05)),
+        )
+    ),
+    ScoresCase("fixed scores, GDP", "fixed_scores", GaussianDP(1.0)),
+    OneRunCase("one run", PureDP(1.0)),
+    OneRunCase("one run, delta", ApproxDP(1.0, 0.01)),
+    OneRunCase("one run, abstaining", PureDP(1.0), canaries=200, guesses=50),
+    WhiteBoxCase("white box, laplace", Laplace(1.0)),
+    WhiteBoxCase("white box, gaussian", Gaussian.from_mu(1.0)),
+    WhiteBoxCase("white box, truncated geometric", TruncatedGeometric(0.5), (0.0, 0.1)),
+    WhiteBoxCase("white box, translated", Gaussian.from_mu(1.0), (2.0,), "auto"),
+    LossConsistencyCase("loss consistency", Laplace(1.0)),
+)
+"""Every bound of the package, each where its claim holds with equality."""
+
+
+class Coverage(Study):
+    """False refutations at a nominal error probability of 5 %."""
+
+    name = "coverage"
+    title = "False refutations"
+    cases: ClassVar[tuple[CoverageCase, ...]] = CASES
+    """What is on trial; of the class, so that a study travels to workers by name."""
+
+    def units(self, profile: str) -> list[Unit]:
+        effort = EFFORTS[profile]
+        units = []
+        for case in self._chosen(effort):
+            trials = getattr(effort, case.effort)
+            for index in range(-(-trials // case.chunk)):
+                size = min(case.chunk, trials - index * case.chunk)
+                options: tuple[tuple[str, int], ...] = (("trials", size),)
+                if case.effort != "data_sets":
+                    options += (("releases", effort.releases),)
+                units.append(Unit(self.name, case.name, index, options))
+        return units
+
+    def measure(self, unit: Unit) -> Record:
+        case = next(case for case in self.cases if case.name == unit.case)
+        trials, releases = unit.option("trials"), dict(unit.options).get("releases", 0)
+        return {
+            "trials": trials,
+            "errors": case.errors(unit.seed, trials, int(releases)),
+        }
+
+    def tables(self, profile: str, records: Records) -> list[Table]:
+        trials: Counter[tuple[str, str, str]] = Counter()
+        errors: Counter[tuple[str, str, str]] = Counter()
+        members: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        group = {case.name: case.group for case in self.cases}
+        for unit, record in records.items():
+            for statement, wrong in record["errors"].items():
+                line = group[unit.case], unit.case, statement
+                trials[line] += record["trials"]
+                errors[line] += wrong
+                members[line[0], statement].add(unit.case)
+        lines = list(trials)
+        for (name, statement), cases in members.items():
+            if len(cases) > 1:
+                total = name, f"all {len(cases)} cases", statement
+                trials[total] = sum(trials[name, case, statement] for case in cases)
+                errors[total] = sum(errors[name, case, statement] for case in cases)
+                lines.append(total)
+        lines.sort(key=lambda line: line[0] != "anytime engine")
+        level = LEVEL / max(len(lines), 1)
+        rows = tuple(_row(line, errors[line], trials[line], level) for line in lines)
+        note = (
+            f"Every case meets its claim with equality; the nominal rate is "
+            f"{percent(_ALPHA)}. A line fails if so many errors have a probability "
+            f"below {level:.2g} at the nominal rate. The interval holds the rate with "
+            "probability 95 % (Clopper and Pearson)."
+        )
+        return [Table(self.title, _COLUMNS, rows, note, binding=True)]
+
+    def _chosen(self, effort: Effort) -> list[CoverageCase]:
+        return [
+            case
+            for case in self.cases
+            if effort.cases == "all"
+            or not isinstance(case, AuditCase)
+            or case.name in _CORE
+        ]
+
+
+def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> Row:
+    low, high = binomtest(errors, trials).proportion_ci(0.95, method="exact")
+    p_value = float(binom.sf(errors - 1, trials, _ALPHA))
+    met = p_value >= level
+    cells = (
+        *line,
+        count(errors),
+        count(trials),
+        percent(errors / trials),
+        f"{percent(low)} to {percent(high)}",
+        f"{p_value:.2g}",
+    )
+    data = {
+        "group": line[0],
+        "case": line[1],
+        "statement": line[2],
+        "errors": errors,
+        "trials": trials,
+        "low": float(low),
+        "high": float(high),
+        "p_value": p_value,
+        "level": level,
+    }
+    return Row(cells, met, data)

@@ -1,0 +1,259 @@
+r"""Mechanisms that keep their promise with nothing to spare, audited as others are.
+
+A bound is tested where it has least room: on the boundary of the claim. Whatever it
+then says against the claim is an error. Each audit reports several statements (the
+verdict, `epsilon_lower`, `delta_lower`, `mu_lower`), each with its own error
+probability; they are counted apart. A statement counts as wrong if it was wrong at any
+time: the engine looks after every round, and rejected nulls stay rejected. The length
+of an audit is drawn at random besides, log-uniform over three octaves, because an
+engine that plans for its deadline might err near it.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Claim
+from dpaudit.mechanism import HasExactClaim
+from dpaudit.reports.bench.study import seed_of
+from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.streams import stream
+
+if TYPE_CHECKING:
+    from dpaudit.audit import Witness
+
+__all__ = [
+    "CONFIDENCE",
+    "SLACK",
+    "AuditCase",
+    "CoverageCase",
+    "LossConsistencyCase",
+    "WhiteBoxCase",
+    "WitnessCase",
+]
+
+CONFIDENCE = 0.95
+SLACK = 1e-9
+"""Differences below this, relative to the truth, count as rounding."""
+
+_OCTAVES = 8.0  # from the shortest to the longest audit
+
+
+@dataclass(frozen=True)
+class CoverageCase(ABC):
+    """A bound on data for which the truth is known.
+
+    Parameters
+    ----------
+    name : str
+        Unique among the cases; it seeds the trials.
+    """
+
+    name: str
+
+    group: ClassVar[str]
+    """Which part of the package is on trial."""
+    effort: ClassVar[str]
+    """Which of the profile's numbers of trials applies."""
+    chunk: ClassVar[int] = 1
+    """Trials to a unit of work."""
+
+    @abstractmethod
+    def errors(self, seed: int, trials: int, releases: int) -> dict[str, int]:
+        """Return how many of the trials went wrong, for each statement.
+
+        Parameters
+        ----------
+        seed : int
+        trials : int
+        releases : int
+            Most releases a side of an audit; other cases have sizes of their own.
+        """
+
+
+class _Audited(CoverageCase):
+    """Counts wrong statements of single trials."""
+
+    @abstractmethod
+    def wrong(self, seed: int, releases: int) -> Mapping[str, bool]:
+        """Carry out one trial, and say which statements were wrong."""
+
+    def errors(self, seed: int, trials: int, releases: int) -> dict[str, int]:
+        total: Counter[str] = Counter()
+        for trial in range(trials):
+            for name, was_wrong in self.wrong(seed_of(seed, trial), releases).items():
+                total[name] += bool(was_wrong)
+        return dict(total)
+
+
+@dataclass(frozen=True)
+class AuditCase(_Audited):
+    """`dpaudit.audit.audit` of a mechanism whose claim is tight.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    claim : Claim
+        Exact for the mechanism, on all pairs that the audit may try.
+    black_box : bool
+        Whether to hide everything but the releases.
+    search : str or None
+        A domain to search for a bad pair, instead of the mechanism's own pairs.
+    """
+
+    mechanism: Any
+    claim: Claim
+    black_box: bool = False
+    search: str | None = None
+
+    group = "anytime engine"
+    effort = "audits"
+
+    def wrong(self, seed: int, releases: int) -> dict[str, bool]:
+        from dpaudit.audit import audit
+
+        length = releases * _OCTAVES ** -stream(seed, 0).random()
+        options: dict[str, Any] = {}
+        if self.search is not None:
+            options = {"domain": self.search, "relation": self.mechanism.relation}
+        elif self.black_box:
+            options = {"pair": self.mechanism.worst_case()}
+        result = audit(
+            BlackBox(self.mechanism) if self.black_box else self.mechanism,
+            claim=self.claim,
+            confidence=CONFIDENCE,
+            max_samples=int(length),
+            seed=seed,
+            stop_when_refuted=False,
+            **options,
+        )
+        room = 1 + SLACK
+        wrong = {
+            "verdict": result.refuted,
+            "epsilon": result.epsilon_lower
+            > self.claim.epsilon(result.at_delta) * room,
+            "delta": result.delta_lower
+            > float(self.claim.delta(result.at_epsilon)) * room,
+        }
+        if result.mu_lower is not None:
+            wrong["mu"] = result.mu_lower > self.claim.parameters["mu"] * room
+        return wrong
+
+
+@cache
+def _witness(convicted: Any) -> "Witness":
+    """Return a witness against a mechanism, always the same one."""
+    from dpaudit.audit import audit
+
+    witness = audit(convicted, confidence=CONFIDENCE, seed=0).witness
+    assert witness is not None, "the convicted mechanism was not refuted"
+    return witness
+
+
+@dataclass(frozen=True)
+class WitnessCase(_Audited):
+    """`dpaudit.audit.verify`: a witness against one mechanism, on a correct one.
+
+    The event stays the same, the claim is tight on it, so a confirmation is an error.
+
+    Parameters
+    ----------
+    convicted : Mechanism
+        Refuted by an audit, which makes the witness.
+    mechanism : Mechanism
+        Keeps the same claim with equality.
+    """
+
+    convicted: Any
+    mechanism: Any
+
+    group = "witness replay"
+    effort = "audits"
+    chunk = 10
+
+    def wrong(self, seed: int, releases: int) -> dict[str, bool]:
+        from dpaudit.audit import verify
+
+        replay = verify(
+            _witness(self.convicted),
+            mechanism=self.mechanism,
+            confidence=CONFIDENCE,
+            max_samples=releases,
+            seed=seed,
+        )
+        return {"confirmed": replay.confirmed}
+
+
+@dataclass(frozen=True)
+class WhiteBoxCase(_Audited):
+    """`dpaudit.audit.whitebox`: all intervals of a run, at all times together.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With a privacy loss, and an exact claim for its worst case.
+    epsilons : tuple of float
+    proposal : str or None
+    """
+
+    mechanism: Any
+    epsilons: tuple[float, ...] = (0.0, 0.5, 0.9)
+    proposal: Any = field(default=None)
+
+    group = "white box"
+    effort = "runs"
+    chunk = 10
+
+    def wrong(self, seed: int, releases: int) -> dict[str, bool]:
+        from dpaudit.audit.whitebox import white_box_steps
+
+        pair = self.mechanism.worst_case()
+        assert isinstance(self.mechanism, HasExactClaim)
+        exact = self.mechanism.exact_claim(pair).delta(np.array(self.epsilons))
+        below = above = False
+        for result in white_box_steps(
+            self.mechanism,
+            pair,
+            epsilon=self.epsilons,
+            confidence=CONFIDENCE,
+            max_samples=releases,
+            seed=seed,
+            proposal=self.proposal,
+        ):
+            below |= bool(np.any(result.delta_low > exact * (1 + SLACK)))
+            above |= bool(np.any(result.delta_high < exact * (1 - SLACK)))
+        return {"interval": below or above}
+
+
+@dataclass(frozen=True)
+class LossConsistencyCase(_Audited):
+    """`dpaudit.audit.consistency`: a loss that belongs to its sampler.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With a privacy loss.
+    """
+
+    mechanism: Any
+
+    group = "loss consistency"
+    effort = "runs"
+    chunk = 10
+
+    def wrong(self, seed: int, releases: int) -> dict[str, bool]:
+        from dpaudit.audit.consistency import loss_consistency
+
+        found = loss_consistency(
+            self.mechanism,
+            self.mechanism.worst_case(),
+            confidence=CONFIDENCE,
+            max_samples=releases,
+            seed=seed,
+        )
+        return {"inconsistent": not found.consistent}

@@ -1,0 +1,177 @@
+"""Study C: how many releases it takes to refute a claim that is false.
+
+First a plain function, half of the Laplace noise that its claim of epsilon = 1 needs,
+of which the audit knows nothing but releases. Then every mechanism of the standard
+suite whose claim of epsilon = 0.1 is false, against the information limit of its best
+event (`dpaudit.reports.bench.best_events`): the factor covers finding the attack, the
+pair and the event, betting without knowing probabilities, and looking all the time. And
+against what DP-Sniper needs whatever the mechanism is: 10.7 million samples to search
+and 200 million for the final bound.
+
+A run that reaches its budget, twelve times the limit, counts as endless.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, inf, isfinite
+from statistics import median
+
+from dpaudit.algorithms.textbook import Laplace
+from dpaudit.claims import PureDP
+from dpaudit.reports.bench.best_events import (
+    CLAIMED,
+    best_events,
+    information_limit,
+    subject,
+)
+from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.reports.formats import count
+
+__all__ = ["Effort", "Refutation", "limit"]
+
+_BLACK_BOX = "half laplace, black box"
+_BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95
+_BLACK_BOX_TARGET, _BLACK_BOX_BUDGET = 60, 5000
+
+_CONFIDENCE = 0.999
+_FACTOR = 3.0
+_BUDGET_FACTOR, _SMALLEST_BUDGET = 12, 2000
+_SNIPER = (10.7e6 + 200e6) / 10
+"""Ten times fewer than DP-Sniper's releases."""
+
+_COLUMNS = (
+    "mechanism",
+    "seeds",
+    "median releases a side",
+    "information limit",
+    "3 x limit",
+    "a tenth of DP-Sniper's",
+)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much a profile tries.
+
+    Parameters
+    ----------
+    black_box, suite : int
+        Seeds.
+    largest_limit : float
+        Mechanisms whose information limit is larger are left out.
+    """
+
+    black_box: int
+    suite: int
+    largest_limit: float
+
+
+_EFFORTS = {
+    "ci": Effort(black_box=11, suite=1, largest_limit=7e3),
+    "quick": Effort(black_box=51, suite=3, largest_limit=1e5),
+    "full": Effort(black_box=51, suite=5, largest_limit=inf),
+}
+
+
+def limit(name: str) -> float:
+    """Return the information limit of a mechanism of the suite, releases a side."""
+    alpha = 1 - _CONFIDENCE
+    return information_limit(best_events()[name], subject(name).claim, alpha)
+
+
+class Refutation(Study):
+    """Releases to refute a false claim."""
+
+    name = "refutation"
+    title = "Releases to refute"
+
+    def units(self, profile: str) -> list[Unit]:
+        effort = _EFFORTS[profile]
+        unit = partial(Unit, self.name)
+        return [
+            *(unit(_BLACK_BOX, index) for index in range(effort.black_box)),
+            *(
+                unit(name, index)
+                for name in best_events()
+                if limit(name) <= effort.largest_limit
+                for index in range(effort.suite)
+            ),
+        ]
+
+    def measure(self, unit: Unit) -> Record:
+        from dpaudit.audit import audit
+
+        if unit.case == _BLACK_BOX:
+            secret = Laplace.under_noised(_BLACK_BOX_CLAIM)
+            result = audit(
+                BlackBox(secret),
+                pair=secret.worst_case(),
+                claim=PureDP(_BLACK_BOX_CLAIM),
+                confidence=_BLACK_BOX_CONFIDENCE,
+                max_samples=_BLACK_BOX_BUDGET,
+                seed=unit.seed,
+            )
+        else:
+            budget = max(_SMALLEST_BUDGET, ceil(_BUDGET_FACTOR * limit(unit.case)))
+            result = audit(
+                subject(unit.case),
+                confidence=_CONFIDENCE,
+                max_samples=budget,
+                seed=unit.seed,
+            )
+        return {"refuted": result.refuted, "samples": result.samples}
+
+    def tables(self, profile: str, records: Records) -> list[Table]:
+        found: dict[str, list[float]] = {}
+        for unit, record in records.items():
+            samples = record["samples"] if record["refuted"] else inf
+            found.setdefault(unit.case, []).append(samples)
+        tables = []
+        if _BLACK_BOX in found:
+            row = _row(_BLACK_BOX, found.pop(_BLACK_BOX), {"target": _BLACK_BOX_TARGET})
+            columns = ("mechanism", "seeds", "median releases a side", "target")
+            note = (
+                "Half the noise that epsilon = 1 needs, audited as a plain function at "
+                "confidence 95 %."
+            )
+            tables.append(Table("A black box", columns, (row,), note))
+        rows = tuple(
+            _row(
+                name,
+                found[name],
+                {
+                    "information limit": limit(name),
+                    "3 x limit": _FACTOR * limit(name),
+                    "a tenth of DP-Sniper's": _SNIPER,
+                },
+            )
+            for name in best_events()
+            if name in found
+        )
+        note = (
+            f"Claim epsilon = {CLAIMED:g}, confidence {_CONFIDENCE:g}; releases a "
+            "side, on average of the two. The information limit is that of the best "
+            "event, were it known with its exact probabilities. Both targets have to "
+            "be met."
+        )
+        return [*tables, Table("The standard suite", _COLUMNS, rows, note)]
+
+
+def _row(name: str, samples: list[float], figures: dict[str, float]) -> Row:
+    measured = median(samples)
+    targets = [value for key, value in figures.items() if key != "information limit"]
+    cells = (
+        name,
+        f"{len(samples)}",
+        count(measured) if isfinite(measured) else "not refuted",
+        *(count(value) for value in figures.values()),
+    )
+    data = {
+        "case": name,
+        "seeds": len(samples),
+        "measured": measured if isfinite(measured) else None,
+        "refuted": sum(isfinite(value) for value in samples),
+        **figures,
+    }
+    return Row(cells, measured <= min(targets), data)

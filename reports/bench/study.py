@@ -1,0 +1,136 @@
+"""What a study is: units of work that stand alone, and tables made of their records.
+
+A unit is the smallest piece of work that is kept: one audit, or a few hundred simulated
+data sets. Its seed is derived from what it is (study, case, index) and from nothing
+else, so a record does not depend on the profile, the number of workers, or what was
+interrupted in between; a larger profile goes on from the records of a smaller one.
+"""
+
+import json
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from dpaudit.streams import stream
+
+__all__ = ["PROFILES", "Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
+
+PROFILES = ("ci", "quick", "full")
+"""How much work: minutes, an hour, or what is published."""
+
+Record: TypeAlias = dict[str, Any]
+
+_SEEDS = 2**63
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work.
+
+    Parameters
+    ----------
+    study, case : str
+    index : int
+        Which repetition of the case.
+    options : tuple of (str, number or str)
+        Settings that are not implied by the case, in a fixed order.
+    """
+
+    study: str
+    case: str
+    index: int
+    options: tuple[tuple[str, float | int | str], ...] = ()
+
+    @property
+    def seed(self) -> int:
+        """The unit's own seed, in [0, 2^63)."""
+        return seed_of(self.study, self.case, self.index)
+
+    @property
+    def key(self) -> str:
+        """What identifies the unit among the records of one version of the code."""
+        return json.dumps([self.study, self.case, self.index, dict(self.options)])
+
+    def option(self, name: str) -> Any:
+        """Return one of the settings."""
+        return dict(self.options)[name]
+
+
+Records: TypeAlias = Mapping[Unit, Record]
+
+
+def seed_of(*parts: str | int) -> int:
+    """Return a seed that is a function of words and numbers, in [0, 2^63).
+
+    Examples
+    --------
+    >>> seed_of("coverage", "laplace", 0) == seed_of("coverage", "laplace", 1)
+    False
+    """
+    key = (zlib.crc32(p.encode()) if isinstance(p, str) else p for p in parts)
+    return int(stream(0, *key).integers(_SEEDS))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    Parameters
+    ----------
+    cells : tuple of str
+        One per column of the table, ready to print.
+    met : bool or None
+        Whether the target is met; None if there is no target, or no measurement yet.
+    data : dict
+        The figures behind the cells, JSON-ready.
+    """
+
+    cells: tuple[str, ...]
+    met: bool | None
+    data: Record
+
+
+@dataclass(frozen=True)
+class Table:
+    """Measured figures beside their targets.
+
+    Parameters
+    ----------
+    title : str
+    columns : tuple of str
+        The verdict, "met" or "NOT MET", is one more column, added when printing.
+    rows : tuple of Row
+    note : str
+        How to read it.
+    binding : bool
+        Whether a target that is not met makes the whole run fail.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    note: str
+    binding: bool = False
+
+
+class Study(ABC):
+    """A question about the auditor, answered by repeated measurements."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    parallel: ClassVar[bool] = True
+    """False where the figures are times, which other work would spoil."""
+
+    @abstractmethod
+    def units(self, profile: str) -> list[Unit]:
+        """Return the work of a profile."""
+
+    @abstractmethod
+    def measure(self, unit: Unit) -> Record:
+        """Carry out a unit, and return JSON-ready figures (no NaN, no infinity)."""
+
+    @abstractmethod
+    def tables(self, profile: str, records: Records) -> list[Table]:
+        """Return the tables of a profile, made of the records that exist so far."""

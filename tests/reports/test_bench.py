@@ -1,0 +1,695 @@
+"""The studies that audit the auditor, on tiny profiles.
+
+Type-I error of the sampler test: 1e-9. A planted unsound bound is caught with a
+probability that is 1 up to 1e-12; a bound at exactly the nominal rate is accused with
+probability 0.001.
+"""
+
+import json
+import math
+import runpy
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+from scipy.special import expit
+from statsmodels.stats.proportion import proportion_confint
+
+from dpaudit.algorithms.textbook import SUITE, Laplace
+from dpaudit.audit import bounds
+from dpaudit.claims import ApproxDP, PureDP
+from dpaudit.cli import main
+from dpaudit.errors import InputError
+from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism
+from dpaudit.neighbours import Pair
+from dpaudit.reports.bench import PROFILES, STUDIES, Study, Table, Unit, bench_audit
+from dpaudit.reports.bench import coverage as coverage_module
+from dpaudit.reports.bench.best_events import (
+    CLAIMED,
+    BestEvent,
+    best_events,
+    information_limit,
+)
+from dpaudit.reports.bench.cost import Cost, engine_share, peak_memory
+from dpaudit.reports.bench.coverage import CASES, Coverage, Effort
+from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
+from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteBoxCase
+from dpaudit.reports.bench.page import render_html, render_markdown, render_text
+from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.runner import carry_out
+from dpaudit.reports.bench.store import Store, code_version
+from dpaudit.reports.bench.study import Row, seed_of
+from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
+from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
+from dpaudit.reports.bench.suite import SuiteBounds
+from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
+from dpaudit.reports.bench.tightness import Tightness
+
+ORACLES = runpy.run_path(
+    str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")
+)
+TINY = Effort(audits=2, releases=60, data_sets=300, runs=1)
+
+
+class Dice(Study):
+    """Records a number per unit, and how often each was asked for."""
+
+    name = "dice"
+    title = "Dice"
+    asked: ClassVar[Counter[int]] = Counter()
+    fails_at: ClassVar[int | None] = None
+
+    def units(self, profile):
+        sizes = {"ci": 4, "quick": 6, "full": 9}
+        return [
+            Unit(self.name, "die", k, (("sides", 6),)) for k in range(sizes[profile])
+        ]
+
+    def measure(self, unit):
+        if unit.index == self.fails_at:
+            raise KeyboardInterrupt
+        self.asked[unit.index] += 1
+        return {"thrown": int(np.random.default_rng(unit.seed).integers(6))}
+
+    def tables(self, profile, records):
+        rows = tuple(
+            Row((str(unit.index), str(record["thrown"])), True, dict(record))
+            for unit, record in records.items()
+        )
+        return [Table("Dice", ("die", "thrown"), rows, "Any number is fine.")]
+
+
+@pytest.fixture
+def dice(monkeypatch):
+    monkeypatch.setattr(Dice, "asked", Counter())
+    monkeypatch.setattr(Dice, "fails_at", None)
+    return Dice()
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setitem(coverage_module.EFFORTS, "ci", TINY)
+
+
+def lines(path, *, times=False):
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for entry in entries:
+        assert entry.pop("seconds") >= 0
+    return sorted(entries, key=lambda entry: entry["unit"])
+
+
+# Units, stores, resuming
+
+
+def test_a_seed_is_a_function_of_study_case_and_index():
+    unit = Unit("coverage", "laplace", 3)
+    assert unit.seed == replace(unit, options=(("releases", 9),)).seed
+    others = [replace(unit, index=4), replace(unit, case="x"), replace(unit, study="x")]
+    assert len({unit.seed, *(other.seed for other in others)}) == 4
+    assert seed_of("coverage", "laplace", 3) == unit.seed == 6102334852374243089
+
+
+def test_code_version_names_the_sources():
+    from importlib.metadata import version
+
+    assert code_version().startswith(f"{version('dpaudit')}+")
+    assert len(code_version().split("+")[-1]) == 12
+
+
+def test_records_survive(tmp_path, dice):
+    store = Store(tmp_path, "dice", "1")
+    records = carry_out(dice, "ci", store)
+    assert Store(tmp_path, "dice", "1").load(dice.units("quick")) == records
+    assert Store(tmp_path, "dice", "2").load(dice.units("quick")) == {}
+
+
+def test_a_line_cut_off_is_done_again(tmp_path, dice):
+    store = Store(tmp_path, "dice", "1")
+    carry_out(dice, "ci", store)
+    whole = lines(store.path)
+    text = store.path.read_text()
+    store.path.write_text(text[:-20])
+
+    again = Store(tmp_path, "dice", "1")
+    assert len(again.load(dice.units("ci"))) == 3
+    carry_out(dice, "ci", again)
+
+    assert sum(dice.asked.values()) == 5
+    kept = [x for x in again.path.read_text().splitlines() if x.endswith("}}")]
+    again.path.write_text("\n".join(kept) + "\n")
+    assert lines(again.path) == whole
+
+
+def test_an_interrupted_run_resumes_with_the_same_lines(tmp_path, dice, monkeypatch):
+    carry_out(dice, "full", Store(tmp_path / "whole", "dice", "1"))
+    dice.asked.clear()
+
+    monkeypatch.setattr(Dice, "fails_at", 5)
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
+    assert sum(dice.asked.values()) == 5
+    monkeypatch.setattr(Dice, "fails_at", None)
+    carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
+    carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
+
+    assert set(dice.asked.values()) == {1}
+    first, second = (lines(tmp_path / x / "dice.jsonl") for x in ("whole", "parts"))
+    assert first == second
+
+
+def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
+    carry_out(dice, "ci", Store(tmp_path, "dice", "1"))
+    told = []
+    carry_out(
+        dice, "quick", Store(tmp_path, "dice", "1"), progress=lambda *x: told.append(x)
+    )
+    assert set(dice.asked.values()) == {1}
+    assert told == [(4, 6), (5, 6), (6, 6)]
+
+
+class Guesses(Coverage):
+    cases = (OneRunCase("one run", PureDP(1.0)),)
+
+
+def test_the_same_records_for_one_worker_and_two(tmp_path):
+    for workers in (1, 2):
+        store = Store(tmp_path / str(workers), "coverage", "1")
+        carry_out(Guesses(), "quick", store, workers=workers)
+    first, second = (lines(tmp_path / x / "coverage.jsonl") for x in "12")
+    assert len(first) == 8
+    assert first == second
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot write to"):
+        Store(tmp_path / "file", "dice", "1")
+
+
+# The write-up
+
+
+def test_write_up(tmp_path, dice):
+    (found,) = bench_audit(tmp_path, profile="ci", studies=[dice], workers=1)
+    assert (found.done, found.units, found.met, found.missed) == (4, 4, 4, 0)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["code"] == code_version()
+    assert summary["studies"]["dice"]["tables"][0]["rows"][0]["met"] is True
+    assert "| die | thrown | verdict |" in (tmp_path / "bench.md").read_text()
+    html = (tmp_path / "bench.html").read_text()
+    assert html.count("<tr>") == 5
+    assert html.count("<td>met</td>") == 4
+
+
+def test_studies_may_run_one_at_a_time(tmp_path, dice):
+    class Coins(Dice):
+        name = "coins"
+
+    studies = [dice, Coins()]
+    bench_audit(tmp_path, profile="ci", studies=studies, only=["coins"], workers=1)
+    found = bench_audit(
+        tmp_path, profile="ci", studies=studies, only=["dice"], workers=1
+    )
+    assert [each.name for each in found] == ["dice", "coins"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"profile": "fulll"}, "did you mean 'full'"),
+        ({"only": ["coverag"]}, "did you mean 'coverage'"),
+        ({"workers": -1}, "workers"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_any_work(tmp_path, options, message):
+    with pytest.raises(InputError, match=message):
+        bench_audit(tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_cells_that_need_escapes():
+    rows = (Row(("a|b", "<c>"), False, {}), Row(("d", "e"), None, {}))
+    table = Table("T", ("x", "y"), rows, "Note.")
+
+    @dataclass
+    class Found:
+        name: str = "t"
+        title: str = "T"
+        done: int = 1
+        units: int = 2
+        tables: tuple[Table, ...] = (table,)
+
+    assert "| a\\|b | <c> | NOT MET |" in render_markdown("ci", "1", [Found()])
+    html = render_html("ci", "1", [Found()])
+    assert '<tr class="not-met"><td>a|b</td><td>&lt;c&gt;</td><td>NOT MET</td>' in html
+    assert "1 of 2 units" in html
+    text = render_text(table).splitlines()
+    assert text[0] == "T"
+    assert len(text) == 4
+    assert text[3].endswith("no target")
+
+
+def invented(study, unit):
+    """Return a record as the study would make it."""
+    match study:
+        case Coverage():
+            return {"trials": unit.option("trials"), "errors": {"bound": 0}}
+        case Tightness():
+            return {"epsilon_lower": 0.9}
+        case Refutation():
+            return {"refuted": unit.index != 1, "samples": 50 + unit.index}
+        case SuiteBounds():
+            return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
+        case Cost():
+            return {"measured": 0.15}
+    raise AssertionError(study)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_tables_are_well_formed(study, profile):
+    units = study.units(profile)
+    assert len({unit.key for unit in units}) == len(units)
+    assert {unit.study for unit in units} <= {study.name}
+    records = {unit: invented(study, unit) for unit in units}
+    for table in study.tables(profile, records):
+        for row in table.rows:
+            assert len(row.cells) == len(table.columns)
+            json.dumps(row.data, allow_nan=False)
+        if table.rows:
+            assert len(render_text(table).splitlines()) == len(table.rows) + 2
+    assert sum(len(t.rows) for t in study.tables(profile, {})) == 0
+
+
+def test_profiles_grow():
+    for study in STUDIES:
+        small, middle, large = (len(study.units(profile)) for profile in PROFILES)
+        assert small <= middle <= large
+
+
+# Null coverage
+
+
+class FastBounds(Coverage):
+    cases = tuple(
+        case
+        for case in CASES
+        if isinstance(case, CountsCase | ScoresCase | OneRunCase)
+        and case.name in ("clopper-pearson", "one run", "split scores, laplace")
+    )
+
+
+def test_sound_bounds_pass(tiny, tmp_path):
+    (found,) = bench_audit(tmp_path, profile="ci", studies=[FastBounds()], workers=1)
+    assert found.sound
+    assert [row.data["trials"] for row in found.tables[0].rows] == [300] * 3 + [900]
+
+
+@dataclass(frozen=True)
+class BestOfManyThresholds(ScoresCase):
+    """The largest of many thresholds' bounds, each at the full alpha: not a bound."""
+
+    def bound(self, data):
+        rng = np.random.default_rng(data[0])
+        noise = rng.laplace(scale=1 / self.truth, size=(2, self.releases, 1))
+        scores = noise + np.array([[[1.0]], [[0.0]]])
+        p, q = (scores >= np.linspace(0.0, 3.0, 40)).mean(axis=1)
+        deviation = np.sqrt(((1 - p) / p + (1 - q) / q) / self.releases)
+        return float(np.max(np.log(p / q) - stats.norm.isf(0.05) * deviation))
+
+
+class Planted(FastBounds):
+    cases = (
+        BestOfManyThresholds("best of many", "", PureDP(1.0), releases=4000),
+        *FastBounds.cases,
+    )
+
+
+def test_an_unsound_bound_is_caught(tiny, tmp_path):
+    (found,) = bench_audit(tmp_path, profile="ci", studies=[Planted()], workers=1)
+    assert not found.sound
+    by_case = {row.data["case"]: row for row in found.tables[0].rows}
+    assert by_case["best of many"].met is False
+    assert by_case["best of many"].data["errors"] > 40
+    assert by_case["all 4 cases"].data["errors"] > 40
+    others = [by_case[case.name] for case in FastBounds.cases]
+    assert all(row.met for row in others)
+
+
+@pytest.mark.parametrize(("errors", "met"), [(100, True), (125, True), (160, False)])
+def test_the_binomial_test(errors, met):
+    class OneCase(Coverage):
+        cases = (CountsCase("joint", "joint", PureDP(1.0), 0.2),)
+
+    study = OneCase()
+    unit = Unit("coverage", "joint", 0, (("trials", 2000),))
+    records = {unit: {"trials": 2000, "errors": {"bound": errors}}}
+    (row,) = study.tables("full", records)[0].rows
+    expected = stats.binomtest(errors, 2000, 0.05, alternative="greater").pvalue
+    assert row.data["p_value"] == pytest.approx(expected, rel=1e-9)
+    exact = proportion_confint(errors, 2000, method="beta")
+    assert (row.data["low"], row.data["high"]) == pytest.approx(tuple(exact), rel=1e-9)
+    assert row.met is met
+
+
+def test_a_false_claim_counts_as_an_error():
+    case = AuditCase("half laplace", Laplace.under_noised(1.0), PureDP(1.0))
+    assert case.errors(0, 1, 1500) == {"verdict": 1, "epsilon": 1, "delta": 1}
+    hidden = replace(case, black_box=True)
+    assert hidden.errors(0, 1, 1500)["verdict"] == 1
+
+
+def test_a_wrong_exact_claim_is_seen_by_the_white_box_case():
+    @dataclass(frozen=True)
+    class Boastful(Laplace):
+        def exact_claim(self, pair):
+            return PureDP(self.epsilon / 2)
+
+    assert WhiteBoxCase("x", Boastful(1.0)).errors(0, 1, 5000) == {"interval": 1}
+    assert WhiteBoxCase("x", Laplace(1.0)).errors(0, 1, 500) == {"interval": 0}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.group == "fixed sample"],
+    ids=lambda case: case.name,
+)
+def test_cases_of_bounds_are_on_the_boundary(case):
+    # A bound of hardly any confidence is near the truth: the data are neither safe nor
+    # unsafe by far.
+    assert set(case.errors(1, 2, 0)) == {"bound"}
+    if isinstance(case, CountsCase):
+        p = float(case.claim.tpr(case.q))
+        assert case.q < p < 1
+        weaker = type(case.claim)(
+            **{**case.claim.parameters, **{_main(case.claim): case.truth * 0.999}}
+        )
+        assert p > float(weaker.tpr(case.q))
+
+
+def _main(claim):
+    return "mu" if "mu" in claim.parameters else "epsilon"
+
+
+def test_every_bound_is_on_trial():
+    tried = {case.method for case in CASES if hasattr(case, "method")}
+    tried |= {"one_run"} if any(isinstance(c, OneRunCase) for c in CASES) else set()
+    types = {"Bound", "Counts"}
+    shipped = set(bounds.__all__) - types - {"one_run_p_value"}
+    assert tried == shipped
+    groups = {case.group for case in CASES}
+    assert {"anytime engine", "witness replay", "white box"} <= groups
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert all(isinstance(case, CoverageCase) for case in CASES)
+
+
+@pytest.mark.parametrize(
+    "name", ["laplace, pair search", "witness replay", "loss consistency"]
+)
+def test_cases_run(name):
+    case = next(case for case in CASES if case.name == name)
+    assert set(case.errors(0, 1, 60).values()) == {0}
+
+
+# Subjects
+
+
+def test_a_black_box_shows_nothing_but_releases():
+    box = BlackBox(Laplace(1.0))
+    for capability in (HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism):
+        assert not isinstance(box, capability)
+    drawn = box.draw(np.zeros(1), 5, rng=np.random.default_rng(0))
+    expected = Laplace(1.0).draw(np.zeros(1), 5, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn, expected)
+
+
+def test_a_leaky_response_meets_its_claim_with_equality():
+    epsilon, delta = 1.3, 0.05
+    mechanism = LeakyResponse(epsilon, delta)
+    truth = expit(epsilon)
+    p = np.array([(1 - delta) * truth, (1 - delta) * (1 - truth), delta, 0.0])
+    q = p[[1, 0, 3, 2]]
+    for bit, law in ((0.0, p), (1.0, q)):
+        drawn = mechanism.draw([bit], 100_000, rng=np.random.default_rng(7))
+        counts = [np.count_nonzero(drawn == output) for output in range(4)]
+        ORACLES["assert_frequencies"](counts, law, 100_000)
+    excess = np.maximum(p - np.exp(epsilon) * q, 0).sum()
+    assert excess == pytest.approx(delta, rel=1e-12)
+    assert np.maximum(p - np.exp(0.99 * epsilon) * q, 0).sum() > delta
+    assert mechanism.claim == ApproxDP(epsilon, delta)
+
+
+# Best events
+
+
+def both(name):
+    mechanism = SUITE[name](CLAIMED)
+    pair = mechanism.worst_case()
+    return mechanism, [mechanism.answers(x) for x in (pair.data, pair.neighbour)]
+
+
+def closed_form_cells(name):
+    """Return the cells' probabilities on D and D', from laws of single numbers."""
+    mechanism, answers = both(name)
+    match name:
+        case "laplace-under-noised" | "noisy-hist-2":
+            low = 0.13 if name.startswith("laplace") else 0.39
+            laws = [
+                stats.laplace(loc=float(np.ravel(a)[0]), scale=mechanism.scale)
+                for a in answers
+            ]
+            return [(law.cdf(low), law.sf(1 - low)) for law in laws]
+        case "gaussian-under-noised":
+            laws = [stats.norm(loc=float(a), scale=mechanism.sigma) for a in answers]
+            reach = 1.88 * mechanism.sigma
+            return [(law.cdf(-reach), law.sf(1 + reach)) for law in laws]
+        case "truncated-geometric":
+            return [(mechanism.distribution(int(a))[0],) for a in answers]
+        case "noisy-max-3":
+            scale = mechanism.scale
+            return [
+                (np.prod(stats.laplace.cdf(0.75, loc=a, scale=scale)),) for a in answers
+            ]
+        case "noisy-max-4":
+            below = max(answers[1])
+            return [
+                (np.prod(stats.expon.cdf(below, loc=a, scale=mechanism.scale)),)
+                for a in answers
+            ]
+        case "svt-5":
+            law = stats.laplace(loc=1, scale=mechanism.threshold_scale)
+            return [(law.cdf(1) - law.cdf(0),), (0.0,)]
+        case "prefix-sum":
+            single = [stats.laplace.cdf(0.5, loc=a[0], scale=10) for a in answers]
+            return [
+                (stats.binom.sf(6, 10, f), stats.binom.cdf(3, 10, f)) for f in single
+            ]
+    one, zero = mechanism.told_as_one
+    return [
+        (stats.binom.sf(5, 8, f), stats.binom.cdf(2, 8, f))
+        for f in ((one + 1 - zero) / 2, (zero + 1 - one) / 2)
+    ]
+
+
+CLOSED = (
+    "laplace-under-noised",
+    "gaussian-under-noised",
+    "truncated-geometric",
+    "noisy-hist-2",
+    "noisy-max-3",
+    "noisy-max-4",
+    "svt-5",
+    "prefix-sum",
+    "rappor",
+    "one-time-rappor",
+)
+STREAMS = ("svt-3", "svt-4", "svt-6", "svt-3-4-parallel")
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_best_events_in_closed_form(name):
+    event = best_events()[name]
+    for cells, expected in zip(
+        (event.p, event.q), closed_form_cells(name), strict=True
+    ):
+        outer = (cells[0], *cells[2:])[: len(expected)]
+        assert outer == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def ends(*places, length=10):
+    """Return a stream that is above at these places, counted from 1, only."""
+    return ["above" if k in places else "below" for k in range(1, length + 1)][
+        : max(places)
+    ]
+
+
+def value_at(place, low, high):
+    return ["below"] * (place - 1) + [(low, high)]
+
+
+def mixed(above_first, above_last):
+    first = ["above"] * above_first + ["below"] * (5 - above_first)
+    last = ["above"] * above_last + ["below"] * (5 - above_last)
+    ways = math.comb(5, above_first) * math.comb(5, above_last)
+    return ways, first + last
+
+
+def stream_cells(name):
+    """Return the streams of the first two cells, each with how many are like it."""
+    match name:
+        case "svt-3":
+            limits = {3: 0.0, 4: 0.6, 5: 3.0, 6: 29.0, 7: 19.0}
+            cells = [value_at(k, -np.inf, v) for k, v in limits.items()]
+            cells += [value_at(8, 0.4, 11.5), value_at(9, 0.9, 3.8)]
+            return [[(1, cell) for cell in cells]]
+        case "svt-4":
+            return [[(1, ends(6))], [(1, ends(7)), (1, ends(8))]]
+        case "svt-6":
+            chosen = [(i, j) for i in range(6) for j in range(i + 3, 6)]
+            chosen += [(2, 4), (1, 3)]
+            return [[mixed(i, j) for i, j in chosen]]
+    inside = (6, 7, 8, 9)
+    top = [(1, ends(i, j)) for i in inside for j in inside if i < j]
+    second = [(1, ends(i, 10)) for i in inside]
+    return [top, second + [(1, ends(i, 6)) for i in range(1, 6)]]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_best_events_of_streams_by_quadrature(name):
+    mechanism = SUITE[name](CLAIMED)
+    part = getattr(mechanism, "parts", (mechanism,))[-1]
+    halves = np.repeat([0.0, 1.0], 5)
+    event = best_events()[name]
+    for cells, answers in ((event.p, halves), (event.q, 1 - halves)):
+        for cell, streams in zip(cells, stream_cells(name), strict=False):
+            exact = sum(
+                ways * ORACLES["stream_probability"](part, answers, stream)
+                for ways, stream in streams
+            )
+            assert cell == pytest.approx(exact, rel=1e-8)
+
+
+def test_every_broken_mechanism_has_a_best_event_that_breaks_the_claim():
+    broken = {
+        name
+        for name, build in SUITE.items()
+        if build(CLAIMED).true_epsilon > CLAIMED * (1 + 1e-9)
+    }
+    assert set(best_events()) == broken == {*CLOSED, *STREAMS}
+    for name, event in best_events().items():
+        assert sum(event.p) == pytest.approx(1, rel=1e-12)
+        assert sum(event.q) == pytest.approx(1, rel=1e-12)
+        assert min(*event.p, *event.q) >= 0
+        delta = SUITE[name](CLAIMED).claim.parameters.get("delta", 0.0)
+        assert event.p[0] > np.exp(CLAIMED) * event.q[0] + delta
+
+
+def divergence(x, y):
+    return x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "claim"),
+    [(0.6, 0.45, PureDP(0.1)), (0.3, 0.02, ApproxDP(1.0, 0.05))],
+)
+def test_information_limit_by_brute_force(p, q, claim):
+    nulls = np.linspace(1e-6, 1 - 1e-6, 2_000_001)
+    allowed = np.minimum(claim.tpr(nulls), 1 - 1e-9)
+    growth = (divergence(p, allowed) + divergence(q, nulls)) / 2
+    event = BestEvent((p, 1 - p), (q, 1 - q), "")
+    expected = math.log(1000) / (2 * growth.min())
+    assert information_limit(event, claim, 0.001) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_third_cell_helps():
+    event = best_events()["rappor"]
+    merged = BestEvent(
+        (event.p[0], event.p[1] + event.p[2]), (event.q[0], event.q[1] + event.q[2]), ""
+    )
+    claim = PureDP(CLAIMED)
+    apart, together = (information_limit(e, claim, 1e-3) for e in (event, merged))
+    assert apart == pytest.approx(5945, abs=1)
+    assert together > 1.5 * apart
+
+
+# The other studies, on a unit each
+
+
+def test_a_tight_bound_is_measured():
+    study = Tightness()
+    units = {u.case: u for u in study.units("full") if u.index == 0}
+    small = next(g for g in TIGHTNESS_GOALS if g.engine == "anytime" and g.gaussian)
+    record = study.measure(units[small.case])
+    assert 0 < record["epsilon_lower"] < small.truth * 1.05
+
+
+def test_goals_are_below_the_truth():
+    for goal in TIGHTNESS_GOALS:
+        assert goal.target < goal.truth
+    for goal in SUITE_GOALS:
+        assert goal.published <= SUITE[goal.name](CLAIMED).true_epsilon
+
+
+def test_a_refutation_is_measured():
+    study = Refutation()
+    case = next(u for u in study.units("ci") if u.case == "noisy-hist-2")
+    record = study.measure(case)
+    assert record["refuted"] is True
+    assert record["samples"] < 200
+
+
+def test_the_cost_of_an_audit_is_measured():
+    share, seconds = engine_share(300, 0)
+    assert 0 < share < 1
+    assert seconds > 0
+
+
+def test_the_memory_of_an_audit_is_measured():
+    assert 50 < peak_memory(500, 0) < 1000
+
+
+def test_a_bound_of_the_suite_is_measured():
+    unit = Unit("suite", "noisy-hist-2", 0, (("releases", 500),))
+    record = SuiteBounds().measure(unit)
+    assert 1 < record["epsilon_lower"] < 10.01
+
+
+# The command
+
+
+def test_the_command_tells_what_it_found(tmp_path, tiny, monkeypatch):
+    import dpaudit.reports.bench.audited as audited
+
+    def run(study, *options):
+        monkeypatch.setattr(
+            audited.bench_audit, "__kwdefaults__", {**defaults, "studies": [study]}
+        )
+        arguments = ["bench-audit", "--profile", "ci", "--workers", "1"]
+        arguments += ["--output", str(tmp_path / study.__class__.__name__), *options]
+        return CliRunner().invoke(main, arguments)
+
+    defaults = dict(audited.bench_audit.__kwdefaults__)
+    sound, unsound = run(FastBounds()), run(Planted())
+    assert sound.exit_code == 0, sound.output
+    assert "4 targets met, 0 NOT MET" in sound.output
+    assert unsound.exit_code == 1
+    assert "NOT MET" in unsound.output
+
+
+def test_the_command_refuses_an_unknown_profile(tmp_path):
+    result = CliRunner().invoke(main, ["bench-audit", "--profile", "cii"])
+    assert result.exit_code == 2
+    assert "did you mean 'ci'" in result.output
+
+
+def test_pairs_of_cases_have_the_relation_of_their_mechanism():
+    for case in CASES:
+        if isinstance(case, AuditCase):
+            pair = case.mechanism.worst_case()
+            assert isinstance(pair, Pair)
+            assert pair.relation == case.mechanism.relation
