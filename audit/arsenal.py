@@ -32,7 +32,7 @@ _NARROW = 32  # releases of fewer numbers count as if they had so many
 _LATE = 128  # learned attacks wait for this many releases if others apply
 _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
-_REFIT_IDLE = 6.0  # or by this one if nobody bets on it
+_REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
 _STALE = 20  # who has scored that much less than others is not bet on
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 
@@ -226,7 +226,8 @@ class Arsenal:
             return contender.fitted is None
         learners_only = all(c.attack.learns for c in self._contenders if c.fitted)
         patience = _EARLY if learners_only else _LATE
-        factor = _REFIT if contender.in_use else _REFIT_IDLE
+        needed = contender.in_use and learners_only
+        factor = _REFIT if needed else _REFIT_SELDOM
         return useful >= max(patience, factor * contender.fitted_on)
 
     def _fit(self, contender: _Contender) -> None:
