@@ -28,6 +28,7 @@ __all__ = [
     "families_for",
     "mu_family",
     "single_null",
+    "verdict_family",
 ]
 
 Array = NDArray[np.float64]
@@ -191,6 +192,16 @@ def single_null(claim: Claim) -> NullFamily:
     return ProfileNull(claim)
 
 
+def verdict_family(claim: Claim) -> NullFamily:
+    """Return the family that holds the claim itself and decides the verdict."""
+    if isinstance(claim, PureDP | ApproxDP):
+        epsilon, delta = claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
+        return epsilon_family(epsilon, delta, claimed=True)
+    if isinstance(claim, GaussianDP):
+        return mu_family(claim.parameters["mu"])
+    return single_null(claim)
+
+
 def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFamily]:
     """Return the families of an audit, the one that decides the verdict first.
 
@@ -198,18 +209,20 @@ def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFa
     ----------
     claim : Claim
     delta, epsilon : float
-        Where ``epsilon_lower`` and ``delta_lower`` are asked for.
+        Where ``epsilon_lower`` and ``delta_lower`` are asked for; the claim's own
+        where it has them.
     """
-    polygonal = isinstance(claim, PureDP | ApproxDP)
-    bounds = {
-        "epsilon": epsilon_family(epsilon, delta, claimed=polygonal),
-        "delta": delta_family(epsilon, delta, claimed=polygonal),
+    verdict = verdict_family(claim)
+    if isinstance(claim, PureDP | ApproxDP):
+        return {
+            "epsilon": verdict,
+            "delta": delta_family(epsilon, delta, claimed=True),
+        }
+    return {
+        "mu" if isinstance(claim, GaussianDP) else "claim": verdict,
+        "epsilon": epsilon_family(epsilon, delta, claimed=False),
+        "delta": delta_family(epsilon, delta, claimed=False),
     }
-    if polygonal:
-        return bounds
-    if isinstance(claim, GaussianDP):
-        return {"mu": mu_family(claim.parameters["mu"])} | bounds
-    return {"claim": single_null(claim)} | bounds
 
 
 def _geometric_grid(centre: float) -> tuple[Array, int]:

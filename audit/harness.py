@@ -7,7 +7,7 @@ and its outcome is put into words.
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.campaign import Campaign
@@ -165,7 +165,7 @@ def _result(
     loudest = campaign.loudest(arena, events)
     mu, pair = tests.get("mu"), arena.target.pair
     witness = None
-    if refuted and loudest is not None and loudest.fitted.attack in PORTFOLIO + BITS:
+    if refuted and loudest is not None and _is_known(loudest.fitted.attack):
         witness = Witness(
             name=name,
             mechanism=_stored(mechanism, reference),
@@ -220,6 +220,11 @@ def _result(
         seconds=time.perf_counter() - started,
         witness=witness,
     )
+
+
+def _is_known(attack: Attack) -> bool:
+    """Say whether `verify` would find the attack by its name."""
+    return type(attack) in {type(known) for known in PORTFOLIO + BITS}
 
 
 def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
@@ -286,7 +291,8 @@ def _pairs(
         if isinstance(mechanism, HasWorstCase):
             pair = mechanism.worst_case()
         elif isinstance(mechanism, HasCanonicalPairs):
-            return _Given(*mechanism.canonical_pairs())
+            wanted = stated or relation or mechanism.canonical_pairs()[0].relation
+            return Proposals(cast(Mechanism, mechanism), None, wanted, seed)
         else:
             raise InputError(
                 "pair or domain is needed: the mechanism names no worst case"

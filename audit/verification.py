@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.events import Events
-from dpaudit.audit.families import families_for
+from dpaudit.audit.families import verdict_family
 from dpaudit.audit.layers import Layer, view_transcript
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch, Sampler
 from dpaudit.audit.sequential import SequentialTest
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import decode
-from dpaudit.errors import InputError
+from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.streams import fresh_seed
@@ -129,8 +130,7 @@ def verify(
         mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
     sampler = Sampler(mechanism, witness.pair, seed, layout=witness.layout)
-    families = families_for(witness.claim, witness.at_delta, witness.at_epsilon)
-    test = SequentialTest(next(iter(families.values())).claim_only(), alpha)
+    test = SequentialTest(verdict_family(witness.claim).claim_only(), alpha)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored, second, scored_neighbour = witness.counts
@@ -147,7 +147,7 @@ def verify(
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
             for releases in sampler.batches(side, round_, size):
-                scores = fitted.score(target, releases)
+                scores = _scores(fitted, target, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
         hits, seen, round_ = hits + fresh, seen + size, round_ + 1
@@ -163,3 +163,16 @@ def verify(
         log_evidence=float(test.log_wealth[0]),
         seed=seed,
     )
+
+
+def _scores(fitted: FittedAttack, target: Target, batch: Batch) -> NDArray[np.float64]:
+    """Score fresh outputs with the parameters that somebody wrote into a file."""
+    try:
+        return fitted.score(target, batch)
+    except DPAuditError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the witness's parameters do not fit its attack {fitted.attack.name!r}: "
+            f"{type(error).__name__}: {error}"
+        ) from error

@@ -19,7 +19,7 @@ import scipy
 
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers import Layer
-from dpaudit.claims import Claim
+from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import decode, encode
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -172,10 +172,27 @@ class Witness:
 
     def _check(self) -> None:
         hits, scored, hits_neighbour, scored_neighbour = self.counts
-        if not (0 <= hits <= scored and 0 <= hits_neighbour <= scored_neighbour):
+        if not (
+            0 <= hits <= scored
+            and 0 <= hits_neighbour <= scored_neighbour
+            and min(scored, scored_neighbour) >= 1
+        ):
             raise InputError(f"the witness's counts do not add up: {self.counts}")
         if not isinstance(self.claim, Claim):
             raise InputError(f"the witness's claim is no claim: {self.claim!r}")
+        stated = self.claim.parameters
+        point = {"epsilon": self.at_epsilon, "delta": self.at_delta}
+        if isinstance(self.claim, PureDP | ApproxDP) and point != {"delta": 0.0} | dict(
+            stated
+        ):
+            raise InputError(
+                f"the witness's reference point {point} is not that of its claim "
+                f"{self.claim}"
+            )
+        if not isinstance(self.parameters, dict):
+            raise InputError(
+                f"the witness's parameters must be named arrays, got {self.parameters}"
+            )
         if not (math.isfinite(self.resolution) and self.resolution > 0):
             raise InputError(
                 f"the witness's resolution must be > 0, got {self.resolution!r}"

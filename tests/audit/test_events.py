@@ -1,74 +1,156 @@
-"""Candidate events against a brute-force list of all thresholds."""
+"""Events and score records against counting by hand."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dpaudit.audit.events import Events, candidates
+from dpaudit.audit import events as module
+from dpaudit.audit.events import Events, ScoreRecord, count_hits
+
+# Few distinct values, so that ties are common.
+SCORES = st.lists(
+    st.sampled_from([-np.inf, -2.0, -1.0, 0.0, 0.5, 1.0, 7.0, np.inf]), max_size=40
+).map(lambda scores: np.array(scores, dtype=np.float64))
 
 
-def brute_force(on_data, on_neighbour):
-    thresholds = np.unique(np.concatenate([on_data, on_neighbour]))[1:]
-    n, m = len(on_data), len(on_neighbour)
-    p = np.array([((on_data >= t).sum() + 0.5) / (n + 1) for t in thresholds])
-    q = np.array([((on_neighbour >= t).sum() + 0.5) / (m + 1) for t in thresholds])
-    return thresholds, p, q
+def naive(scores, thresholds):
+    return [sum(bool(s >= t) for s in scores) for t in thresholds]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_estimates_are_smoothed_frequencies(seed):
+@given(SCORES, SCORES)
+def test_count_hits_is_a_count(scores, thresholds):
+    """Ties count as hits; -inf and inf are scores and thresholds like any other."""
+    decreasing = np.unique(thresholds)[::-1]
+    assert count_hits(scores, decreasing).tolist() == naive(scores, decreasing)
+
+
+def test_count_hits_of_no_threshold():
+    assert count_hits(np.array([1.0, 2.0]), np.empty(0)).shape == (0,)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1]), SCORES), max_size=6))
+def test_a_record_counts_what_it_was_given(additions):
+    record = ScoreRecord()
+    given_scores = [np.empty(0), np.empty(0)]
+    for side, scores in additions:
+        record.add(side, scores)
+        given_scores[side] = np.concatenate([given_scores[side], scores])
+    events = record.events(3)
+    assert (np.diff(events.threshold) < 0).all()
+    assert (events.attack == 3).all()
+    for side in (0, 1):
+        assert events.hits[side].tolist() == naive(given_scores[side], events.threshold)
+        assert (events.scored[side] == len(given_scores[side])).all()
+        assert (np.diff(events.hits[side]) >= 0).all()  # nested, rarest first
+    for estimate in (events.p, events.q):
+        assert ((estimate > 0) & (estimate < 1)).all()
+    if len(events):
+        # The sure event is none, and every event was hit by something.
+        both = np.concatenate(given_scores)
+        assert (events.hits.sum(axis=0) < len(both)).all()
+        assert (events.hits.sum(axis=0) > 0).all()
+
+
+@pytest.mark.parametrize("remembered", [1, 50, 100_000])
+def test_fixed_thresholds_count_all_scores_since_the_beginning(monkeypatch, remembered):
+    monkeypatch.setattr(module, "_REMEMBERED", remembered)
+    rng = np.random.default_rng(0)
+    record = ScoreRecord()
+    everything = [np.empty(0), np.empty(0)]
+    fixed = None
+    for size in (0, 20, 30, 1, 200, 17):
+        for side in (0, 1):
+            scores = np.round(rng.normal(side, 1, size + side), 1)
+            scores[:1] = np.inf if side else -np.inf
+            record.add(side, scores)
+            everything[side] = np.concatenate([everything[side], scores])
+        events = record.events(0)
+        for side in (0, 1):
+            hits = naive(everything[side], events.threshold)
+            assert events.hits[side].tolist() == hits
+            assert (events.scored[side] == len(everything[side])).all()
+        if fixed is not None:
+            assert np.array_equal(events.threshold, fixed)
+        if min(map(len, everything)) >= remembered:
+            fixed = events.threshold
+    assert (fixed is not None) == (remembered < 100_000)
+
+
+def test_events_are_snapshots():
+    """What later scores do to a record does not reach events it gave before."""
+    record = ScoreRecord()
+    for side in (0, 1):
+        record.add(side, np.arange(10.0))
+    events = record.events(0)
+    before = events.hits.copy(), events.scored.copy()
+    record.add(0, np.full(5, 100.0))
+    record.events(0)
+    assert np.array_equal(events.hits, before[0])
+    assert np.array_equal(events.scored, before[1])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_event_left_out_is_much_better(seed):
+    """For any slope, the candidates do nearly as well as the best of all thresholds."""
     rng = np.random.default_rng(seed)
-    a, b = rng.normal(0.5, 1, 300), rng.normal(0, 1, 200)
-    events = candidates([(0, a, b)])
-    for t, p, q in zip(events.threshold, events.p, events.q, strict=True):
-        assert p == ((a >= t).sum() + 0.5) / 301
-        assert q == ((b >= t).sum() + 0.5) / 201
+    on_data, on_neighbour = rng.normal(0.7, 1, 400), rng.normal(0, 1, 400)
+    record = ScoreRecord()
+    record.add(0, on_data)
+    record.add(1, on_neighbour)
+    events = record.events(0)
+    every = np.unique(np.concatenate([on_data, on_neighbour]))[1:]
+    p = (np.array(naive(on_data, every)) + 0.5) / 401
+    q = (np.array(naive(on_neighbour, every)) + 0.5) / 401
+    for ratio in (0.05, 0.2, 0.6, 1.0, 1.7, 4.0, 20.0):
+        for sign in (1, -1):  # the event, or its complement
+            best = np.max(sign * (p - ratio * q))
+            kept = np.max(sign * (events.p - ratio * events.q))
+            assert kept >= best - 0.03 * max(1, ratio)
+    assert len(events) < 80
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_thrown_away_event_is_much_better(seed):
-    """For any slope, the kept events do nearly as well as the best of all."""
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(0.7, 1, 400), rng.normal(0, 1, 400)
-    events = candidates([(0, a, b)])
-    _, p, q = brute_force(a, b)
-    for ratio in (0.2, 0.6, 1.0, 1.7, 4.0):
-        best = np.max(p - ratio * q)
-        kept = np.max(events.p - ratio * events.q)
-        assert kept >= best - 0.02
-    assert len(events) < 60
+def test_constant_scores_give_no_event():
+    record = ScoreRecord()
+    for side in (0, 1):
+        record.add(side, np.ones(10))
+    assert len(record.events(0)) == 0
+    assert len(ScoreRecord().events(0)) == 0
+    assert len(Events.join([])) == 0
 
 
-def test_atoms_and_infinities():
-    a = np.array([np.inf] * 6 + [0.0] * 4)
-    b = np.zeros(10)
-    events = candidates([(3, a, b)])
+def test_an_atom_at_infinity_is_an_event():
+    record = ScoreRecord()
+    record.add(0, np.array([np.inf] * 6 + [0.0] * 4))
+    record.add(1, np.zeros(10))
+    events = record.events(2)
     assert events.threshold.tolist() == [np.inf]
-    assert events.attack.tolist() == [3]
     assert events.p[0] == pytest.approx(6.5 / 11)
     assert events.q[0] == pytest.approx(0.5 / 11)
 
 
-def test_both_directions_are_kept():
-    """An event rarer on D is as good as one rarer on D'."""
-    a, b = np.zeros(50), np.concatenate([np.zeros(25), np.ones(25)])
-    events = candidates([(0, a, b)])
-    assert (events.q > events.p).any()
+def test_taking_and_joining_events():
+    rng = np.random.default_rng(1)
+    parts = []
+    for attack in (0, 2):
+        record = ScoreRecord()
+        for side in (0, 1):
+            record.add(side, rng.normal(size=30 + side))
+        parts.append(record.events(attack))
+    joined = Events.join(parts)
+    assert len(joined) == len(parts[0]) + len(parts[1])
+    assert (np.diff(joined.attack) >= 0).all()
+    one = joined.take([len(parts[0])])
+    assert one.attack.tolist() == [2]
+    assert one.threshold[0] == parts[1].threshold[0]
+    assert one.hits[:, 0].tolist() == parts[1].hits[:, 0].tolist()
+    assert np.array_equal(joined.less_likely, np.minimum(joined.p, joined.q))
 
 
-def test_attacks_compete_on_one_hull():
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(2, 500))
-    good = noise + np.array([[2.0], [0.0]])
-    events = candidates([(0, *noise), (1, *good)])
-    assert (events.attack == 1).mean() > 0.7
-
-
-def test_constant_scores_give_no_event():
-    assert len(candidates([(0, np.ones(10), np.ones(10))])) == 0
-    assert len(candidates([])) == 0
-
-
-def test_single():
-    event = Events.single(0.5, 0.3, 0.1, 20)
+def test_a_single_event():
+    event = Events.single(0.5, (3, 0), (9, 19))
     assert len(event) == 1
-    assert event.scored[0] == 20
+    assert event.attack.tolist() == [0]
+    assert event.p[0] == pytest.approx(3.5 / 10)
+    assert event.q[0] == pytest.approx(0.5 / 20)
+    assert event.scored.ravel().tolist() == [9, 19]

@@ -1,29 +1,83 @@
 """Witnesses: replayed elsewhere, refused when damaged, useless when forged."""
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from dpaudit import InputError, Pair, PureDP
+from dpaudit import Claim, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise, SymmetrisedWishart
+from dpaudit.attacks import PORTFOLIO, Abnormal, Attack, Identity
 from dpaudit.audit import Witness, audit, verify
 from dpaudit.codec import encode
+
+PAIR = Pair([0.0], [0.0, 1.0])
+CLAIM = PureDP(1.0)
+
+
+def attacks(*names):
+    return [attack for attack in PORTFOLIO if attack.name in names]
+
+
+def through_json(witness):
+    return Witness.from_dict(json.loads(json.dumps(witness.to_dict(), allow_nan=False)))
+
+
+def fails_on_one(data, rng):
+    """Raise often on D, seldom on D'."""
+    if rng.random() < (0.8 if len(data) == 1 else 0.05):
+        raise KeyError("lost")
+    return rng.normal()
+
+
+def wide_shift(data, rng):
+    return data.sum() * np.array([2.0, 1.0, 0.0]) + rng.laplace(size=3)
+
+
+def two_shapes(data, rng):
+    """Have one shape half the time on D, and almost never on D'."""
+    return np.zeros(1 if rng.random() < (0.45 if len(data) == 1 else 0.02) else 2)
+
+
+@dataclass(frozen=True)
+class LeakyMean:
+    """Two noisy sums, of which the release shows the average; one has little noise."""
+
+    claim: Claim = CLAIM
+    relation: Relation = Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        return self.transcript(data, 1, rng=rng)["first"][0]
+
+    def transcript(self, data, size, *, rng):
+        total = np.sum(data)
+        return {
+            "first": total + rng.laplace(size=size),
+            "second": total + 0.1 * rng.laplace(size=size),
+        }
 
 
 @pytest.fixture(scope="module")
 def witness() -> Witness:
-    found = audit(SymmetricNoise.as_published(1.0), seed=3).witness
+    found = audit(
+        SymmetricNoise.as_published(1.0), seed=3, attacks=attacks("exact-loss")
+    ).witness
     assert found is not None
     return found
 
 
-def half_laplace_sum(data, rng):
-    return data.sum() + rng.laplace(scale=0.5)
+@pytest.fixture(scope="module")
+def labels_witness() -> Witness:
+    found = audit(
+        fails_on_one, pair=PAIR, claim=CLAIM, attacks=attacks("abnormal")
+    ).witness
+    assert found is not None
+    return found
 
 
-def test_round_trip_through_json(witness, tmp_path):
+def test_round_trip_through_a_file(witness, tmp_path):
     path = tmp_path / "witness.json"
     witness.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["witness.json"]
@@ -31,16 +85,17 @@ def test_round_trip_through_json(witness, tmp_path):
     assert loaded.to_dict() == witness.to_dict()
     assert json.loads(path.read_text()) == witness.to_dict()
     assert np.array_equal(loaded.pair.neighbour, witness.pair.neighbour)
+    assert loaded.layout == witness.layout == "shape (2, 2)"
 
 
 def test_a_witness_verifies_on_fresh_randomness(witness):
-    """Power: each of five verifications confirms with probability > 0.99."""
-    for seed in range(10, 15):
+    """Power: each of three verifications confirms with probability > 0.99."""
+    for seed in range(10, 13):
         verification = verify(witness, seed=seed)
         assert verification.confirmed
         assert verification.samples <= 200
-        assert verification.hits_neighbour == 0
         assert "CONFIRMED" in str(verification)
+        json.dumps(verification.to_dict(), allow_nan=False)
 
 
 def test_verification_uses_fresh_randomness_by_default(witness):
@@ -50,12 +105,68 @@ def test_verification_uses_fresh_randomness_by_default(witness):
         verify(witness, seed=witness.seed)
 
 
-def test_a_learned_attack_travels():
-    pair = Pair([0.0], [0.0, 1.0])
-    found = audit(half_laplace_sum, pair=pair, claim=PureDP(1.0)).witness
-    assert found.attack in {"logistic", "linear-discriminant"}
-    loaded = Witness.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert verify(loaded, mechanism=half_laplace_sum, seed=1).confirmed
+def test_a_witness_of_labels_travels(labels_witness):
+    """Power: 0.8 against 0.05 is confirmed with probability > 0.999."""
+    assert labels_witness.attack == "abnormal"
+    loaded = through_json(labels_witness)
+    assert loaded.to_dict() == labels_witness.to_dict()
+    assert loaded.layout == "shape ()"
+    verification = verify(loaded, mechanism=fails_on_one, seed=7)
+    assert verification.confirmed
+    # The event is "it raises", or that it does not.
+    share = verification.hits / verification.samples
+    other = verification.hits_neighbour / verification.samples
+    assert abs(share - other) > 0.4
+
+
+@pytest.mark.parametrize("name", ["linear-discriminant", "logistic"])
+def test_a_learned_attack_travels(name):
+    found = audit(wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks(name)).witness
+    assert found.attack == name
+    loaded = through_json(found)
+    assert loaded.to_dict() == found.to_dict()
+    assert verify(loaded, mechanism=wide_shift, seed=1).confirmed
+
+
+def test_a_witness_of_a_transcript_replays_transcripts():
+    found = audit(
+        LeakyMean(),
+        pair=PAIR,
+        layer="transcript",
+        attacks=attacks("linear-discriminant"),
+    ).witness
+    assert found.layer == "transcript"
+    assert found.layout == "shapes {first: (), second: ()}"
+    assert verify(through_json(found), mechanism=LeakyMean(), seed=1).confirmed
+    with pytest.raises(InputError, match="must have a transcript"):
+        verify(found, mechanism=wide_shift, seed=1)
+
+
+def test_what_is_ordinary_is_what_it_was_when_found():
+    """Both shapes are common on D: which one is ordinary must not be guessed anew."""
+    found = audit(
+        two_shapes, pair=PAIR, claim=CLAIM, attacks=attacks("abnormal", "atoms")
+    ).witness
+    outcomes = [verify(found, mechanism=two_shapes, seed=s) for s in range(1, 6)]
+    assert all(outcome.confirmed for outcome in outcomes)
+    signs = {np.sign(o.hits - o.hits_neighbour) for o in outcomes}
+    assert len(signs) == 1
+
+
+def test_shapes_that_say_nothing_confirm_no_forgery(labels_witness):
+    """Each output has a new shape: to guess the layout on D first would tell D from D'.
+
+    Null: the releases have one law on both sides; alpha = 1e-3 a run.
+    """
+
+    def new_shape(data, rng):
+        return np.zeros(int(rng.integers(1, 10_000)))
+
+    forged = replace(labels_witness, layout="shape (5,)", threshold=0.0)
+    for seed in range(20, 23):
+        outcome = verify(forged, mechanism=new_shape, seed=seed, max_samples=300)
+        assert not outcome.confirmed
+        assert outcome.hits == outcome.hits_neighbour
 
 
 def test_a_forged_witness_is_not_confirmed(witness):
@@ -69,10 +180,10 @@ def test_a_forged_witness_is_not_confirmed(witness):
         threshold=-0.5,
         counts=(1000, 1000, 0, 1000),
     )
-    for seed in range(20, 25):
-        verification = verify(forged, seed=seed, max_samples=3000)
+    for seed in range(20, 24):
+        verification = verify(forged, seed=seed, confidence=0.999, max_samples=2000)
         assert not verification.confirmed
-        assert verification.samples == 3000
+        assert verification.samples == 2000
         assert "NOT CONFIRMED" in str(verification)
 
 
@@ -81,12 +192,102 @@ def test_mechanisms_without_an_import_name_must_be_passed():
     found = audit(
         lambda d, rng: mechanism.release(d, rng=rng),
         pair=mechanism.worst_case(),
-        claim=PureDP(1.0),
+        claim=CLAIM,
+        attacks=attacks("support", "canary-quadratic"),
     ).witness
     assert found.mechanism is None
     with pytest.raises(InputError, match="cannot be imported by name"):
         verify(found)
     assert verify(found, mechanism=mechanism, seed=1).confirmed
+
+
+def test_a_reference_makes_it_importable():
+    found = audit(
+        lambda d, rng: wide_shift(d, rng),
+        pair=PAIR,
+        claim=CLAIM,
+        attacks=attacks("linear-discriminant"),
+        reference="some.module:mechanism",
+    ).witness
+    assert found.mechanism == {"$reference": "some.module:mechanism"}
+    with pytest.raises(InputError, match="cannot import module 'some"):
+        verify(found)
+
+
+def test_attacks_of_ones_own_leave_no_witness():
+    """Nobody else could replay them."""
+
+    class Mine(Identity):
+        name = "mine"
+
+    class Impostor(Attack):
+        name = "identity"
+        learns = False
+
+        def applies(self, target, releases):
+            return True
+
+        def score(self, target, parameters, releases):
+            return -releases
+
+    for attack in (Mine(), Impostor()):
+        result = audit(
+            lambda d, rng: d.sum() + rng.laplace(scale=0.2),
+            pair=PAIR,
+            claim=CLAIM,
+            attacks=[attack],
+        )
+        assert result.refuted
+        assert result.witness is None
+
+
+# Not so yet: attacks are compared by identity, and this is another instance.
+def test_an_attack_of_the_portfolio_made_anew_leaves_a_witness():
+    result = audit(fails_on_one, pair=PAIR, claim=CLAIM, attacks=[Abnormal()])
+    assert result.refuted
+    assert result.witness is not None
+
+
+# Not so yet: the verdict is that of the null at the reference point.
+@pytest.mark.parametrize("epsilon", [0.1, math.nan])
+def test_a_forged_reference_point_is_refused(epsilon):
+    """A witness may not claim 1-DP and have 0.1-DP tested in its place."""
+    shift = attacks("identity")
+    found = audit(
+        lambda d, rng: d.sum() + rng.laplace(scale=0.2),
+        pair=PAIR,
+        claim=CLAIM,
+        attacks=shift,
+    ).witness
+    forged = replace(found, at_epsilon=epsilon)
+
+    def honest(data, rng):
+        return data.sum() + rng.laplace()
+
+    try:
+        verification = verify(forged, mechanism=honest, seed=1, max_samples=3000)
+    except InputError:
+        return
+    assert not verification.confirmed
+
+
+# Not so yet: the attack's own KeyError, TypeError or ValueError comes out.
+@pytest.mark.parametrize(
+    "parameters", [{}, [1, 2], {"labels": "x", "scores": "y"}], ids=str
+)
+def test_parameters_that_do_not_fit_the_attack_are_named(labels_witness, parameters):
+    damaged = replace(labels_witness, parameters=parameters)
+    with pytest.raises(InputError, match="parameters"):
+        verify(damaged, mechanism=fails_on_one, seed=1, max_samples=50)
+
+
+# Not so yet: the estimates of an event that nobody scored divide by zero.
+def test_an_event_that_was_never_scored_is_named(witness):
+    stored = json.loads(json.dumps(witness.to_dict()))
+    for side in ("data", "neighbour"):
+        stored["counts"][side] = {"hits": 0, "releases": 0}
+    with pytest.raises(InputError, match="do not add up"):
+        Witness.from_dict(stored)
 
 
 def test_truncation_at_any_place_is_refused(witness, tmp_path):
@@ -123,13 +324,17 @@ def put(value, *keys):
     ("change", "sentence"),
     [
         (drop("event"), "truncated or malformed"),
+        (drop("layout"), "truncated or malformed"),
         (drop("counts", "data", "hits"), "truncated or malformed"),
         (drop("neighbour"), "truncated or malformed"),
-        (put(2, "version"), "version 2 is not supported"),
+        (put(1, "version"), "version 1 is not supported"),
+        (put(3, "version"), "version 3 is not supported"),
         (put("other", "format"), "not a witness"),
         (put(99999, "counts", "data", "hits"), "do not add up"),
         (put(-1, "counts", "neighbour", "hits"), "do not add up"),
         (put("telepathy", "event", "attack"), "unknown attack 'telepathy'"),
+        (put("exact", "layer"), "unknown layer 'exact'"),
+        (put("bird's eye", "layer"), "unknown layer"),
         (put(0.0, "event", "resolution"), "resolution must be > 0"),
         (put("sideways", "relation"), "relation must be one of"),
         (put({"$object": "no.such:Claim", "arguments": {}}, "claim"), "cannot import"),
@@ -158,12 +363,19 @@ def test_unwritable_paths_leave_nothing(witness, tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         witness.save(blocked)
     assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
+    with pytest.raises(InputError, match="cannot read"):
+        Witness.load(tmp_path / "missing.json")
 
 
-def test_verify_checks_its_arguments(witness):
-    with pytest.raises(InputError, match="confidence"):
-        verify(witness, confidence=2.0)
-    with pytest.raises(InputError, match="confidence"):
-        verify(witness, confidence=0.0)
-    with pytest.raises(InputError, match="max_samples"):
-        verify(witness, max_samples=-5)
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"confidence": 2.0}, r"confidence must be in \(0, 1\), got 2.0"),
+        ({"confidence": 0.0}, r"confidence must be in \(0, 1\), got 0.0"),
+        ({"max_samples": -5}, "max_samples must be an integer >= 1, got -5"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+    ],
+)
+def test_verify_checks_its_arguments(witness, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        verify(witness, **options)

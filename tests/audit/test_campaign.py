@@ -1,0 +1,251 @@
+"""Arenas and campaigns: the budget, uneven sampling, and the search for a pair."""
+
+import numpy as np
+import pytest
+
+from dpaudit import InputError, MechanismError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit.arena import Arena
+from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.families import families_for
+from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.audit.search import PairSearch
+from dpaudit.audit.sequential import SequentialTest
+
+PAIR = Pair([0.0], [0.0, 1.0])
+OTHER = Pair([5.0], [5.0, 1.0])
+
+
+class Pairs:
+    """Some pairs, and none beyond them."""
+
+    endless = False
+
+    def __init__(self, *pairs):
+        self._pairs = pairs
+
+    def first(self):
+        return self._pairs
+
+    def random(self, rng):
+        raise AssertionError("there are no others")
+
+    def ascend(self, pair, scale, rng):
+        raise AssertionError("there are no others")
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def half_laplace_sum(data, rng):
+    return data.sum() + rng.laplace(scale=0.5)
+
+
+def campaign(mechanism, *pairs, claim=1.0, max_samples=500, seed=0, **options):
+    return Campaign(
+        mechanism,
+        PairSearch(Pairs(*(pairs or [PAIR])), seed),
+        PureDP(claim),
+        (claim, 0.0),
+        alpha=options.pop("alpha", 1e-3),
+        seed=seed,
+        max_samples=max_samples,
+        attacks=[Identity()],
+        stop_when_refuted=options.pop("stop_when_refuted", True),
+    )
+
+
+def play(state):
+    return list(state.rounds())
+
+
+@pytest.mark.parametrize("max_samples", [2, 3, 7, 30, 101])
+def test_the_budget_is_spent_and_no_more(max_samples):
+    state = campaign(laplace_sum, max_samples=max_samples)
+    told = play(state)
+    assert state.samples == max_samples
+    assert 2 * max_samples - 1 <= state.drawn.sum() <= 2 * max_samples
+    samples = [s for s, _ in told]
+    assert samples == sorted(set(samples))
+    assert samples[-1] == max_samples
+
+
+def test_lower_bounds_only_rise():
+    told = play(campaign(half_laplace_sum, max_samples=1500, stop_when_refuted=False))
+    bounds = [bound for _, bound in told]
+    assert bounds == sorted(bounds)
+    assert 1 <= bounds[-1] <= 2
+
+
+def test_a_refutation_ends_a_campaign_that_is_to_stop():
+    state = campaign(half_laplace_sum, max_samples=3000)
+    play(state)
+    assert state.verdict.refutes_claim
+    assert state.samples < 1500
+    assert play(state) == []
+
+
+def counted_calls(mechanism):
+    """Return how often either side was drawn from, and the mechanism that counts."""
+    calls = {1: 0, 2: 0}
+
+    def counted(data, rng):
+        calls[len(data)] += 1
+        return mechanism(data, rng)
+
+    return calls, counted
+
+
+def rare_on_the_neighbour(data, rng):
+    """Return a bit that is rare on D' and not on D; epsilon is log(300)."""
+    return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
+
+
+def test_sampling_is_uneven_where_one_side_needs_more():
+    calls, counted = counted_calls(rare_on_the_neighbour)
+    state = campaign(counted, claim=5.0, max_samples=3000)
+    play(state)
+    assert state.drawn.tolist() == [calls[1], calls[2]]
+    assert state.drawn[NEIGHBOUR] > 1.5 * state.drawn[DATA]
+    assert state.samples <= 3000
+    assert state.samples == -(-state.drawn.sum() // 2)
+
+
+def test_sampling_stays_even_for_symmetric_noise():
+    state = campaign(laplace_sum, max_samples=1500)
+    play(state)
+    assert state.drawn.tolist() == [1500, 1500]
+
+
+def test_all_pairs_play_for_the_same_wealth():
+    """A search among pairs of which one is bad finds it, and leaves the others."""
+
+    def mechanism(data, rng):
+        return data.sum() + rng.laplace(scale=0.5 if data.max() >= 5 else 1.0)
+
+    state = campaign(mechanism, PAIR, OTHER, max_samples=3000)
+    play(state)
+    assert state.verdict.refutes_claim
+    assert state.pairs == 2
+    arena, events = state.best()
+    assert arena.target.pair is OTHER
+    loudest = state.loudest(arena, events)
+    hits, scored, hits_neighbour, scored_neighbour = loudest.counts
+    assert abs(hits / scored - hits_neighbour / scored_neighbour) > 0.2
+
+
+def test_pairs_that_always_fail_are_left_to_themselves():
+    def fails_on_small(data, rng):
+        if data.max() < 5:
+            raise ZeroDivisionError
+        return laplace_sum(data, rng)
+
+    state = campaign(fails_on_small, PAIR, OTHER, max_samples=300)
+    play(state)
+    assert state.samples == 300
+    assert state.pairs == 1
+    assert state.best()[0].target.pair is OTHER
+    assert not state.verdict.refutes_claim
+
+
+def test_pairs_that_the_mechanism_refuses_are_left_to_themselves():
+    def refuses_small(data, rng):
+        if data.max() < 5:
+            raise InputError("n must be >= 5")
+        return laplace_sum(data, rng)
+
+    state = campaign(refuses_small, PAIR, OTHER, max_samples=200)
+    play(state)
+    assert state.pairs == 1
+
+
+@pytest.mark.parametrize("pairs", [(PAIR,), (PAIR, OTHER)])
+def test_an_error_that_leaves_no_pair_is_raised(pairs):
+    def fails(data, rng):
+        raise ZeroDivisionError
+
+    with pytest.raises(MechanismError, match="raises ZeroDivisionError on both data"):
+        play(campaign(fails, *pairs))
+
+
+def test_wrong_lengths_in_the_middle_of_a_campaign_are_raised():
+    class Tiring:
+        calls = 0
+
+        def draw(self, data, size, *, rng):
+            self.calls += 1
+            return rng.laplace(size=size - (self.calls > 8))
+
+    with pytest.raises(MechanismError, match="releases instead of"):
+        play(campaign(Tiring()))
+
+
+def test_a_campaign_is_reproducible():
+    once, again = (campaign(laplace_sum, PAIR, OTHER, max_samples=200) for _ in "ab")
+    assert play(once) == play(again)
+    assert np.array_equal(once.verdict.log_wealth, again.verdict.log_wealth)
+
+
+def test_nothing_speaks_against_a_constant():
+    state = campaign(lambda data, rng: 7.0, max_samples=100)
+    play(state)
+    assert state.loudest(*state.best()) is None
+
+
+def arena_of(mechanism, size=20):
+    arena = Arena(mechanism, PAIR, [Identity()], seed=0, key=0)
+    arena.pilot(size)
+    return arena
+
+
+def test_the_pilot_can_be_drawn_again():
+    arena = arena_of(laplace_sum)
+    for first, again in zip(arena.first_look, arena.replay_pilot(), strict=True):
+        assert np.array_equal(first.values, again.values)
+
+
+def test_an_arena_plays_fresh_releases():
+    seen = []
+
+    def noted(data, rng):
+        seen.append(data.sum() + rng.laplace())
+        return seen[-1]
+
+    arena = arena_of(noted)
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    test = SequentialTest(family, 1e-3)
+    for _ in range(3):
+        arena.play([test], family.claimed, 10, 1000)
+    assert arena.drawn.tolist() == [50, 50]
+    assert len(np.unique(seen)) == len(seen) == 100
+
+
+def test_violation_is_positive_only_where_there_seems_to_be_one():
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    loud = arena_of(lambda d, g: d.sum() + g.laplace(scale=0.1), 200)
+    assert loud.violation(family, family.claimed) > 0
+    quiet = arena_of(lambda d, g: d.sum() + g.laplace(scale=10.0), 200)
+    assert quiet.violation(family, family.claimed) <= 0
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (lambda: 1 / 0, "raises ZeroDivisionError on both datasets"),
+        (lambda: None, "returns NoneType on both datasets"),
+        (lambda: {1: 2.0}, "returns dict on both datasets"),
+    ],
+)
+def test_a_mechanism_that_does_nothing_else_is_a_bug(output, words):
+    with pytest.raises(MechanismError, match=words):
+        arena_of(lambda data, rng: output())
+
+
+def test_words_and_failures_on_one_side_are_no_bug():
+    assert arena_of(lambda data, rng: "word").layout == ""
+
+    def one_side(data, rng):
+        return rng.laplace() if len(data) == 2 else 1 / 0
+
+    assert arena_of(one_side).layout == "shape ()"
