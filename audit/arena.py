@@ -66,7 +66,7 @@ class Arena:
             Batch.join(list(self._sampler.batches(side, 0, size)))
             for side in (DATA, NEIGHBOUR)
         ]
-        _check_alive(sides)
+        _check_alive(sides, self._sampler)
         self.first_look = (sides[DATA], sides[NEIGHBOUR])
         self.arsenal.begin(sides[DATA], sides[NEIGHBOUR])
         self.drawn += size
@@ -139,11 +139,11 @@ class Arena:
         return n_p, total - n_p
 
 
-def _check_alive(sides: Sequence[Batch]) -> None:
+def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
     """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
     labels = {str(x) for side in sides for x in side.all_labels}
     if len(labels) == 1 and (label := labels.pop()).startswith(("raises", "returns")):
         raise MechanismError(
-            f"the mechanism {label} on both datasets, every time; releases must be "
-            "numbers or numeric arrays"
+            f"the mechanism {sampler.explain(label)} on both datasets, every time; "
+            "releases must be numbers or numeric arrays"
         )

@@ -172,6 +172,14 @@ class Sampler:
                 return True
         return False
 
+    def explain(self, label: str) -> str:
+        """Return a label, with the message of the exception if it is about one."""
+        try:
+            self._one(self._sides[DATA], np.random.default_rng(0))
+        except Exception as error:
+            return f"raises {type(error).__name__}: {error}"
+        return label
+
     def _draw(self, data: Any, count: int, rng: np.random.Generator) -> Batch:
         if self._many is not None:
             try:

@@ -212,8 +212,8 @@ class Coverage(Study):
                 if case.effort != "data_sets":
                     options += (("releases", effort.releases),)
                 units.append(Unit(self.name, case.name, index, options))
-        # What is quick comes first; then the core cases, all of them step by step, so
-        # that a run that is interrupted has something to say of each.
+        # The core cases come first, all of them step by step, so that a run that is
+        # interrupted has something to say of each.
         return sorted(units, key=_turn)
 
     def measure(self, unit: Unit) -> Record:
@@ -289,8 +289,5 @@ def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> 
     return Row(cells, met, data)
 
 
-def _turn(unit: Unit) -> tuple[int, int]:
-    audits = {case.name for case in CASES if isinstance(case, AuditCase)}
-    if unit.case not in audits:
-        return 0, 0
-    return (1 if unit.case in _CORE else 2), unit.index
+def _turn(unit: Unit) -> tuple[bool, int]:
+    return unit.case not in _CORE, unit.index
