@@ -62,14 +62,25 @@ import numpy as np
 from scipy.stats import binom, laplace, norm
 
 from dpaudit.algorithms.textbook import SUITE
+from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.claims import Claim
+from dpaudit.neighbours import Pair
 
-__all__ = ["CLAIMED", "BestEvent", "best_events", "information_limit", "subject"]
+__all__ = [
+    "CLAIMED",
+    "BestEvent",
+    "best_events",
+    "best_pair",
+    "information_limit",
+    "subject",
+]
 
 CLAIMED = 0.1
 """The epsilon that every mechanism of the table claims."""
 
 _BITS, _INCREMENTS = 8, 10
+# Best attacked on the pair of half the answers 0 and half 1, against the reverse.
+_HALVES = frozenset({"svt-3", "svt-4", "svt-6", "svt-3-4-parallel"})
 _IMPOSSIBLE = 1e-300  # instead of 0: projections want positive probabilities
 
 
@@ -93,6 +104,14 @@ class BestEvent:
 def subject(name: str) -> Any:
     """Return a mechanism of the suite at the claim that the studies hold it to."""
     return SUITE[name](CLAIMED)
+
+
+def best_pair(name: str) -> Pair:
+    """Return the pair on which the best event is found."""
+    if name in _HALVES:
+        half = subject(name).worst_case().data.shape[1] // 2
+        return neighbours_with([0] * half + [1] * half, [1] * half + [0] * half)
+    return subject(name).worst_case()
 
 
 @cache

@@ -21,6 +21,7 @@ from dpaudit.claims import PureDP
 from dpaudit.reports.bench.best_events import (
     CLAIMED,
     best_events,
+    best_pair,
     information_limit,
     subject,
 )
@@ -116,6 +117,7 @@ class Refutation(Study):
             budget = max(_SMALLEST_BUDGET, ceil(_BUDGET_FACTOR * limit(unit.case)))
             result = audit(
                 subject(unit.case),
+                pair=best_pair(unit.case),
                 confidence=_CONFIDENCE,
                 max_samples=budget,
                 seed=unit.seed,
