@@ -43,13 +43,13 @@ class Goal:
 
 
 GOALS = (
-    Goal("truncated-geometric", 0.117, 20_000_000),
-    Goal("noisy-hist-2", 10.0, 40_000_000),
-    Goal("noisy-max-3", 0.249, 20_000_000),
+    Goal("truncated-geometric", 0.117, 120_000_000),
+    Goal("noisy-hist-2", 10.0, 60_000_000),
+    Goal("noisy-max-3", 0.249, 60_000_000),
     Goal("noisy-max-4", 0.353, 6_000_000),
-    Goal("svt-3", 0.182, 6_000_000),
-    Goal("svt-4", 0.172, 6_000_000),
-    Goal("svt-5", 14.3, 20_000_000),
+    Goal("svt-3", 0.182, 15_000_000),
+    Goal("svt-4", 0.172, 15_000_000),
+    Goal("svt-5", 14.3, 30_000_000),
     Goal("svt-6", 0.322, 8_000_000),
     Goal("rappor", 0.301, 5_000_000),
     Goal("one-time-rappor", 0.600, 2_000_000),
