@@ -144,6 +144,6 @@ def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
     labels = {str(x) for side in sides for x in side.all_labels}
     if len(labels) == 1 and (label := labels.pop()).startswith(("raises", "returns")):
         raise MechanismError(
-            f"the mechanism {sampler.explain(label)} on both datasets, every time; "
-            "releases must be numbers or numeric arrays"
+            f"the mechanism {label} on both datasets, every time"
+            f"{sampler.last_words()}; releases must be numbers or numeric arrays"
         )

@@ -172,13 +172,13 @@ class Sampler:
                 return True
         return False
 
-    def explain(self, label: str) -> str:
-        """Return a label, with the message of the exception if it is about one."""
+    def last_words(self) -> str:
+        """Return the message with which a release fails, in brackets, or nothing."""
         try:
             self._one(self._sides[DATA], np.random.default_rng(0))
         except Exception as error:
-            return f"raises {type(error).__name__}: {error}"
-        return label
+            return f" ({error})" if str(error) else ""
+        return ""
 
     def _draw(self, data: Any, count: int, rng: np.random.Generator) -> Batch:
         if self._many is not None:

@@ -172,7 +172,7 @@ ERRORS = {
     (
         *("audit", "own_mechanism:raising", "--epsilon", "1"),
         *("--pair", "own_mechanism:pair"),
-    ): "raises RuntimeError: out of luck",
+    ): "raises RuntimeError on both datasets, every time (out of luck)",
     ("audit", "own_mechanism:instance", "--relation", "replace-one"): "add-remove, not",
     ("verify", "missing.json"): "cannot read",
     ("verify", "own_mechanism.py"): "not complete JSON",
