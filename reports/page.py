@@ -7,7 +7,7 @@ on the results comes from `dpaudit.reports.findings`.
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,9 @@ class Results:
         By the name of the experiment.
     data : mapping of str to object
         What the utility experiments ran on: ``source``, ``n``, ``d``.
+    bench : mapping of str to str
+        What ``dpaudit bench-audit`` found, as fragments of the page: ``html`` and
+        ``md``; empty if it has not been run.
     """
 
     profile: Profile
@@ -67,6 +70,7 @@ class Results:
     experiments: tuple[Experiment, ...]
     tables: Mapping[str, pd.DataFrame]
     data: Mapping[str, Any]
+    bench: Mapping[str, str] = field(default_factory=dict)
 
 
 def render_html(results: Results) -> str:
@@ -131,6 +135,7 @@ def _context(results: Results) -> dict[str, Any]:
     rows = tables.verdict_rows(wall)
     return {
         "sections": SECTIONS,
+        "bench": dict(results.bench),
         "profile": results.profile,
         "seed": results.seed,
         "experiments": results.experiments,

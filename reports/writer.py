@@ -44,7 +44,9 @@ def write_report(
     profile : str
         ``"quick"``, ``"standard"`` or ``"paper"``.
     seed : int
-        >= 0. The same seed gives the same results, except for run times.
+        >= 0. The same seed gives the same results, except for run times. What
+        ``dpaudit bench-audit`` has left in a folder ``bench`` beside `output` is shown
+        as well.
     progress : callable, optional
         Called with what is being done and the fraction that is done.
     executor : concurrent.futures.Executor, optional
@@ -86,6 +88,7 @@ def write_report(
             experiments=experiments,
             tables=tables,
             data={"source": rows.source, "n": n, "d": d},
+            bench=_bench_beside(output),
         )
         write_results(results, folder)
     tell("Report written", 1.0)
@@ -109,6 +112,16 @@ def write_results(results: Results, folder: Path) -> None:
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
     (folder / _INDEX).write_text(render_html(results), encoding="utf-8")
+
+
+def _bench_beside(output: Path) -> dict[str, str]:
+    """Return what ``dpaudit bench-audit`` has left in the folder ``bench`` beside."""
+    found = {}
+    for kind in ("html", "md"):
+        path = output.resolve().parent / "bench" / f"bench.{kind}"
+        if path.is_file():
+            found[kind] = path.read_text(encoding="utf-8")
+    return found
 
 
 def _part(

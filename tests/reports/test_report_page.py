@@ -407,3 +407,21 @@ def test_an_unknown_profile_writes_nothing(tmp_path):
     with pytest.raises(InputError, match="did you mean 'quick'"):
         write_report(tmp_path / "report", profile="quik")
     assert list(Path(tmp_path).iterdir()) == []
+
+
+def test_what_the_bench_found_is_shown(made, tmp_path):
+    """Studies of the auditor that lie beside the report are part of it."""
+    bench = tmp_path / "bench"
+    bench.mkdir()
+    (bench / "bench.html").write_text("<section><h2>Studies</h2></section>")
+    (bench / "bench.md").write_text("# Studies")
+    index = write_report(tmp_path / "report", profile="tiny")
+
+    assert "<h2>Studies</h2>" in index.read_text(encoding="utf-8")
+    assert "# Studies" in (index.parent / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_report_without_a_bench(made, tmp_path):
+    index = write_report(tmp_path / "report", profile="tiny")
+
+    assert 'class="bench-pages"' not in index.read_text(encoding="utf-8")
