@@ -15,6 +15,7 @@ import numpy as np
 
 from dpaudit.audit.arena import Arena
 from dpaudit.audit.sampling import Batch
+from dpaudit.errors import DPAuditError
 
 __all__ = ["impurities"]
 
@@ -31,12 +32,16 @@ _UNUSED = (
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
     found = []
-    first, again = arena.first_look, arena.replay_pilot()
+    first = arena.first_look
     assert first is not None  # the pilot was drawn
-    if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
-        found.append(_STATE)
-    if not arena.uses_rng():
-        found.append(_UNUSED)
+    try:
+        again = arena.replay_pilot()
+        if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
+            found.append(_STATE)
+        if not arena.uses_rng():
+            found.append(_UNUSED)
+    except DPAuditError:
+        found.append(_STATE)  # it refuses now what it took at the beginning
     return tuple(found)
 
 

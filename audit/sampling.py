@@ -166,9 +166,9 @@ class Sampler:
         """Say whether a release draws from the generator that it is handed."""
         for data in self._sides:
             rng = np.random.default_rng(0)
-            before = rng.bit_generator.state
+            before = _position(rng)
             self._draw(data, 1, rng)
-            if rng.bit_generator.state != before:
+            if _position(rng) != before:
                 return True
         return False
 
@@ -250,6 +250,12 @@ class Sampler:
             _stack(ordinary) if ordinary else None,
             np.array(labels) if any(labels) else None,
         )
+
+
+def _position(rng: np.random.Generator) -> object:
+    """Return what changes when numbers are drawn, or other generators spawned."""
+    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
+    return rng.bit_generator.state, spawned
 
 
 def _ways_to_draw(

@@ -7,6 +7,7 @@ from dpaudit import Pair
 from dpaudit.attacks import Identity
 from dpaudit.audit.arena import Arena
 from dpaudit.audit.purity import impurities
+from dpaudit.errors import InputError
 
 PAIR = Pair([0.0], [0.0, 1.0])
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
@@ -104,4 +105,24 @@ def test_a_mechanism_that_changes_its_layout_is_found():
         return rng.normal(size=1 if len(calls) <= 20 else 2)
 
     (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
+def test_spawned_generators_are_the_rng_too():
+    def spawns(data, rng):
+        return data.sum() + rng.spawn(1)[0].laplace()
+
+    assert warnings_of(spawns) == ()
+
+
+def test_a_mechanism_that_refuses_in_the_end_is_found():
+    calls = []
+
+    def closes(data, rng):
+        calls.append(1)
+        if len(calls) > 20:
+            raise InputError("closed")
+        return rng.normal()
+
+    (warning,) = warnings_of(closes)
     assert STATE in warning
