@@ -131,3 +131,33 @@ def test_values_outside_the_unit_interval_are_named():
     for values in ([0.5], [0.5, 1.5], [0.5, np.nan]):
         with pytest.raises(InputError, match="values"):
             empirical_bernstein(values, 0.05)
+
+
+def mean_wealth(bound, mean, size, batches):
+    """The exact mean of the wealth at the true mean, over all outcomes of batches."""
+    total = 0.0
+    for counts in product(range(size + 1), repeat=batches):
+        test, weight = bound(0.1, horizon=30), 1.0
+        for ones in counts:
+            weight *= binom.pmf(ones, size, mean)
+            test.update(np.repeat([1.0, 0.0], [ones, size - ones]))
+        total += weight * np.exp(test._log_wealth(np.array([mean]))[0])
+    return total
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.3, 0.5, 0.8])
+@pytest.mark.parametrize(("size", "batches"), [(1, 6), (3, 3), (8, 2)])
+def test_the_wealth_has_mean_one_at_the_truth(mean, size, batches):
+    """Exactly one, less the rounding allowed for: no stake knows its own batch."""
+    assert mean_wealth(BettingLowerBound, mean, size, batches) == pytest.approx(
+        1 - 1e-9, abs=1e-12
+    )
+
+
+def test_stakes_that_know_their_batch_would_be_seen():
+    class Peeking(BettingLowerBound):
+        def update(self, values):
+            self._learn(values)
+            super().update(values)
+
+    assert mean_wealth(Peeking, 0.3, 3, 3) > 1.1
