@@ -1,5 +1,7 @@
 """Claims against each other, closed forms, mpmath at 50 digits, and dp-accounting."""
 
+import pickle
+
 import mpmath
 import numpy as np
 import pytest
@@ -490,3 +492,8 @@ def test_bad_shifts_are_named(mu):
 def test_a_claim_must_answer_all_three_questions():
     with pytest.raises(TypeError, match="abstract"):
         Claim(epsilon=1.0)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("claim", SAMPLES)
+def test_claims_travel_to_other_processes(claim):
+    assert pickle.loads(pickle.dumps(claim)) == claim

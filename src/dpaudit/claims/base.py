@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -29,6 +30,9 @@ class Claim(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """The constructor's arguments by name (floats, or tuples of floats)."""
         return self._parameters
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self.parameters), ()
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
