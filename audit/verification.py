@@ -83,7 +83,7 @@ def verify(
     witness: Witness,
     *,
     mechanism: Mechanism | Callable[..., Any] | None = None,
-    confidence: float | None = None,
+    confidence: float = 0.999,
     max_samples: int | None = None,
     seed: int | None = None,
 ) -> Verification:
@@ -95,7 +95,8 @@ def verify(
     mechanism : Mechanism or callable, optional
         Imported from the witness by default, which runs the code that it names.
     confidence : float, optional
-        The witness's own by default.
+        0.999 by default, whatever the witness says: who forges one might ask for
+        little.
     max_samples : int, optional
         Releases a side; ten times what the audit needed by default.
     seed : int, optional
@@ -114,8 +115,6 @@ def verify(
                 "pass it as mechanism="
             )
         mechanism = decode(witness.mechanism)
-    if confidence is None:
-        confidence = witness.confidence
     alpha = 1 - check_fraction("confidence", confidence)
     if max_samples is None:
         max_samples = max(1000, 10 * witness.samples)

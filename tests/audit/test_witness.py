@@ -379,3 +379,9 @@ def test_unwritable_paths_leave_nothing(witness, tmp_path):
 def test_verify_checks_its_arguments(witness, options, sentence):
     with pytest.raises(InputError, match=sentence):
         verify(witness, **options)
+
+
+def test_a_witness_does_not_choose_the_confidence(witness):
+    modest = replace(witness, confidence=0.01)
+
+    assert verify(modest, seed=1, max_samples=50).confidence == pytest.approx(0.999)

@@ -18,7 +18,7 @@ __all__ = ["verify_command"]
     metavar="MODULE:OBJECT",
     help="The mechanism, where the witness does not name an importable one.",
 )
-@click.option("--confidence", type=float, help="[the witness's own]")
+@click.option("--confidence", type=float, default=0.999, show_default=True)
 @click.option("--max-samples", type=int, help="[10 times what the audit needed]")
 @click.option("--seed", type=int, help="[fresh randomness from the system]")
 @json_option
@@ -27,7 +27,7 @@ def verify_command(
     ctx: click.Context,
     witness: Path,
     reference: str | None,
-    confidence: float | None,
+    confidence: float,
     max_samples: int | None,
     seed: int | None,
     as_json: bool,
