@@ -11,7 +11,8 @@ from dpaudit.audit.arsenal import Arsenal
 from dpaudit.audit.events import Events
 from dpaudit.audit.excess import violation
 from dpaudit.audit.families import NullFamily
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch, Sampler
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sequential import SequentialTest
 from dpaudit.audit.strategy import best_share
 from dpaudit.errors import MechanismError

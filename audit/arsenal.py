@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.events import Events, ScoreRecord, count_hits
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.mechanism import Release
 
 __all__ = ["Arsenal", "FittedAttack"]

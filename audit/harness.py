@@ -7,14 +7,14 @@ and its outcome is put into words.
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers import Layer, view_transcript
+from dpaudit.audit.pairs import pair_source
 from dpaudit.audit.power import detectable_epsilon
-from dpaudit.audit.proposals import Proposals
 from dpaudit.audit.purity import impurities
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.search import PairSearch
@@ -23,7 +23,7 @@ from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
+from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction
 
@@ -120,7 +120,7 @@ def audit(
     seed = check_count("seed", seed, minimum=0)
     layer = _layer(layer)
     subject = view_transcript(mechanism) if layer is Layer.TRANSCRIPT else mechanism
-    search = PairSearch(_pairs(mechanism, pair, domain, relation, seed), seed)
+    search = PairSearch(pair_source(mechanism, pair, domain, relation, seed), seed)
     campaign = Campaign(
         subject,
         search,
@@ -242,70 +242,6 @@ def _layer(layer: Layer | str) -> Layer:
             f"layer must be one of {[x.value for x in sampled]}, got {layer!r}"
         )
     return Layer(layer)
-
-
-class _Given:
-    """Pairs that are given: nothing is searched beyond them."""
-
-    endless = False
-
-    def __init__(self, *pairs: Pair) -> None:
-        self._pairs = pairs
-
-    def first(self) -> Sequence[Pair]:
-        return self._pairs
-
-    def random(self, rng: Any) -> Pair:
-        raise NotImplementedError
-
-    def ascend(self, pair: Pair, scale: float, rng: Any) -> Pair:
-        raise NotImplementedError
-
-
-def _pairs(
-    mechanism: Any,
-    pair: Pair | None,
-    domain: Domain | str | None,
-    relation: Relation | str | None,
-    seed: int,
-) -> "_Given | Proposals":
-    """Return where the audit's pairs come from."""
-    stated = getattr(mechanism, "relation", None)
-    if relation is not None and stated not in (None, Relation.parse(relation)):
-        raise InputError(
-            f"the mechanism's claim is under {stated}, not {relation}; a claim is "
-            "audited under its own relation"
-        )
-    if isinstance(domain, str):
-        domain = Domain.parse(domain)
-    if not isinstance(domain, Domain | None):
-        raise InputError(f"domain must be a Domain or a string, got {domain!r}")
-    if domain is not None:
-        if pair is not None:
-            raise InputError("pair and domain exclude each other")
-        wanted = stated if relation is None else Relation.parse(relation)
-        if wanted is None:
-            raise InputError("relation is needed: the mechanism states none")
-        return Proposals(mechanism, domain, wanted, seed)
-    if pair is None:
-        if isinstance(mechanism, HasWorstCase):
-            pair = mechanism.worst_case()
-        elif isinstance(mechanism, HasCanonicalPairs):
-            wanted = stated or relation or mechanism.canonical_pairs()[0].relation
-            return Proposals(cast(Mechanism, mechanism), None, wanted, seed)
-        else:
-            raise InputError(
-                "pair or domain is needed: the mechanism names no worst case"
-            )
-    if not isinstance(pair, Pair):
-        raise InputError(f"pair must be a Pair, got {type(pair).__name__}")
-    stated = stated or (relation and Relation.parse(relation)) or pair.relation
-    if stated != pair.relation:
-        raise InputError(
-            f"the claim is under {stated}, but the pair is "
-            f"{pair.relation}; a claim is audited under its own relation"
-        )
-    return _Given(pair)
 
 
 def _claim(mechanism: Any, claim: Claim | None) -> Claim:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dpaudit.audit.arena import Arena
-from dpaudit.audit.sampling import Batch
+from dpaudit.audit.outputs import Batch
 from dpaudit.errors import DPAuditError
 
 __all__ = ["impurities"]

@@ -1,24 +1,28 @@
 """Drawing releases from whatever is under audit, in batches of bounded memory.
 
-Whatever comes back is an output. Most are ordinary: numbers in the usual layout, NaN
-and infinities included. What is not (an exception, another shape, a word) becomes a
-label, and attacks may use labels as they use numbers.
+Whatever comes back is an output (`dpaudit.audit.outputs`), an exception too.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.audit.outputs import (
+    Batch,
+    arrays_of,
+    as_numbers,
+    layout_of,
+    map_arrays,
+    stack,
+)
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.mechanism import HasBatchedDraw, Mechanism, Release
+from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Batch", "Sampler"]
+__all__ = ["DATA", "NEIGHBOUR", "Sampler"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -28,77 +32,6 @@ _MAX_BATCH = 2**16
 _FIRST_BATCH = 16
 _LONGEST_LABEL = 80
 _PATIENCE = 1000
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some outputs of a mechanism, in order.
-
-    Parameters
-    ----------
-    size : int
-    values : Release or None
-        The ordinary ones, stacked; None if there are none.
-    labels : ndarray of str, shape (size,), or None
-        What came instead of an ordinary release, '' for ordinary ones; None if all
-        are ordinary.
-    """
-
-    size: int
-    values: Release | None
-    labels: NDArray[np.str_] | None = None
-
-    @property
-    def all_labels(self) -> NDArray[np.str_]:
-        """Labels for all outputs."""
-        return np.full(self.size, "") if self.labels is None else self.labels
-
-    @property
-    def ordinary(self) -> NDArray[np.bool_]:
-        """Which outputs are ordinary, shape (size,)."""
-        return self.all_labels == ""
-
-    @property
-    def bytes_each(self) -> float:
-        """Memory per ordinary release, at least one byte."""
-        if self.values is None:
-            return 1.0
-        arrays = _arrays(self.values)
-        return max(sum(a.nbytes for a in arrays) / max(len(arrays[0]), 1), 1.0)
-
-    def section(self, part: slice) -> "Batch":
-        """Return some of the outputs."""
-        labels = None if self.labels is None else self.labels[part]
-        if self.values is None:
-            return Batch(len(self.all_labels[part]), None, labels)
-        # Positions among all outputs become positions among the ordinary ones.
-        kept = np.zeros(self.size, dtype=bool)
-        kept[part] = True
-        if self.labels is None:
-            values = _map(self.values, lambda array: array[part])
-        else:
-            among = kept[self.ordinary]
-            values = _map(self.values, lambda array: array[among])
-        size = int(kept.sum())
-        return Batch(size, values if len(_arrays(values)[0]) else None, labels)
-
-    def halves(self) -> tuple["Batch", "Batch"]:
-        """Return the first half and the rest."""
-        middle = self.size // 2
-        return self.section(slice(middle)), self.section(slice(middle, None))
-
-    @classmethod
-    def join(cls, batches: Sequence["Batch"]) -> "Batch":
-        """Return the outputs of several batches as one."""
-        values = [batch.values for batch in batches if batch.values is not None]
-        labelled = any(batch.labels is not None for batch in batches)
-        return cls(
-            sum(batch.size for batch in batches),
-            _concatenate(values) if values else None,
-            np.concatenate([batch.all_labels for batch in batches])
-            if labelled
-            else None,
-        )
 
 
 class Sampler:
@@ -211,15 +144,15 @@ class Sampler:
 
     def _ordinary(self, drawn: Any, count: int) -> Batch:
         # Scored before the next draw; `Batch.join` copies what is kept.
-        values = _numeric(drawn, copy=False)
+        values = as_numbers(drawn, copy=False)
         if values is None:
             raise MechanismError(
                 "the mechanism's draw must return numbers, got " + type(drawn).__name__
             )
-        layout = _layout(values)
-        if any(len(array) != count for array in _arrays(values)):
+        layout = layout_of(values)
+        if any(len(array) != count for array in arrays_of(values)):
             raise MechanismError(
-                f"the mechanism's draw returned {len(_arrays(values)[0])} releases "
+                f"the mechanism's draw returned {len(arrays_of(values)[0])} releases "
                 f"instead of {count}"
             )
         if self.layout is None:
@@ -232,7 +165,7 @@ class Sampler:
         """Separate ordinary outputs from those that get a label."""
         if self.layout is None:
             layouts = Counter(
-                _layout(o, single=True) for o in outputs if not isinstance(o, str)
+                layout_of(o, single=True) for o in outputs if not isinstance(o, str)
             )
             if layouts:
                 self.layout = layouts.most_common(1)[0][0]
@@ -240,14 +173,14 @@ class Sampler:
             output
             if isinstance(output, str)
             else ""
-            if (layout := _layout(output, single=True)) == self.layout
+            if (layout := layout_of(output, single=True)) == self.layout
             else layout[:_LONGEST_LABEL]
             for output in outputs
         ]
         ordinary = [o for o, label in zip(outputs, labels, strict=True) if not label]
         return Batch(
             len(outputs),
-            _stack(ordinary) if ordinary else None,
+            stack(ordinary) if ordinary else None,
             np.array(labels) if any(labels) else None,
         )
 
@@ -279,8 +212,10 @@ def _ways_to_draw(
     if many is not None:
 
         def single(data: Any, rng: np.random.Generator) -> Any:
-            values = _numeric(many(data, 1, rng))
-            return None if values is None else _map(values, lambda array: array[0])
+            values = as_numbers(many(data, 1, rng))
+            return (
+                None if values is None else map_arrays(values, lambda array: array[0])
+            )
 
         return single, many
     if callable(mechanism):
@@ -301,59 +236,5 @@ def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> An
         return f"raises {type(error).__name__}"
     if isinstance(output, str | bytes):
         return f"value {output!r}"[:_LONGEST_LABEL]
-    values = _numeric(output)
+    values = as_numbers(output)
     return f"returns {type(output).__name__}" if values is None else values
-
-
-def _numeric(output: Any, *, copy: bool = True) -> Release | None:
-    """Return numbers as float arrays, None for anything else."""
-    if isinstance(output, Mapping):
-        if not output or not all(isinstance(key, str) for key in output):
-            return None
-        parts = {key: _numeric(value, copy=copy) for key, value in output.items()}
-        if any(value is None or isinstance(value, Mapping) for value in parts.values()):
-            return None
-        return cast(Release, parts)
-    try:
-        array = np.asarray(output)
-    except (TypeError, ValueError):
-        return None  # ragged
-    if array.dtype.kind not in "biuf":
-        return None
-    # What is kept must be a copy: this may be the mechanism's own buffer.
-    return array.astype(np.float64, copy=copy)
-
-
-def _arrays(releases: Release) -> list[NDArray[np.float64]]:
-    return list(releases.values()) if isinstance(releases, Mapping) else [releases]
-
-
-def _map(
-    releases: Release, change: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-) -> Release:
-    if isinstance(releases, Mapping):
-        return {key: change(value) for key, value in releases.items()}
-    return change(releases)
-
-
-def _layout(releases: Release, *, single: bool = False) -> str:
-    """Return a word for the shape of one release."""
-    first = 0 if single else 1
-    if isinstance(releases, Mapping):
-        parts = (f"{key}: {releases[key].shape[first:]}" for key in sorted(releases))
-        return "shapes {" + ", ".join(parts) + "}"
-    return f"shape {releases.shape[first:]}"
-
-
-def _stack(outputs: list[Release]) -> Release:
-    if isinstance(outputs[0], Mapping):
-        mappings = cast(list[Mapping[str, NDArray[np.float64]]], outputs)
-        return {key: np.stack([m[key] for m in mappings]) for key in mappings[0]}
-    return np.stack(cast(list[NDArray[np.float64]], outputs))
-
-
-def _concatenate(batches: list[Release]) -> Release:
-    if isinstance(batches[0], Mapping):
-        mappings = cast(list[Mapping[str, NDArray[np.float64]]], batches)
-        return {key: np.concatenate([m[key] for m in mappings]) for key in mappings[0]}
-    return np.concatenate(cast(list[NDArray[np.float64]], batches))

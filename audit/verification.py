@@ -13,7 +13,8 @@ from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.events import Events
 from dpaudit.audit.families import verdict_family
 from dpaudit.audit.layers import Layer, view_transcript
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch, Sampler
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.sequential import SequentialTest
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim

@@ -17,7 +17,8 @@ from dpaudit.attacks.base import flatten
 from dpaudit.audit import arsenal as module
 from dpaudit.audit import audit
 from dpaudit.audit.arsenal import Arsenal, FittedAttack
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR
 
 PAIR = Pair([0.0], [0.0, 1.0])
 NOBODY = np.empty(0, dtype=np.intp)

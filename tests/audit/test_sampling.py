@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError, Pair
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Batch, Sampler
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 
 PAIR = Pair([0.0], [0.0, 1.0])
 
