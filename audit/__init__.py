@@ -3,17 +3,17 @@
 `audit` attacks a mechanism on pairs of neighbours; `verify` replays a witness;
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
 `dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
-proven, and how, stands in `dpaudit.audit.evidence`, `dpaudit.audit.families` and
-`dpaudit.audit.sequential`.
+proven, and how, stands in `dpaudit.audit.betting.evidence`,
+`dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
-from dpaudit.audit.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.harness import audit
-from dpaudit.audit.layers import Layer, applicable_layers
+from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
+from dpaudit.audit.layers.layer import Layer, applicable_layers
+from dpaudit.audit.layers.whitebox import white_box
+from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.verification import Verification, verify
-from dpaudit.audit.whitebox import white_box
-from dpaudit.audit.whitebox_result import WhiteBoxResult
 from dpaudit.audit.witness import Witness
 
 __all__ = [

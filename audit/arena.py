@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Target
 from dpaudit.audit.arsenal import Arsenal
-from dpaudit.audit.events import Events
-from dpaudit.audit.excess import violation
-from dpaudit.audit.families import NullFamily
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.sequential import SequentialTest
-from dpaudit.audit.strategy import best_share
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Parameters, Target
-from dpaudit.audit.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.mechanism import Release

@@ -1,11 +1,11 @@
 """The course of one audit: rounds on pairs of neighbours, all inside one test.
 
 Before each round everything is fixed from the rounds before: the pair, the fits of the
-attacks, the candidate events, each null's bet, how many releases either side gets.
-Then fresh releases are drawn and the bets are settled (`dpaudit.audit.sequential`). The
-first round on a pair only teaches. Because the nulls are claims about the mechanism,
-not about one pair, all pairs play for the same wealth, and a violation found by
-searching needs no second look.
+attacks, the candidate events, each null's bet, how many releases either side gets. Then
+fresh releases are drawn and the bets are settled (`dpaudit.audit.betting.sequential`).
+The first round on a pair only teaches. Because the nulls are claims about the
+mechanism, not about one pair, all pairs play for the same wealth, and a violation found
+by searching needs no second look.
 """
 
 import math
@@ -18,11 +18,11 @@ import numpy as np
 from dpaudit.attacks import Attack
 from dpaudit.audit.arena import Arena
 from dpaudit.audit.arsenal import FittedAttack
-from dpaudit.audit.events import Events
-from dpaudit.audit.families import families_for
-from dpaudit.audit.search import PairSearch
-from dpaudit.audit.sequential import SequentialTest
-from dpaudit.audit.strategy import plan_bets
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import plan_bets
+from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import Mechanism

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
+from dpaudit.audit.betting.power import detectable_epsilon
 from dpaudit.audit.campaign import Campaign
-from dpaudit.audit.exact import ExactVerdict, exact_verdict
-from dpaudit.audit.layers import Layer, view_transcript
-from dpaudit.audit.pairs import pair_source
-from dpaudit.audit.power import detectable_epsilon
+from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
+from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.purity import impurities
 from dpaudit.audit.result import AuditResult, Verdict
-from dpaudit.audit.search import PairSearch
+from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import encode

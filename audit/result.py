@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit.audit.exact import ExactVerdict
-from dpaudit.audit.layers import Layer
+from dpaudit.audit.layers.exact import ExactVerdict
+from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation

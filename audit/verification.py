@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.arsenal import FittedAttack
-from dpaudit.audit.events import Events
-from dpaudit.audit.families import verdict_family
-from dpaudit.audit.layers import Layer, view_transcript
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.families import verdict_family
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.sequential import SequentialTest
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import decode

@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 
 from dpaudit.attacks import BITS, PORTFOLIO
-from dpaudit.audit.layers import Layer
+from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import decode, encode
 from dpaudit.errors import InputError

@@ -8,8 +8,9 @@ are known, grows the evidence against the claim by at most
 .. math:: G = \min_{(p', q')} \tfrac12 KL(p \| p') + \tfrac12 KL(q \| q')
 
 a release on average, the minimum over all cell probabilities that the claim allows
-(`dpaudit.audit.projection`), when half of the releases are drawn on either side. To
-refute the claim at error probability alpha takes evidence of log(1/alpha), and so about
+(`dpaudit.audit.betting.projection`), when half of the releases are drawn on either
+side. To refute the claim at error probability alpha takes evidence of log(1/alpha), and
+so about
 
 .. math:: n = \frac{\log(1/\alpha)}{2 \, G}
 
@@ -182,7 +183,7 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     >>> round(information_limit(event, PureDP(0.1), 0.001), -3)
     88000.0
     """
-    from dpaudit.audit.projection import HalfSpaces, project
+    from dpaudit.audit.betting.projection import HalfSpaces, project
 
     ratio = math.exp(claim.parameters["epsilon"])
     delta = claim.parameters.get("delta", 0.0)

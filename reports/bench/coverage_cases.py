@@ -191,7 +191,7 @@ class WitnessCase(_Audited):
 
 @dataclass(frozen=True)
 class WhiteBoxCase(_Audited):
-    """`dpaudit.audit.whitebox`: all intervals of a run, at all times together.
+    """`dpaudit.audit.layers.whitebox`: all intervals of a run, at all times together.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class WhiteBoxCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit.whitebox import white_box_steps
+        from dpaudit.audit.layers.whitebox import white_box_steps
 
         pair = self.mechanism.worst_case()
         assert isinstance(self.mechanism, HasExactClaim)
@@ -232,7 +232,7 @@ class WhiteBoxCase(_Audited):
 
 @dataclass(frozen=True)
 class LossConsistencyCase(_Audited):
-    """`dpaudit.audit.consistency`: a loss that belongs to its sampler.
+    """`dpaudit.audit.layers.consistency`: a loss that belongs to its sampler.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class LossConsistencyCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit.consistency import loss_consistency
+        from dpaudit.audit.layers.consistency import loss_consistency
 
         found = loss_consistency(
             self.mechanism,

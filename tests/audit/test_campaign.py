@@ -6,11 +6,11 @@ import pytest
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit.arena import Arena
+from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.campaign import Campaign
-from dpaudit.audit.families import families_for
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
-from dpaudit.audit.search import PairSearch
-from dpaudit.audit.sequential import SequentialTest
+from dpaudit.audit.search.pair_search import PairSearch
 
 PAIR = Pair([0.0], [0.0, 1.0])
 OTHER = Pair([5.0], [5.0, 1.0])

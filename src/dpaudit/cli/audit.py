@@ -213,8 +213,8 @@ def _analyse(
     as_json: bool,
 ) -> bool:
     """Print what the exact or the white-box layer says; return whether it refutes."""
-    from dpaudit.audit.exact import exact_verdict
-    from dpaudit.audit.whitebox import white_box
+    from dpaudit.audit.layers.exact import exact_verdict
+    from dpaudit.audit.layers.whitebox import white_box
     from dpaudit.mechanism import HasWorstCase
 
     if pair is None:

@@ -23,7 +23,7 @@ from dpaudit.algorithms import (
     SymmetricNoise,
     SymmetrisedWishart,
 )
-from dpaudit.audit.exact import ExactOutcome, exact_profile, exact_verdict
+from dpaudit.audit.layers.exact import ExactOutcome, exact_profile, exact_verdict
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import HasExactClaim
 

@@ -3,7 +3,8 @@
 `forward_chains` chooses them from what the past shows: for each null the event that
 violates it by most standard errors, then further events of the same attack (the other
 tail, above all) as long as each adds evidence that is not already there. Nothing is
-assumed of the releases. (`dpaudit.audit.pooling` is the alternative for Gaussian ones.)
+assumed of the releases. (`dpaudit.audit.betting.pooling` is the alternative for
+Gaussian ones.)
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.events import Events
-from dpaudit.audit.excess import DOUBT, Excess, coefficients
-from dpaudit.audit.families import NullFamily
-from dpaudit.audit.projection import HalfSpaces
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import DOUBT, Excess, coefficients
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.projection import HalfSpaces
 
 __all__ = ["Chains", "forward_chains", "hold"]
 

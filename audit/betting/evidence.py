@@ -35,9 +35,9 @@ Proof. With p_i, q_i the cells' true probabilities, the releases being independe
 by 1 + z <= e^z, and because a_j >= 0 and each half-plane holds.  QED
 
 So the slack certifies the bet whatever the numbers are: no accuracy of any solver is
-needed. For speed they are those of the Kullback-Leibler projection of an alternative
-on the null (`dpaudit.audit.projection`), for which E is the likelihood ratio of the
-alternative against its projection: no e-value of this kind grows faster under the
+needed. For speed they are those of the Kullback-Leibler projection of an alternative on
+the null (`dpaudit.audit.betting.projection`), for which E is the likelihood ratio of
+the alternative against its projection: no e-value of this kind grows faster under the
 alternative (Turner, Ly, Grunwald, *Generic E-variables for exact sequential k-sample
 tests*, 2021; Grunwald, de Heide, Koolen, *Safe testing*, JRSS B 2024). A stake t moves
 the alternative along the ray from the projection, which stays its projection.
@@ -48,7 +48,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.projection import HalfSpaces, Projection
+from dpaudit.audit.betting.projection import HalfSpaces, Projection
 
 __all__ = ["Bets"]
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
-from dpaudit.audit.events import Events, ScoreRecord
-from dpaudit.audit.evidence import Bets
-from dpaudit.audit.excess import find_anchor
-from dpaudit.audit.families import families_for, single_null
-from dpaudit.audit.projection import HalfSpaces, project
-from dpaudit.audit.strategy import Plan, best_share, plan_bets, stakes
+from dpaudit.audit.betting.events import Events, ScoreRecord
+from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.excess import find_anchor
+from dpaudit.audit.betting.families import families_for, single_null
+from dpaudit.audit.betting.projection import HalfSpaces, project
+from dpaudit.audit.betting.strategy import Plan, best_share, plan_bets, stakes
 
 CLAIMS = [
     PureDP(0.5),

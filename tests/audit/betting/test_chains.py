@@ -5,18 +5,18 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
-from dpaudit.audit.chains import Chains, forward_chains
-from dpaudit.audit.events import Events, ScoreRecord
-from dpaudit.audit.excess import find_anchor, violation
-from dpaudit.audit.families import (
+from dpaudit.audit.betting.chains import Chains, forward_chains
+from dpaudit.audit.betting.events import Events, ScoreRecord
+from dpaudit.audit.betting.excess import find_anchor, violation
+from dpaudit.audit.betting.families import (
     epsilon_family,
     families_for,
     mu_family,
     single_null,
 )
-from dpaudit.audit.pooling import pooled_chains
-from dpaudit.audit.projection import project
-from dpaudit.audit.symmetry import symmetric_chains
+from dpaudit.audit.betting.pooling import pooled_chains
+from dpaudit.audit.betting.projection import project
+from dpaudit.audit.betting.symmetry import symmetric_chains
 
 FAMILIES = {
     "pure": epsilon_family(1.0, 0.0, claimed=True),

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import InputError
-from dpaudit.audit.means import (
+from dpaudit.audit.layers.means import (
     BettingInterval,
     BettingLowerBound,
     empirical_bernstein,

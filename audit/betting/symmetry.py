@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.chains import Chains, hold
-from dpaudit.audit.events import Events
-from dpaudit.audit.excess import DOUBT
-from dpaudit.audit.families import NullFamily
+from dpaudit.audit.betting.chains import Chains, hold
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import DOUBT
+from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["symmetric_chains"]
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 from dpaudit import ApproxDP, GaussianDP
-from dpaudit.audit.evidence import Bets
-from dpaudit.audit.projection import HalfSpaces, project
+from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.projection import HalfSpaces, project
 
 POLYGONS = [
     ApproxDP(epsilon, delta)

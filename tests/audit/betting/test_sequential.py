@@ -13,14 +13,14 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.audit.events import Events, ScoreRecord, count_hits
-from dpaudit.audit.families import (
+from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting.families import (
     GaussianNulls,
     NullFamily,
     Polygons,
     families_for,
 )
-from dpaudit.audit.sequential import SequentialTest
+from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.1

@@ -7,18 +7,18 @@ the laws of the releases on D and D',
 
 is the mean of a variable in [0, 1], infinite losses giving 1, and draws on D bound it
 from **both** sides. The same with D and D' exchanged; the pair's delta(epsilon) is the
-larger of the two. Intervals are by betting (`dpaudit.audit.means`): exact in finite
-samples and valid at all times at once. The error probability 1 - confidence is split
-evenly over the directions and the epsilons, so that all intervals hold together:
+larger of the two. Intervals are by betting (`dpaudit.audit.layers.means`): exact in
+finite samples and valid at all times at once. The error probability 1 - confidence is
+split evenly over the directions and the epsilons, so that all intervals hold together:
 P(delta of some direction, at some epsilon, at some time, is outside) <= 1 - confidence.
 
 n releases cannot bound a delta below about log(1/alpha)/n from above. For small ones
-releases are drawn where large losses are common and weighted (`dpaudit.audit.tilting`,
-with what each bound then assumes).
+releases are drawn where large losses are common and weighted
+(`dpaudit.audit.layers.tilting`, with what each bound then assumes).
 
 All of it is about the mechanism's own `privacy_loss`: if that is not the log-density
 ratio of its own releases, an interval may be wrong
-(`dpaudit.audit.consistency.loss_consistency` looks for a disagreement).
+(`dpaudit.audit.layers.consistency.loss_consistency` looks for a disagreement).
 
 References
 ----------
@@ -34,9 +34,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.audit.exact import check_relation
-from dpaudit.audit.means import BettingInterval
-from dpaudit.audit.tilting import (
+from dpaudit.audit.layers.exact import check_relation
+from dpaudit.audit.layers.means import BettingInterval
+from dpaudit.audit.layers.tilting import (
     ORDER,
     Direction,
     OtherDataset,
@@ -50,7 +50,7 @@ from dpaudit.audit.tilting import (
     translations,
     weighted_excess,
 )
-from dpaudit.audit.whitebox_result import WhiteBoxResult
+from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasPrivacyLoss
 from dpaudit.neighbours import Pair, Relation

@@ -6,11 +6,11 @@ real t
 .. math:: E_P[\min(1, e^{t - L})] = \int \min(p, e^t q) = e^t E_Q[\min(1, e^{L - t})].
 
 On both sides stands the mean of a variable in [0, 1], over draws on D and over draws on
-D'. A confidence interval for either (`dpaudit.audit.means`) must therefore overlap the
-other; if they are disjoint, loss and sampler do not belong together. At t = 0 both are
-the overlap of P and Q; at a t beyond all losses the identity says E_Q[e^L] = 1 (where
-P has no mass of its own), at a t below them E_P[e^-L] = 1. One t alone is not enough:
-by symmetry a Gaussian loss times 0.9 passes at t = 0.
+D'. A confidence interval for either (`dpaudit.audit.layers.means`) must therefore
+overlap the other; if they are disjoint, loss and sampler do not belong together. At t =
+0 both are the overlap of P and Q; at a t beyond all losses the identity says E_Q[e^L] =
+1 (where P has no mass of its own), at a t below them E_P[e^-L] = 1. One t alone is not
+enough: by symmetry a Gaussian loss times 0.9 passes at t = 0.
 
 The error probability is split evenly over the t's and the two sides. The t's are chosen
 from a pilot that is not used again. Two things need no sampling and are checked too:
@@ -25,9 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.means import BettingInterval
-from dpaudit.audit.tilting import Direction, affordable
-from dpaudit.audit.whitebox import directions
+from dpaudit.audit.layers.means import BettingInterval
+from dpaudit.audit.layers.tilting import Direction, affordable
+from dpaudit.audit.layers.whitebox import directions
 from dpaudit.neighbours import Pair
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction

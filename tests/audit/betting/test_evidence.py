@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
-from dpaudit.audit.evidence import Bets
-from dpaudit.audit.projection import HalfSpaces, Projection, project
+from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.projection import HalfSpaces, Projection, project
 
 CLAIMS = [PureDP(0.1), PureDP(1.0), ApproxDP(0.5, 0.1), GaussianDP(0.8)]
 SIZES = [(1, 1), (4, 4), (2, 5), (6, 1)]

@@ -3,7 +3,7 @@
 How bad would it have to be for a run of this length to notice nine times in ten?
 Against a fixed event the log evidence of n releases is nearly normal with mean n g and
 variance 2 n g, where g is its growth per release under the truth
-(`dpaudit.audit.projection`). It passes log(1/alpha) with probability 0.9 where
+(`dpaudit.audit.betting.projection`). It passes log(1/alpha) with probability 0.9 where
 
     n g - z sqrt(2 n g) >= log(1/alpha),   z = Phi^-1(0.9).
 
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpaudit.audit.families import NullFamily
-from dpaudit.audit.projection import HalfSpaces, project
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.projection import HalfSpaces, project
 
 __all__ = ["detectable_epsilon", "shown_epsilon"]
 

@@ -25,9 +25,9 @@ from dpaudit import (
     Relation,
 )
 from dpaudit.algorithms import AnalyzeGauss, SymmetricNoise, SymmetrisedWishart
-from dpaudit.audit.consistency import loss_consistency
-from dpaudit.audit.tilting import ceiling, weighted_excess
-from dpaudit.audit.whitebox import white_box, white_box_steps
+from dpaudit.audit.layers.consistency import loss_consistency
+from dpaudit.audit.layers.tilting import ceiling, weighted_excess
+from dpaudit.audit.layers.whitebox import white_box, white_box_steps
 
 SURE = 1 - 1e-10
 PAIR = Pair([0.0], [1.0])
@@ -272,7 +272,7 @@ def test_bad_proposals_cost_width_and_not_validity():
 
 def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
     """A pilot that saw too little: later releases exceed its ceiling."""
-    monkeypatch.setattr("dpaudit.audit.whitebox.ceiling", lambda *a: 1e-3)
+    monkeypatch.setattr("dpaudit.audit.layers.whitebox.ceiling", lambda *a: 1e-3)
     result = white_box(
         GaussianSum(),
         PAIR,

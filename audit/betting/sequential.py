@@ -1,11 +1,11 @@
 """The anytime-valid test: one betting game per null, played in rounds.
 
-Before a round each null picks, from the past alone, the events, the half-planes and
-the stake (`dpaudit.audit.strategy`). After the round its wealth is multiplied by the
-e-value of that bet. Given the past each e-value has mean at most 1 under the null, so
-the wealth is a non-negative supermartingale, and by Ville's inequality it ever reaches
-1/alpha with probability at most alpha: whatever was tried, however often one looked,
-whenever one stopped.
+Before a round each null picks, from the past alone, the events, the half-planes and the
+stake (`dpaudit.audit.betting.strategy`). After the round its wealth is multiplied by
+the e-value of that bet. Given the past each e-value has mean at most 1 under the null,
+so the wealth is a non-negative supermartingale, and by Ville's inequality it ever
+reaches 1/alpha with probability at most alpha: whatever was tried, however often one
+looked, whenever one stopped.
 
 A grid has thousands of nulls, which differ little from one to the next. Bets are
 planned for a few dozen of them; any other null plays the bet of the next larger planned
@@ -16,10 +16,10 @@ against the smaller.
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.events import Events
-from dpaudit.audit.excess import find_anchor
-from dpaudit.audit.families import NullFamily
-from dpaudit.audit.strategy import Plan, plan_bets, stakes
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import find_anchor
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.strategy import Plan, plan_bets, stakes
 
 __all__ = ["SequentialTest"]
 

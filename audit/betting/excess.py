@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.events import Events
-from dpaudit.audit.families import NullFamily
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["DOUBT", "Excess", "coefficients", "find_anchor", "violation"]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
-from dpaudit.audit.proposals import Proposals
+from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
 from dpaudit.mechanism import HasCanonicalPairs
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from dpaudit.audit.proposals import Proposals
-from dpaudit.audit.search import PairSource
+from dpaudit.audit.search.pair_search import PairSource
+from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism

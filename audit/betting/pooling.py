@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dpaudit.audit.chains import Chains, hold
-from dpaudit.audit.events import Events
-from dpaudit.audit.excess import DOUBT
-from dpaudit.audit.families import NullFamily
+from dpaudit.audit.betting.chains import Chains, hold
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import DOUBT
+from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["pooled_chains"]
 

@@ -19,9 +19,9 @@ the dual objective is
     w_P sum_i p1_i log r_i + w_Q sum_i q1_i log s_i - (sum_j a_j delta_j - nu_P - nu_Q):
 
 exactly the expected growth per release of the wealth that bets r and s
-(`dpaudit.audit.evidence`). Every feasible point of the dual is a valid bet, so the
-solver decides how fast evidence grows and never whether it is evidence. The minimiser
-is p_i = p1_i / r_i, q_i = q1_i / s_i.
+(`dpaudit.audit.betting.evidence`). Every feasible point of the dual is a valid bet, so
+the solver decides how fast evidence grows and never whether it is evidence. The
+minimiser is p_i = p1_i / r_i, q_i = q1_i / s_i.
 
 The method is Newton's, projected on a >= 0 (Bertsekas, *Projected Newton methods for
 optimization problems with simple constraints*, SIAM J. Control Optim. 1982), for many

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, GaussianDP, PureDP
-from dpaudit.audit.events import Events
-from dpaudit.audit.families import families_for
-from dpaudit.audit.power import detectable_epsilon, shown_epsilon
-from dpaudit.audit.sequential import SequentialTest
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.power import detectable_epsilon, shown_epsilon
+from dpaudit.audit.betting.sequential import SequentialTest
 
 ALPHA = 0.01
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.audit import events as module
-from dpaudit.audit.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting import events as module
+from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 
 # Few distinct values, so that ties are common.
 SCORES = st.lists(

@@ -46,7 +46,7 @@ _FIRST_STEP, _SMALLEST_STEP = 0.5, 0.01
 
 
 class PairSource(Protocol):
-    """Where pairs come from; `dpaudit.audit.proposals.Proposals` is one."""
+    """Where pairs come from; `dpaudit.audit.search.proposals.Proposals` is one."""
 
     @property
     def endless(self) -> bool:
@@ -107,7 +107,7 @@ class PairSearch:
 
     Examples
     --------
-    >>> from dpaudit.audit.proposals import Proposals
+    >>> from dpaudit.audit.search.proposals import Proposals
     >>> from dpaudit.domains import Box
     >>> def black_box(data, rng):
     ...     return data.sum()

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import InputError, MechanismError, Pair
-from dpaudit.audit.proposals import Proposals
-from dpaudit.audit.search import PairSearch
+from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.search.proposals import Proposals
 from dpaudit.domains import Box, UnitBall
 
 

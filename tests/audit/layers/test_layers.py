@@ -8,7 +8,7 @@ import pytest
 from dpaudit import Claim, GaussianDP, InputError, Pair, Relation
 from dpaudit.algorithms import GOEGaussian
 from dpaudit.audit import Verdict, audit
-from dpaudit.audit.layers import Layer, TranscriptView, applicable_layers
+from dpaudit.audit.layers.layer import Layer, TranscriptView, applicable_layers
 from dpaudit.mechanism import HasBatchedDraw, HasWorstCase, Mechanism
 
 PAIR = Pair([0.0], [0.0, 1.0])

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
-from dpaudit.audit.chains import Chains, forward_chains
-from dpaudit.audit.events import Events
-from dpaudit.audit.evidence import Bets
-from dpaudit.audit.families import GaussianNulls, NullFamily
-from dpaudit.audit.pooling import pooled_chains
-from dpaudit.audit.projection import project
-from dpaudit.audit.symmetry import symmetric_chains
+from dpaudit.audit.betting.chains import Chains, forward_chains
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.families import GaussianNulls, NullFamily
+from dpaudit.audit.betting.pooling import pooled_chains
+from dpaudit.audit.betting.projection import project
+from dpaudit.audit.betting.symmetry import symmetric_chains
 
 __all__ = ["Plan", "best_share", "plan_bets", "stakes"]
 

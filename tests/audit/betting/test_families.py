@@ -14,7 +14,7 @@ from dpaudit import (
     PureDP,
     ZeroConcentratedDP,
 )
-from dpaudit.audit.families import (
+from dpaudit.audit.betting.families import (
     GaussianNulls,
     Polygons,
     delta_family,
