@@ -31,9 +31,16 @@ factors changes by at most e^(1/b), and on y <= 0 with answers (0, ..., 0) again
 max x. With max x = A - 1 and, on the neighbour, A, the event {y < A} is impossible on
 the neighbour and has probability (1 - e^(-1/b)) (1 - e^(-A/b))^(k - 1) if all other
 answers are 0: close to 1 - e^(-epsilon/2) for large A.
+
+**Losses** are exact. P(i) of NoisyMax1 is that all others stay below a noisy threshold
+x_i: `dpaudit.algorithms.textbook.stream_losses`. With m the largest count and
+c_j = e^(-(m - x_j)/b), P(i) of NoisyMax2 is c_i times the integral over u in [0, 1] of
+prod_{j != i} (1 - c_j u), u = e^(-(z - m)/b): a polynomial of degree k - 1, for which
+Gauss's rule with k/2 nodes is exact. The densities of NoisyMax3 and 4 are sum_i
+f(y - x_i)/F(y - x_i) times the product of all F.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from math import ceil, inf
@@ -43,12 +50,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import Array, check_dimension, laplace_noise
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
+from dpaudit.algorithms.textbook.quadrature import unit_rule
+from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 
 __all__ = ["NoisyMax1", "NoisyMax2", "NoisyMax3", "NoisyMax4"]
 
 _MOST_ROWS = 1000  # of a worst case that is approached as rows are added
+_TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,25 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
 
 
 @dataclass(frozen=True)
-class NoisyMax1(_NoisyMax):
+class _PlaceOfMax(_NoisyMax, ABC):
+    @abstractmethod
+    def _log_chances(self, answers: Array) -> Array:
+        """Return the log-probability of each place, shape (queries,)."""
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, NaN for what is no place, shape (size,)."""
+        by_place, by_place_on_other = (
+            self._log_chances(self.answers(rows)) for rows in (data, other)
+        )
+        loss = np.full(len(releases), np.nan)
+        places = np.isin(releases, np.arange(self.queries))
+        at = releases[places].astype(np.intp)
+        loss[places] = (by_place - by_place_on_other)[at]
+        return loss
+
+
+@dataclass(frozen=True)
+class NoisyMax1(_PlaceOfMax):
     """The place of the largest count, Laplace noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
@@ -106,6 +134,17 @@ class NoisyMax1(_NoisyMax):
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         return self._laplace(answers, size, rng).argmax(axis=1).astype(np.float64)
 
+    def _log_chances(self, answers: Array) -> Array:
+        others_below = np.full((1, self.queries - 1), BELOW)
+        return np.concatenate(
+            [
+                StreamLaw(
+                    np.delete(answers, place), float(answer), self.scale, self.scale
+                ).log_mass(others_below)
+                for place, answer in enumerate(answers)
+            ]
+        )
+
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return (1, A, ..., A) and (0, A + 1, ..., A + 1): approached on {0}."""
         others = check_dimension(dimension, self.queries) - 1
@@ -114,7 +153,7 @@ class NoisyMax1(_NoisyMax):
 
 
 @dataclass(frozen=True)
-class NoisyMax2(_NoisyMax):
+class NoisyMax2(_PlaceOfMax):
     """The place of the largest count, exponential noise: correct, exactly epsilon-DP.
 
     Releases are places 0.0, ..., queries - 1.0, shape ().
@@ -134,6 +173,13 @@ class NoisyMax2(_NoisyMax):
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         return self._exponential(answers, size, rng).argmax(axis=1).astype(np.float64)
+
+    def _log_chances(self, answers: Array) -> Array:
+        behind = (answers.max() - answers) / self.scale
+        u, weights = unit_rule((self.queries + 1) // 2)
+        others_below = 1 - np.exp(-behind)[:, np.newaxis] * u
+        products = others_below.prod(axis=0) / others_below
+        return np.asarray(np.log((weights * products).sum(axis=1)) - behind)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return (1, ..., 1) and (0, 2, ..., 2): attained on {0}."""
@@ -202,6 +248,18 @@ class NoisyMax4(_NoisyMax):
         """Say which releases are at least the largest answer, shape (size,)."""
         return np.asarray(releases >= self.answers(data).max())
 
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,).
+
+        Infinite below the largest count of one dataset, NaN below that of both.
+        """
+        near, far = (
+            _log_density_of_exponential_max(releases, self.answers(x), scale=self.scale)
+            for x in (data, other)
+        )
+        with np.errstate(invalid="ignore"):  # impossible on both
+            return near - far
+
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return largest answers A - 1 and A, the others 0: attained on {y < A}."""
         others = check_dimension(dimension, self.queries) - 1
@@ -217,3 +275,21 @@ def _log_density_of_max(releases: Array, answers: Array, *, scale: float) -> Arr
     # f/F is 1/scale below the answer, where both are tails.
     hazard = np.where(excess < 0, 1.0, tail / (1 - tail)) / scale
     return np.asarray(log_below.sum(axis=1) + np.log(hazard.sum(axis=1)))
+
+
+def _log_density_of_exponential_max(
+    releases: Array, answers: Array, *, scale: float
+) -> Array:
+    """Return the log-density of the largest of answers + Exp(scale), shape (size,)."""
+    excess = (releases[:, np.newaxis] - answers) / scale
+    possible = excess.min(axis=1) >= 0
+    # A largest count that is met exactly stands for the values that round to it.
+    excess = np.where(possible[:, np.newaxis], np.maximum(excess, _TINY), 1.0)
+    log_below = np.log(-np.expm1(-excess)).sum(axis=1)
+    # The sum of f/F, in which the count that is nearest has the largest term.
+    nearest = excess.min(axis=1)
+    ratios = np.exp(nearest[:, np.newaxis] - excess)
+    ratios *= np.expm1(-nearest)[:, np.newaxis] / np.expm1(-excess)
+    log_hazard = np.log(ratios.sum(axis=1)) - nearest - np.log(-np.expm1(-nearest))
+    density = log_below + log_hazard - np.log(scale)
+    return np.asarray(np.where(possible, density, -inf))

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.textbook.base import Array
 from dpaudit.algorithms.textbook.counts import CountingMechanism
 from dpaudit.algorithms.textbook.laplace import LaplaceNoise
+from dpaudit.algorithms.textbook.stream_codes import check_releases
 from dpaudit.algorithms.textbook.sums import BoundedSum
 from dpaudit.algorithms.textbook.svt import SVT3, SVT4
 from dpaudit.neighbours import Pair
@@ -110,6 +111,24 @@ class SVT34Parallel(CountingMechanism):
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         return np.hstack([p._sample(answers, size, rng=rng) for p in self.parts])
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,): what the parts lose, together.
+
+        NaN where a release is impossible.
+
+        Raises
+        ------
+        InputError
+            If releases do not have two columns for each column of either dataset.
+        """
+        length = len(self.answers(data))
+        halves = np.split(check_releases(releases, 2 * length), 2, axis=1)
+        first, second = (
+            part.privacy_loss(half, data, other)
+            for part, half in zip(self.parts, halves, strict=True)
+        )
+        return first + second
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the worst case of SVT4.

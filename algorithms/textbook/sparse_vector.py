@@ -77,10 +77,12 @@ from math import inf
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import Array, laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
+from dpaudit.algorithms.textbook.stream_codes import Streams, check_releases
+from dpaudit.algorithms.textbook.stream_losses import StreamLaw
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_nonnegative
 
@@ -95,6 +97,7 @@ __all__ = [
 Mask = NDArray[np.bool_]
 
 _STREAM = 10  # queries in DP-Sniper
+_BLOCK = 2**18  # releases whose loss is computed together
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,7 @@ class SparseVector(CountingMechanism, ABC):
 
     below: ClassVar[float] = 0.0
     unreached: ClassVar[float] = -1.0
+    releases_values: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,6 +137,45 @@ class SparseVector(CountingMechanism, ABC):
 
     def _renew(self, thresholds: Array, above: Mask, rng: np.random.Generator) -> None:
         """Draw thresholds anew, in place, where the answer was above."""
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,).
+
+        Infinite where a release is impossible on one dataset, NaN where it is on both.
+        See `dpaudit.algorithms.textbook.stream_losses`.
+
+        Raises
+        ------
+        InputError
+            If releases do not have one column for each column of either dataset.
+        """
+        answers, other_answers = self.answers(data), self.answers(other)
+        releases = check_releases(releases, len(answers))
+        check_releases(releases, len(other_answers))
+        loss = np.empty(len(releases))
+        for start in range(0, len(releases), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            streams = Streams.read(
+                releases[block],
+                below=self.below,
+                unreached=self.unreached,
+                values=self.releases_values,
+                limit=self.limit,
+            )
+            with np.errstate(invalid="ignore"):  # impossible on both
+                loss[block] = self._log_density(streams, answers)
+                loss[block] -= self._log_density(streams, other_answers)
+            loss[block][~streams.possible[streams.of]] = np.nan
+        return loss
+
+    def _log_density(self, streams: Streams, answers: Array) -> Array:
+        """Return the log-density of each stream, shape (size,)."""
+        return self._law(answers).log_mass(streams.codes)[streams.of]
+
+    def _law(self, answers: Array) -> StreamLaw:
+        return StreamLaw(
+            answers, self.threshold, self.threshold_scale, self.query_scale
+        )
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         releases = np.full((len(answers), size), self.unreached)

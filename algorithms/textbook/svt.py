@@ -18,6 +18,12 @@ from dpaudit.algorithms.textbook.sparse_vector import (
     StoppingSparseVector,
     check_length,
 )
+from dpaudit.algorithms.textbook.stream_codes import Streams
+from dpaudit.algorithms.textbook.stream_losses import (
+    ABOVE,
+    BELOW,
+    log_laplace_interval,
+)
 from dpaudit.neighbours import Pair
 
 __all__ = ["SVT1", "SVT2", "SVT3", "SVT4", "SVT5", "SVT6", "NumericalSVT"]
@@ -90,6 +96,12 @@ class SVT2(StoppingSparseVector):
         fresh = laplace_noise(count, self.threshold_scale, rng=rng)
         thresholds[above] = self.threshold + fresh
 
+    def _log_density(self, streams: Streams, answers: Array) -> Array:
+        law, total = self._law(answers), np.zeros(len(streams.codes))
+        for codes in streams.runs():
+            total += law.log_mass(codes)
+        return total[streams.of]
+
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a vote for the last query of each run, against all the others.
 
@@ -121,6 +133,7 @@ class SVT3(StoppingSparseVector):
 
     below: ClassVar[float] = nan
     unreached: ClassVar[float] = -inf
+    releases_values: ClassVar[bool] = True
 
     @property
     def threshold_scale(self) -> float:
@@ -137,6 +150,12 @@ class SVT3(StoppingSparseVector):
 
     def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
         return noisy
+
+    def _log_density(self, streams: Streams, answers: Array) -> Array:
+        law = self._law(answers)
+        return streams.log_noise(answers, self.query_scale) + law.log_mass_up_to(
+            streams.least_values, streams.codes, streams.of
+        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1, `dimension` of them (default 10).
@@ -204,6 +223,15 @@ class SVT5(EndlessSparseVector):
     def query_scale(self) -> float:
         return 0.0
 
+    def _log_density(self, streams: Streams, answers: Array) -> Array:
+        # s is above each answer below, and at most each answer above.
+        low = np.where(streams.codes == BELOW, answers, -inf).max(axis=1)
+        high = np.where(streams.codes == ABOVE, answers, inf).min(axis=1)
+        logs = log_laplace_interval(
+            low - self.threshold, high - self.threshold, scale=self.threshold_scale
+        )
+        return logs[streams.of]
+
 
 @dataclass(frozen=True)
 class SVT6(EndlessSparseVector):
@@ -250,6 +278,7 @@ class NumericalSVT(StoppingSparseVector):
 
     below: ClassVar[float] = nan
     unreached: ClassVar[float] = -inf
+    releases_values: ClassVar[bool] = True
 
     @property
     def threshold_scale(self) -> float:
@@ -264,6 +293,14 @@ class NumericalSVT(StoppingSparseVector):
         """The claim is exact, as a supremum."""
         return self.epsilon
 
+    @property
+    def value_scale(self) -> float:
+        """The b3 of the table."""
+        return 3 * self.cutoff / self.epsilon
+
     def _above(self, noisy: Array, answer: float, rng: np.random.Generator) -> Array:
-        scale = 3 * self.cutoff / self.epsilon
-        return answer + laplace_noise(len(noisy), scale, rng=rng)
+        return answer + laplace_noise(len(noisy), self.value_scale, rng=rng)
+
+    def _log_density(self, streams: Streams, answers: Array) -> Array:
+        told = super()._log_density(streams, answers)
+        return told + streams.log_noise(answers, self.value_scale)

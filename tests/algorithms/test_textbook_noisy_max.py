@@ -16,7 +16,13 @@ from textbook_oracles import (
     integrate,
 )
 
-from dpaudit.algorithms.textbook import NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
+from dpaudit.algorithms.textbook import (
+    NoisyMax1,
+    NoisyMax2,
+    NoisyMax3,
+    NoisyMax4,
+    neighbours_with,
+)
 from dpaudit.errors import InputError
 
 ROWS = np.array([[1, 0, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0]], dtype=float)
@@ -116,6 +122,42 @@ def test_laplace_approaches_its_claim():
         assert near * 0.1 < np.log(one / two) <= 0.1 + 1e-9
 
 
+def gaps(answers):
+    """Return neighbours of these answers, moved up and down in turn."""
+    moved = [max(x + (-1) ** i, 0) for i, x in enumerate(answers)]
+    return neighbours_with(answers, moved)
+
+
+@pytest.mark.parametrize("answers", [[3, 0, 1, 2], [0, 0, 0], [9, 1, 3, 5, 5]])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("kind", BOTH)
+def test_losses_of_places(kind, epsilon, answers):
+    pair = gaps(answers)
+    mechanism = kind(epsilon, queries=len(answers))
+    one, two = (
+        WINNER[kind](rows.sum(axis=0), mechanism.scale)
+        for rows in (pair.data, pair.neighbour)
+    )
+    places = np.arange(float(len(answers)))
+    loss = mechanism.privacy_loss(places[::-1], pair.data, pair.neighbour)
+    np.testing.assert_allclose(loss[::-1], np.log(one / two), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_place_that_there_is_not_has_no_loss(kind):
+    mechanism = kind(queries=3)
+    nowhere = np.array([-1.0, 0.5, 3.0, np.nan, np.inf])
+    assert np.isnan(mechanism.privacy_loss(nowhere, ROWS, ROWS[1:])).all()
+
+
+def test_the_place_loses_exactly_the_claim():
+    for epsilon in (0.1, 5.0):
+        mechanism = NoisyMax2(epsilon)
+        pair = mechanism.worst_case()
+        loss = mechanism.privacy_loss(np.zeros(1), pair.data, pair.neighbour)
+        assert loss[0] == pytest.approx(epsilon, rel=1e-12)
+
+
 # The largest value
 
 
@@ -181,6 +223,41 @@ def test_some_exponential_values_are_impossible_on_the_neighbour(epsilon):
     assert_frequencies([escaped], [chance], SIZE)
     if epsilon == 0.1:
         assert chance > 0.047
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_losses_of_the_largest_exponential_value(epsilon):
+    mechanism = NoisyMax4(epsilon, queries=3)
+    other = ROWS - np.array([[1, 0, 0], *np.zeros((3, 3))])
+    at = np.array([4.0001, 4.5, 6.0, 40.0, 900.0])
+
+    def log_density(answers):
+        laws = [stats.expon(loc=x, scale=mechanism.scale) for x in answers]
+        logs = [
+            law.logpdf(at) + sum(each.logcdf(at) for each in laws if each is not law)
+            for law in laws
+        ]
+        return np.logaddexp.reduce(logs)
+
+    loss = mechanism.privacy_loss(at, ROWS, other)
+    expected = log_density(ANSWERS) - log_density(other.sum(axis=0))
+    np.testing.assert_allclose(loss, expected, rtol=1e-9, atol=1e-11)
+    edges = mechanism.privacy_loss(np.array([1.0, 3.5, 4.0]), ROWS, other)
+    assert np.isnan(edges[0])
+    assert np.isneginf(edges[1])
+    assert np.isfinite(edges[2])  # it stands for what rounds to it
+    assert np.isposinf(mechanism.privacy_loss(np.array([3.5]), other, ROWS))[0]
+
+
+def test_the_loss_is_infinite_where_the_support_ends():
+    mechanism = NoisyMax4()
+    pair = mechanism.worst_case()
+    releases = draws(mechanism, pair.data)
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    inside = mechanism.in_support(releases, pair.neighbour)
+    np.testing.assert_array_equal(np.isfinite(loss), inside)
+    assert not inside.all()
+    assert np.isposinf(loss[~inside]).all()
 
 
 # Arguments

@@ -1,0 +1,535 @@
+"""The exact loss of sparse vector techniques against integrals in many digits.
+
+Type-I error: at most 1e-9 per test of a sampler (chi-square at level 1e-9, whose
+approximation is good at the counts expected, or Hoeffding's inequality), fewer than 30
+of them; all seeded.
+"""
+
+from itertools import pairwise, product
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from scipy import stats
+from textbook_oracles import TYPE_I_ERROR, draws
+
+from dpaudit.algorithms.textbook import (
+    SVT1,
+    SVT2,
+    SVT3,
+    SVT4,
+    SVT5,
+    SVT6,
+    NumericalSVT,
+    SVT34Parallel,
+    neighbours_with,
+)
+from dpaudit.algorithms.textbook.quadrature import Pieces, end_rule, unit_rule
+from dpaudit.algorithms.textbook.stream_losses import (
+    ABOVE,
+    BELOW,
+    UNREACHED,
+    StreamLaw,
+    log_laplace_interval,
+)
+from dpaudit.audit.layers.consistency import loss_consistency
+from dpaudit.audit.layers.layer import Layer, applicable_layers
+from dpaudit.errors import InputError
+
+STOPPING = [SVT1, SVT2, SVT3, SVT4, NumericalSVT]
+ALL = [SVT1(), SVT2(), SVT3(), SVT4(), SVT5(), SVT6(), NumericalSVT(), SVT34Parallel()]
+
+
+def name(value):
+    return getattr(value, "__name__", None) or type(value).__name__
+
+
+# Oracles
+
+
+def exact_mass(answers, codes, threshold, b1, b2, up_to=None):
+    """Return the log-integral over the noisy threshold, term by term.
+
+    Between break points the integrand is a sum of exponentials of whole numbers over
+    b2, times one of 1/b1. The terms cancel, so enough digits are carried.
+    """
+    used = [
+        (mpf(float(x)), c) for x, c in zip(answers, codes, strict=True) if c < UNREACHED
+    ]
+    span = max([*np.abs(answers), threshold, abs(up_to or 0.0)])
+    with mp.workdps(40 + int(len(used) * (span / b2 + 1))):
+        b1, b2, threshold = mpf(b1), mpf(b2), mpf(float(threshold))
+        end = mp.inf if up_to is None else mpf(float(up_to))
+        breaks = sorted({threshold, *(x for x, _ in used)})
+        edges = [-mp.inf, *(x for x in breaks if x < end), end]
+        total = mpf(0)
+        for low, high in pairwise(edges):
+            total += _exact_piece(low, high, used, threshold, b1, b2)
+        return mpmath.log(total)
+
+
+def _exact_piece(low, high, used, threshold, b1, b2):
+    origin = high if low == -mp.inf else low
+    sign = 1 if high <= threshold else -1
+    terms = {0: mpmath.exp(sign * (origin - threshold) / b1) / (2 * b1)}
+    for x, code in used:
+        step = 1 if high <= x else -1
+        tail = mpmath.exp(-abs(origin - x) / b2 if step * (x - origin) >= 0 else 0) / 2
+        if step * (x - origin) < 0:
+            tail = mpmath.exp(abs(origin - x) / b2) / 2
+        pure = (code == BELOW) == (step == 1)
+        moved = {} if pure else dict(terms)
+        for power, coefficient in terms.items():
+            change = coefficient * tail if pure else -coefficient * tail
+            moved[power + step] = moved.get(power + step, 0) + change
+        terms = moved
+    total = mpf(0)
+    for power, coefficient in terms.items():
+        rate = mpf(power) / b2 + sign / b1
+        if low == -mp.inf:
+            total += coefficient / rate
+        elif high == mp.inf:
+            total -= coefficient / rate
+        elif abs(rate) < mpf(10) ** (20 - mp.dps):
+            total += coefficient * (high - low)
+        else:
+            total += coefficient * mpmath.expm1(rate * (high - low)) / rate
+    return total
+
+
+def quadrature(answers, codes, threshold, b1, b2, up_to=None):
+    """Return the same by mpmath's quadrature."""
+
+    def cdf(t):
+        return mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2
+
+    def integrand(s):
+        value = mpmath.exp(-abs(s - threshold) / b1) / (2 * b1)
+        for x, code in zip(answers, codes, strict=True):
+            if code < UNREACHED:
+                value *= cdf((s - x) / b2 if code == BELOW else (x - s) / b2)
+        return value
+
+    end = mp.inf if up_to is None else up_to
+    inner = sorted({threshold, *answers})
+    scale = min(b1, b2)
+    around = [inner[0] - 5 * scale, *inner, inner[-1] + 5 * scale]
+    points = [-mp.inf, *(x for x in around if x < end), end]
+    return mpmath.log(mpmath.quad(integrand, points))
+
+
+def split(mechanism, release):
+    """Return the codes of a release."""
+    if isinstance(mechanism, SVT3 | NumericalSVT):
+        codes = np.where(np.isnan(release), BELOW, ABOVE)
+        return np.where(np.isneginf(release), UNREACHED, codes)
+    return np.where(release < 0, UNREACHED, release).astype(int)
+
+
+def exact_density(mechanism, answers, release):
+    """Return the log-density of one release."""
+    codes = split(mechanism, release)
+    b1, b2 = mechanism.threshold_scale, mechanism.query_scale
+    threshold = mechanism.threshold
+    if isinstance(mechanism, SVT2):
+        total, run = mpf(0), np.cumsum(codes == ABOVE) - (codes == ABOVE)
+        for number in range(run.max() + 1):
+            part = np.where(run == number, codes, UNREACHED)
+            total += exact_mass(answers, part, threshold, b1, b2)
+        return total
+    if isinstance(mechanism, SVT3 | NumericalSVT):
+        compared = isinstance(mechanism, SVT3)
+        scale = b2 if compared else mechanism.value_scale
+        above = codes == ABOVE
+        told = sum(
+            -abs(mpf(float(v)) - mpf(float(x))) / scale - mpmath.log(2 * scale)
+            for v, x in zip(release[above], answers[above], strict=True)
+        )
+        if not compared:
+            return told + exact_mass(answers, codes, threshold, b1, b2)
+        least = release[above].min() if above.any() else None
+        codes = np.where(codes == BELOW, BELOW, UNREACHED)
+        return told + exact_mass(answers, codes, threshold, b1, b2, least)
+    return exact_mass(answers, codes, threshold, b1, b2)
+
+
+def assert_exact(mechanism, releases, data, other):
+    found = mechanism.privacy_loss(releases, data, other)
+    answers, other_answers = mechanism.answers(data), mechanism.answers(other)
+    expected = [
+        float(
+            exact_density(mechanism, answers, release)
+            - exact_density(mechanism, other_answers, release)
+        )
+        for release in releases
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-11)
+
+
+def neighbours(length, people, rng):
+    """Return fractional votes, and those after one person changed them."""
+    data = rng.random((people, length)).round(3)
+    other = data.copy()
+    other[0] = rng.integers(0, 2, length)
+    return data, other
+
+
+def test_the_oracle_is_the_integral():
+    rng = np.random.default_rng(5)
+    with mp.workdps(30):
+        for up_to in (None, 0.3, 1.7):
+            for _ in range(2):
+                answers = rng.uniform(0, 3, 4).round(2)
+                codes = rng.integers(0, 3, 4)
+                arguments = answers, codes, 0.75, 2.0, 1.25, up_to
+                exact, integral = exact_mass(*arguments), quadrature(*arguments)
+                assert mpmath.almosteq(exact, integral, rel_eps=1e-18)
+
+
+# The loss against the oracles
+
+
+@pytest.mark.parametrize("length", [1, 4, 11, 30])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("cutoff", [1, 2])
+@pytest.mark.parametrize("kind", STOPPING, ids=name)
+def test_losses_of_releases(kind, cutoff, epsilon, length):
+    rng = np.random.default_rng(length)
+    people = 2 if length == 30 else 4
+    data, other = neighbours(length, people, rng)
+    for threshold in (0.0, 1.3):
+        mechanism = kind(epsilon, cutoff=cutoff, threshold=threshold)
+        assert_exact(mechanism, draws(mechanism, data, size=2), data, other)
+
+
+@pytest.mark.parametrize("length", [1, 4, 11, 30])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_losses_of_endless_streams(epsilon, length):
+    data, other = neighbours(length, 2, np.random.default_rng(length))
+    mechanism = SVT6(epsilon, threshold=0.7)
+    assert_exact(mechanism, draws(mechanism, data, size=2), data, other)
+
+
+@pytest.mark.parametrize("cutoff", [1, 2])
+def test_values_anywhere(cutoff):
+    mechanism = SVT3(2.0, cutoff=cutoff)
+    data, other = neighbours(5, 9, np.random.default_rng(1))
+    values = [-1e3, -7.0, 0.0, 3.1, 4.9, 6.0, 20.0, 1e3, *mechanism.answers(data)]
+    releases = np.full((len(values), 5), np.nan)
+    releases[:, 3] = values
+    releases[:, 4] = -np.inf if cutoff == 1 else 4.2
+    assert_exact(mechanism, releases, data, other)
+
+
+def test_counts_that_lie_far_apart():
+    """Gaps of more than 80 scales, in which values lie as well."""
+    first, second = [0, 12, 13, 25], [1, 12, 14, 24]
+    pair = neighbours_with(first, second)
+    for kind in (SVT4, SVT6):
+        mechanism = kind(20.0, threshold=6.0)
+        releases = np.array([[0.0, 0, 0, 1]])
+        assert_exact(mechanism, releases, pair.data, pair.neighbour)
+    unlikely = np.array([[1.0, 0, 1, 0]])
+    assert_exact(SVT6(20.0), unlikely, pair.data, pair.neighbour)
+    mechanism = SVT3(20.0, threshold=6.0)
+    releases = np.full((5, 4), np.nan)
+    releases[:, 3] = [3.0, 5.5, 6.5, 12.5, 19.0]
+    assert_exact(mechanism, releases, pair.data, pair.neighbour)
+
+
+def test_long_streams():
+    """Events of the module's proof, whose losses are known in the limit."""
+    length = 320
+    for mechanism in (SVT1(), SVT4()):
+        pair = mechanism.worst_case(length)
+        event = np.array([[0.0] * (length - 1) + [1.0]])
+        (loss,) = mechanism.privacy_loss(event, pair.data, pair.neighbour)
+        assert 0.995 * mechanism.true_epsilon < loss
+        assert loss < mechanism.true_epsilon + 1e-12
+
+
+@pytest.mark.parametrize("cutoff", [1, 2])
+@pytest.mark.parametrize("length", [3, 10, 30])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+def test_compared_values_lose_exactly_what_is_stated(epsilon, length, cutoff):
+    mechanism = SVT3(epsilon, cutoff=cutoff)
+    pair = mechanism.worst_case(length)
+    releases = np.full((4, length), np.nan)
+    releases[:, -cutoff:] = np.array([[0.0], [-0.1], [-5.0], [-300.0]])
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_allclose(loss, length / mechanism.query_scale, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_exchanging_the_datasets_flips_the_loss(mechanism):
+    data, other = neighbours(6, 3, np.random.default_rng(3))
+    releases = draws(mechanism, data, size=2000)
+    loss = mechanism.privacy_loss(releases, data, other)
+    np.testing.assert_array_equal(loss, -mechanism.privacy_loss(releases, other, data))
+    assert not np.any(mechanism.privacy_loss(releases, data, data))
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_a_loss_does_not_depend_on_the_batch(mechanism):
+    data, other = neighbours(7, 3, np.random.default_rng(4))
+    releases = draws(mechanism, data, size=700)
+    loss = mechanism.privacy_loss(releases, data, other)
+    for part in (slice(0, 1), slice(5, 7), slice(100, 613, 3), slice(None, None, -1)):
+        again = mechanism.privacy_loss(releases[part], data, other)
+        np.testing.assert_array_equal(again, loss[part])
+    assert mechanism.privacy_loss(releases[:0], data, other).shape == (0,)
+
+
+def test_batches_of_many_patterns_and_blocks(monkeypatch):
+    """Whole tables, parts of tables and blocks of releases give the same."""
+    data, other = neighbours(20, 3, np.random.default_rng(6))
+    for mechanism in (SVT3(3.0, cutoff=3), SVT6(3.0), SVT2(3.0, cutoff=4)):
+        releases = draws(mechanism, data, size=1000)
+        loss = mechanism.privacy_loss(releases, data, other)
+        with monkeypatch.context() as patch:
+            patch.setattr("dpaudit.algorithms.textbook.stream_losses._CHUNK", 30_000)
+            patch.setattr("dpaudit.algorithms.textbook.sparse_vector._BLOCK", 300)
+            again = mechanism.privacy_loss(releases, data, other)
+        np.testing.assert_array_equal(again, loss)
+
+
+# The law against the sampler
+
+
+def all_releases(mechanism, length):
+    """Return every release of a discrete mechanism."""
+    rows = []
+    for answers in product([0.0, 1.0], repeat=length):
+        row, ended = np.array(answers), np.cumsum(answers) >= mechanism.limit
+        row[1:][ended[:-1]] = -1.0
+        rows.append(row)
+    return np.unique(rows, axis=0)
+
+
+def log_chances(mechanism, releases, data):
+    """Return the log-probabilities of which the loss is a difference."""
+    answers = mechanism.answers(data)
+    codes = np.array([split(mechanism, row) for row in releases])
+    if isinstance(mechanism, SVT5):
+        low = np.where(codes == BELOW, answers, -np.inf).max(axis=1)
+        high = np.where(codes == ABOVE, answers, np.inf).min(axis=1)
+        centred = low - mechanism.threshold, high - mechanism.threshold
+        return log_laplace_interval(*centred, scale=mechanism.threshold_scale)
+    scales = mechanism.threshold_scale, mechanism.query_scale
+    law = StreamLaw(answers, mechanism.threshold, *scales)
+    if not isinstance(mechanism, SVT2):
+        return law.log_mass(codes)
+    run = np.cumsum(codes == ABOVE, axis=1) - (codes == ABOVE)
+    return sum(
+        law.log_mass(np.where(run == number, codes, UNREACHED))
+        for number in range(run.max() + 1)
+    )
+
+
+def discrete(epsilon):
+    return [
+        *(kind(epsilon, cutoff=c) for kind in (SVT1, SVT2, SVT4) for c in (1, 2)),
+        SVT5(epsilon),
+        SVT6(epsilon),
+    ]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("length", [1, 3, 6])
+def test_chances_of_all_streams_add_up_and_differ_by_the_loss(length, epsilon):
+    data, other = neighbours(length, 3, np.random.default_rng(length))
+    for mechanism in discrete(epsilon):
+        releases = all_releases(mechanism, length)
+        ours, theirs = (log_chances(mechanism, releases, x) for x in (data, other))
+        assert np.exp(ours).sum() == pytest.approx(1.0, rel=1e-13)
+        assert np.exp(theirs).sum() == pytest.approx(1.0, rel=1e-13)
+        loss = mechanism.privacy_loss(releases, data, other)
+        with np.errstate(invalid="ignore"):  # impossible on both: NaN
+            np.testing.assert_array_equal(loss, ours - theirs)
+
+
+def chi_square(mechanism, chances, size=200_000):
+    """Return the p-value of the frequencies of all streams of 4 answers."""
+    data = np.array([[0, 1, 1, 0], [0, 1, 0, 1], [0, 1, 0, 0]], dtype=float)
+    releases = all_releases(mechanism, 4)
+    drawn = draws(mechanism, data, size=size)
+    key = 4.0 ** np.arange(4)
+    where = np.searchsorted(np.sort(releases @ key), drawn @ key)
+    counts = np.bincount(where, minlength=len(releases))
+    expected = size * np.exp(log_chances(chances, releases, data))
+    expected = expected[np.argsort(releases @ key)]
+    np.testing.assert_array_equal(counts[expected == 0], 0)
+    likely = expected >= 20
+    assert likely.sum() >= 4
+    counts, expected = (
+        np.append(x[likely], x[~likely & (expected > 0)].sum())
+        for x in (counts, expected)
+    )
+    kept = expected > 0
+    return stats.chisquare(counts[kept], expected[kept]).pvalue
+
+
+@pytest.mark.parametrize("mechanism", discrete(1.0), ids=name)
+def test_the_sampler_draws_from_the_law(mechanism):
+    assert chi_square(mechanism, mechanism) >= TYPE_I_ERROR
+
+
+def test_another_law_would_be_seen():
+    assert chi_square(SVT1(1.0), SVT1(1.1)) < TYPE_I_ERROR
+    assert chi_square(SVT1(1.0, cutoff=2), SVT2(1.0, cutoff=2)) < TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("cutoff", [1, 2])
+@pytest.mark.parametrize("kind", [SVT3, NumericalSVT])
+def test_densities_of_values_integrate_to_one(kind, cutoff):
+    """E_Q[e^L] = 1, by Hoeffding's inequality at level 1e-9.
+
+    The loss is at most that of all noise that is added, to answers and to values.
+    """
+    mechanism = kind(1.0, cutoff=cutoff, threshold=0.5)
+    data = np.array([[0.0, 1, 0], [1, 0, 1]])
+    other = np.array([[0.0, 1, 0], [0, 1, 0]])
+    size = 200_000
+    for ours, theirs in ((data, other), (other, data)):
+        drawn = draws(mechanism, theirs, size=size)
+        ratios = np.exp(mechanism.privacy_loss(drawn, ours, theirs))
+        most = 3 / mechanism.query_scale
+        if kind is NumericalSVT:
+            most += cutoff / mechanism.value_scale
+        assert ratios.max() <= np.exp(most) * (1 + 1e-12)
+        allowed = np.exp(most) * np.sqrt(np.log(2 / TYPE_I_ERROR) / (2 * size))
+        assert abs(ratios.mean() - 1) <= allowed
+        assert allowed < 0.06
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_layers(mechanism):
+    assert Layer.WHITE_BOX in applicable_layers(mechanism)
+    pair = mechanism.canonical_pairs()[1]
+    found = loss_consistency(
+        mechanism, pair, max_samples=20_000, confidence=1 - TYPE_I_ERROR
+    )
+    assert found.consistent, str(found)
+
+
+def test_a_wrong_loss_would_be_seen():
+    class Wrong(SVT3):
+        def privacy_loss(self, releases, data, other):
+            return 0.8 * super().privacy_loss(releases, data, other)
+
+    mechanism = Wrong(4.0)
+    found = loss_consistency(
+        mechanism, mechanism.worst_case(4), max_samples=20_000, confidence=0.999
+    )
+    assert not found.consistent
+
+
+# What cannot be
+
+
+def test_what_is_impossible_without_noise_on_the_queries():
+    mechanism = SVT5(0.1)
+    pair = neighbours_with([0, 1, 1], [1, 0, 1])
+    releases = np.array([[0.0, 1, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 0]])
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_array_equal(loss, [np.inf, -np.inf, np.nan, 0.0, np.nan])
+
+
+def test_no_noise_on_the_queries_in_closed_form():
+    mechanism = SVT5(1.0, threshold=3.0)
+    first, second = [2, 5, 9], [1, 5, 10]
+    pair = neighbours_with(first, second)
+    law = stats.laplace(loc=3.0, scale=2.0)
+    releases = np.array([[1.0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 0]])
+
+    def chances(x):
+        return [law.cdf(x[0]), *np.diff(law.cdf(x)), law.sf(x[2])]
+
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(releases, pair.data, pair.neighbour),
+        np.log(chances(first)) - np.log(chances(second)),
+        rtol=1e-12,
+        atol=1e-15,
+    )
+
+
+@pytest.mark.parametrize("low", [-np.inf, -800.0, -1.0, 0.0, 0.25, 800.0])
+@pytest.mark.parametrize("width", [1e-12, 1.0, 2000.0, np.inf])
+def test_intervals_of_laplace_noise(low, width):
+    with mp.workdps(800):
+        ends = [mpf(x) for x in (low, low + width if low > -np.inf else width)]
+        below = [mpmath.exp(x) / 2 if x <= 0 else 1 - mpmath.exp(-x) / 2 for x in ends]
+        expected = float(mpmath.log(below[1] - below[0]))
+    found = log_laplace_interval(np.array([low]), np.array([float(ends[1])]), scale=1.0)
+    assert found[0] == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+def test_intervals_may_be_empty():
+    low, high = np.array([0.0, 1.0, -1.0]), np.array([0.0, -1.0, -1.0])
+    assert np.isneginf(log_laplace_interval(low, high, scale=2.0)).all()
+
+
+NAN, INF = np.nan, np.inf
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "releases"),
+    [
+        (SVT1(), [[1, 0, 0], [0, -1, -1], [0, 1, 0], [0, 0, 2], [0, NAN, 1]]),
+        (SVT2(cutoff=2), [[1, 1, 0], [1, -1, -1], [INF, 0, 0]]),
+        (SVT3(), [[1, NAN, NAN], [NAN, -INF, -INF], [NAN, INF, -INF]]),
+        (NumericalSVT(), [[1.5, 2.5, NAN], [1.5, -INF, -INF], [INF, NAN, NAN]]),
+        (SVT5(), [[-1, -1, -1], [1, 0.5, 1]]),
+        (SVT6(), [[1, 1, -1], [NAN, NAN, NAN]]),
+    ],
+    ids=lambda value: name(value) if hasattr(value, "claim") else "",
+)
+def test_what_is_no_stream_has_no_loss(mechanism, releases):
+    data, other = neighbours(3, 3, np.random.default_rng(0))
+    loss = mechanism.privacy_loss(np.array(releases, dtype=float), data, other)
+    assert np.isnan(loss).all()
+
+
+@pytest.mark.parametrize("mechanism", ALL, ids=name)
+def test_bad_shapes_are_named(mechanism):
+    data, other = neighbours(3, 3, np.random.default_rng(0))
+    releases = draws(mechanism, data, size=5)
+    for bad in (releases[0], releases[:, :-1], releases[np.newaxis]):
+        with pytest.raises(InputError, match=r"releases must have shape \(size, "):
+            mechanism.privacy_loss(bad, data, other)
+    for longer in ((data, np.ones((3, 4))), (np.ones((3, 4)), other)):
+        with pytest.raises(InputError, match="releases must have shape"):
+            mechanism.privacy_loss(releases, *longer)
+
+
+# Rules
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 1 / 3, 1.0, 2.0, 200.0])
+@pytest.mark.parametrize("count", [1, 2, 6, 16, 100])
+def test_the_rule_for_an_end_is_exact_for_powers(count, ratio):
+    u, log_weights = end_rule(count, ratio)
+    assert np.all((u > 0) & (u < 1))
+    weights = np.exp(log_weights + ratio * np.log(u))
+    for power in {0, 1, count, 2 * count - 1}:
+        exact = 1 / (ratio + power)
+        assert np.sum(weights * u**power) == pytest.approx(exact, rel=1e-11)
+
+
+def test_pieces_are_cut_and_integrated():
+    pieces = Pieces(np.array([0.0, 2.0, 5.0]), np.array([1.0, 2.0, 9.0]))
+    cut = pieces.cut(np.array([2.0, 1.0, 0.3]))
+    np.testing.assert_allclose(cut.left, [0.0, 0.5, 5.0, 7.0])
+    np.testing.assert_allclose(cut.right, [0.5, 1.0, 7.0, 9.0])
+    nodes, weights = unit_rule(3)
+    at, log_weights = cut.nodes(nodes), cut.log_weights(weights)
+    exact = (1 + 9**6 - 5**6) / 6
+    assert np.sum(np.exp(log_weights) * at**5) == pytest.approx(exact, rel=1e-13)
+    for rate in (-700.0, -1.0, 0.0, 1e-9, 3.0):
+        found = cut.log_of_exponential(rate * cut.left, rate * cut.right)
+        expected = []
+        for low, high in zip(cut.left, cut.right, strict=True):
+            share = -np.expm1(rate * (high - low)) / -rate if rate else high - low
+            expected.append(rate * low + np.log(share))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
