@@ -47,6 +47,9 @@ class Attack(ABC):
     learns: ClassVar[bool]
     """Whether `fit` looks at the releases (and so must not be judged on them)."""
 
+    sufficient: ClassVar[bool] = False
+    """Whether no other score could tell more of the pair, if this one is right."""
+
     reads: ClassVar[Literal["values", "labels"]] = "values"
     """What it is given: releases, or a label for each, a 1-d array of str.
 

@@ -21,6 +21,7 @@ class ExactLoss(Attack):
 
     name = "exact-loss"
     learns = False
+    sufficient = True
 
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether the mechanism has a privacy loss in this case."""

@@ -8,7 +8,9 @@ last bits, and those bits can tell D from D' for reasons of arithmetic alone (Mi
 
 A portfolio learns whom to trust: all attacks score the first thousand releases; later
 only those score that some null bets on, and those that are not bet on are fitted again
-much more rarely.
+much more rarely. By the Neyman-Pearson lemma no score beats the exact privacy loss. So
+where there is one it always scores, and others are on offer only if they tell D from D'
+clearly better than it does: then it is wrong.
 """
 
 from collections.abc import Sequence
@@ -35,6 +37,7 @@ _EARLY = 8
 _REFIT = 1.5  # refit a learned attack when its pool has grown by this factor,
 _REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
 _STALE = 20  # who has scored that much less than others is not bet on
+_CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
 
 
@@ -76,6 +79,17 @@ class FittedAttack:
             raw = every
         rounded = np.floor(raw / self.resolution + 0.5) * self.resolution
         return np.where(np.isnan(rounded), -np.inf, rounded)
+
+
+def _separation(events: Events) -> tuple[float, float]:
+    """Return by how many standard deviations an event tells D from D', and the error.
+
+    Deviations are those of a single release, so that pasts of different sizes compare.
+    """
+    middle = (events.p + events.q) / 2
+    deviation = 2 * np.sqrt(middle * (1 - middle))
+    best = float(np.max(np.abs(events.p - events.q) / deviation))
+    return best, 1 / float(np.sqrt(events.scored.sum(axis=0).max()))
 
 
 def _readable(attack: Attack, batch: Batch) -> Release | None:
@@ -132,19 +146,34 @@ class Arsenal:
                 self._fit(contender)
         scored = [contender.record.scored.min() for contender in self._contenders]
         telling = max(1, max(scored, default=0) / _STALE)
-        return Events.join(
-            [
-                contender.record.events(index)
-                for index, contender in enumerate(self._contenders)
-                if scored[index] >= telling
-            ]
-        )
+        offers = [
+            contender.record.events(index)
+            for index, contender in enumerate(self._contenders)
+            if scored[index] >= telling
+        ]
+        return Events.join(self._without_the_beaten(offers))
+
+    def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
+        """Return the events of the sufficient attack, if any, and of who beats it."""
+        owners = [self._contenders[e.attack[0]].attack for e in offers if len(e)]
+        offers = [events for events in offers if len(events)]
+        for attack, events in zip(owners, offers, strict=True):
+            if attack.sufficient:
+                reached, error = _separation(events)
+                return [
+                    other
+                    for other in offers
+                    if other is events
+                    or _separation(other)[0]
+                    > reached + _CLEARLY * max(error, _separation(other)[1])
+                ]
+        return offers
 
     def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
         """Say which events are bet on in the coming round."""
         needed = set(events.attack[in_use].tolist())
         for index, contender in enumerate(self._contenders):
-            contender.in_use = index in needed
+            contender.in_use = index in needed or contender.attack.sufficient
 
     def absorb(self, side: int, batch: Batch, events: Events) -> NDArray[np.intp]:
         """Score new outputs, remember them, and count the events they hit.

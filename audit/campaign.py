@@ -32,12 +32,15 @@ __all__ = ["Campaign", "Loudest"]
 _PILOT = 10
 _SMALLEST_ROUND = 4
 # Growth of the past by one round: the share of the releases that stopping at the end
-# of a round costs at most; more later, where rounds are dear and evidence is steady.
-_GROWTH, _LATE_GROWTH, _LATE = 0.15, 0.25, 5000
+# of a round costs at most. Less while a refutation may be a matter of dozens, more
+# later, where rounds are dear and evidence is steady.
+_GROWTH = {100_000: 0.15, math.inf: 0.25}
+_GROWTH_TO_REFUTE = {200: 0.06, **_GROWTH}
+_OPENING, _OPENING_GROWTH = 200, 0.5  # a bound hardly rests on its first 1/200
 _ENDGAME, _FINEST = 3, 100
-# What plays for growth (the rest plays for the deadline), and how finely bounds are
+# Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
-_TO_REFUTE, _TO_BOUND = 0.85, 0.25
+_TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
 _PLANNED, _PLANNED_BESIDE = 40, 16
 
 
@@ -88,7 +91,7 @@ class Campaign:
             key: SequentialTest(
                 family,
                 alpha,
-                patience=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
+                shares=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
                 planned=_PLANNED_BESIDE if place and stop_when_refuted else _PLANNED,
             )
             for place, (key, family) in enumerate(families.items())
@@ -169,8 +172,7 @@ class Campaign:
             self.pairs += 1
         else:
             before = arena.drawn.copy()
-            own = math.ceil(_growth(before.sum() / 2) * before.sum() / 2)
-            size = min(size, max(_SMALLEST_ROUND, own))
+            size = min(size, self._growth(before.sum() / 2))
             arena.play(list(self.tests.values()), self._null_in_play, size, left)
         spent = arena.drawn - before
         self.drawn += spent
@@ -191,11 +193,17 @@ class Campaign:
     def _round_size(self) -> int:
         """Return how many releases a side the next round may draw."""
         left = self._max_samples - self.samples
-        size = max(_SMALLEST_ROUND, math.ceil(_growth(self.samples) * self.samples))
+        size = self._growth(self.samples)
         # The last rounds are small again: the nearer the end, the more it matters to
         # adapt the stakes to what was won so far.
         return max(1, min(size, max(left // _ENDGAME, self._max_samples // _FINEST)))
 
-
-def _growth(samples: float) -> float:
-    return _GROWTH if samples < _LATE else _LATE_GROWTH
+    def _growth(self, past: float) -> int:
+        """Return the releases a side that may follow on so many in the past."""
+        if self._stop:
+            pace, smallest = _GROWTH_TO_REFUTE, _SMALLEST_ROUND // 2
+        else:
+            opening = {self._max_samples / _OPENING: _OPENING_GROWTH}
+            pace, smallest = {**opening, **_GROWTH}, _SMALLEST_ROUND
+        growth = next(growth for until, growth in pace.items() if past < until)
+        return max(smallest, math.ceil(growth * past))

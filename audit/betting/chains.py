@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _LONGEST = 4
-_WORTH = 2.0  # squared standard errors that a further event must add
+_WORTH = 4.0  # squared standard errors that an event must add: Akaike, two numbers
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ class SequentialTest:
     family : NullFamily
     alpha : float
         Error probability, of each lower bound and of the verdict.
-    patience : float
-        Share of the initial wealth that plays for growth, in (0, 1); the rest plays
-        for the deadline.
+    shares : tuple of float
+        How the initial wealth of 1 is divided among the accounts: eager, careful,
+        deadline.
     planned : int
         For how many nulls bets are planned in every round.
     """
@@ -47,26 +47,28 @@ class SequentialTest:
         family: NullFamily,
         alpha: float,
         *,
-        patience: float = 0.5,
+        shares: tuple[float, float, float] = (0.4, 0.15, 0.45),
         planned: int = 40,
     ) -> None:
+        if min(shares) < 0 or sum(shares) > 1 + 1e-12:
+            raise ValueError(f"shares must be >= 0 and add up to 1, not {shares}")
         self.family = family
         self.rejected = np.zeros(len(family), dtype=bool)
         self._log_goal = -np.log(alpha)
         self._planned = planned
-        # Logarithms of the two accounts of every null: growth, deadline.
-        start = np.log([patience, 1 - patience])
+        # Logarithms of the accounts of every null; the last plays for the deadline.
+        start = np.log(shares)
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
         self._plan: Plan | None = None
         self._sizes = (0, 0)
         self._playing = np.empty(0, dtype=np.intp)
         self._bet = np.empty(0, dtype=np.intp)
-        self._stakes: tuple[Array, Array] = (np.empty(0), np.empty(0))
+        self._stakes: Array = np.empty((len(shares), 0))
 
     @property
     def log_wealth(self) -> Array:
         """The logarithm of the wealth against each null, shape (G,)."""
-        return np.logaddexp(self._accounts[0], self._accounts[1])
+        return np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
 
     @property
     def lower_bound(self) -> float:
@@ -117,12 +119,12 @@ class SequentialTest:
         plan = plan_bets(self.family, nulls, events, n_p, n_q, anchor)
         open_ = np.flatnonzero(~self.rejected[: nulls[-1] + 1])
         bet = np.searchsorted(nulls, open_)
-        progress = self._accounts[1, open_] - self._log_goal
-        growth, deadline = stakes(plan, bet, progress, remaining)
-        played = (growth > 0) | (deadline > 0)
+        progress = self._accounts[-1, open_] - self._log_goal
+        staked = stakes(plan, bet, progress, remaining)
+        played = (staked > 0).any(axis=0)
         self._plan, self._sizes = plan, (n_p, n_q)
         self._playing, self._bet = open_[played], bet[played]
-        self._stakes = growth[played], deadline[played]
+        self._stakes = staked[:, played]
         return np.unique(plan.events[np.unique(self._bet)])
 
     def update(self, hits_p: Counts, hits_q: Counts, n_p: int, n_q: int) -> None:

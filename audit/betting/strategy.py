@@ -1,13 +1,19 @@
 """What to bet on and how much: fixed before each round, from the past alone.
 
-Every null plays from two accounts, whose sum is its wealth (an average of
-supermartingales is one). Both bet on the same cells with stakes of their own.
+Every null plays from three accounts, whose sum is its wealth (an average of
+supermartingales is one). All bet on the same cells, with stakes of their own. Betting
+on the estimates themselves maximises the growth of wealth if they are right; but events
+that were chosen because they looked best look better than they are. The distance from
+the null is therefore multiplied by a James-Stein factor 1 - c/z^2, with z^2 twice the
+evidence in the past itself.
 
-- *Growth*. The estimated alternative maximises the growth of wealth, but an event
-  chosen because it looked best looks better than it is. With z^2 twice the evidence in
-  the past itself, the distance from the null is multiplied by a James-Stein factor
-  1 - c/z^2. This account refutes a gross violation soon.
-- *Deadline*. The budget of releases is known. Against a null that will be hard to
+- *Eager*: c counts the choice among attacks and, once there are many, among
+  thresholds. It refutes a gross violation soon, and loses much where a violation is
+  slight and takes long to learn.
+- *Careful*: c also charges the two squared standard errors by which Akaike's criterion
+  expects every fitted number to flatter. It hardly bets before there is something to
+  bet on, and has its capital still when there is.
+- *Deadline*: the budget of releases is known. Against a null that will be hard to
   reject by the end, betting on the estimate is too timid late and far too bold early:
   what counts is the chance that the account reaches its goal before the releases run
   out. For small stakes its logarithm is nearly Brownian, and the best strategy is the
@@ -39,7 +45,11 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _ACCURACY = 1e-6
-_LUCK = 0.4  # squared standard errors that chance adds, per e-fold of attacks
+# Squared standard errors by which the best of many looks better than it is: per e-fold
+# of attacks, per fitted number and threshold beyond a few, per fitted number at most.
+_LUCK = 0.4
+_EAGER_FLATTERY, _FEW = 1 / 45, 30
+_CAREFUL_FLATTERY = 2.0
 _BOLDEST = 0.9  # of the stake at which some cell returns nothing
 _SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95])
 _WORTHWHILE = 1.15
@@ -61,9 +71,9 @@ class Plan:
         violates the null.
     scored : ndarray of int, shape (M,)
         From how many releases, of both sides, these were estimated.
-    luck : float
-        By how much the best of these events may look better than it is, in squared
-        standard errors.
+    flattery : ndarray, shape (2, M)
+        By how much the past may flatter these bets, in squared standard errors, as the
+        eager and the careful account judge it.
     """
 
     nulls: Counts
@@ -71,7 +81,7 @@ class Plan:
     bets: Bets
     growth: Array
     scored: Counts
-    luck: float
+    flattery: Array
 
     def cells(self, hits: Counts, n: int) -> Counts:
         """Return the counts in the cells, shape (M, J + 1), from hits (T,) of n."""
@@ -107,7 +117,17 @@ def plan_bets(
         bets,
         projection.growth[rows],
         events.scored.sum(axis=0)[chosen[:, 0]],
-        _LUCK * (1 + float(np.log(len(np.unique(events.attack))))),
+        _flattery(events, chosen[:, 0], chains.freedom[rows]),
+    )
+
+
+def _flattery(events: Events, main: Counts, freedom: Array) -> Array:
+    """Return `Plan.flattery` for bets with these main events and fitted numbers."""
+    thresholds = np.bincount(events.attack)
+    luck = _LUCK * (1 + np.log(np.count_nonzero(thresholds)))
+    choice = np.maximum(thresholds[events.attack[main]] - _FEW, 0)
+    return luck + freedom * np.stack(
+        [_EAGER_FLATTERY * choice, np.full(len(main), _CAREFUL_FLATTERY)]
     )
 
 
@@ -146,10 +166,8 @@ def best_share(family: NullFamily, null: int, events: Events) -> float:
     return float(_SHARES[best]) if growth[best] > _WORTHWHILE * even else 0.5
 
 
-def stakes(
-    plan: Plan, bet: Counts, log_progress: Array, remaining: int
-) -> tuple[Array, Array]:
-    """Return what each null stakes on its bet, from either account.
+def stakes(plan: Plan, bet: Counts, log_progress: Array, remaining: int) -> Array:
+    """Return what each null stakes on its bet, from each account.
 
     Parameters
     ----------
@@ -163,7 +181,8 @@ def stakes(
 
     Returns
     -------
-    growth, deadline : ndarray, shape (G,)
+    ndarray, shape (3, G)
+        Eager, careful, deadline.
     """
     promised = plan.growth[bet]
     limit = _BOLDEST * plan.bets.largest_stake()[bet]
@@ -171,10 +190,8 @@ def stakes(
     quantile = ndtri_exp(log_u)
     hedge = np.exp(-(quantile**2) / 2 - log_u) / np.sqrt(2 * np.pi)
     with np.errstate(divide="ignore", invalid="ignore"):
-        patient = 1 - plan.luck / (2 * plan.scored[bet] * promised)
+        growth = 1 - plan.flattery[:, bet] / (2 * plan.scored[bet] * promised)
         bold = hedge / np.sqrt(2 * promised * remaining)
     nothing = promised <= 0
-    return (
-        np.where(nothing, 0.0, np.clip(patient, 0.0, limit)),
-        np.where(nothing, 0.0, np.minimum(bold, limit)),
-    )
+    wanted = np.clip(np.vstack([growth, bold]), 0.0, limit)
+    return np.where(nothing, 0.0, wanted)

@@ -224,7 +224,7 @@ def test_learned_attacks_wait_when_others_apply():
 def test_hits_equal_a_recount():
     rng = np.random.default_rng(1)
     mechanism, target = Laplace(), Target(Laplace(), PAIR)
-    attacks = [ExactLoss(), Identity(), Memorising()]
+    attacks = [Identity(), Identity(), Memorising()]
     arsenal = begun(attacks, *both_sides(mechanism, 200, rng), target)
     events = arsenal.prepare()
     assert set(events.attack.tolist()) >= {0, 1}
@@ -288,6 +288,54 @@ def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
     arsenal.trust(events, np.flatnonzero(events.attack == 0))
     arsenal.absorb(DATA, ordinary(rng.normal(size=20)), events)
     assert arsenal.prepare().scored[0].min() == 80
+
+
+def test_a_sufficient_attack_is_never_idle(monkeypatch):
+    """Chance decides whom the first bets trust, and must not dismiss the best."""
+    monkeypatch.setattr(module, "_TRIAL", 50)
+    rng = np.random.default_rng(3)
+    spies = [Spy(), Spy()]
+    spies[0].sufficient = True
+    arsenal = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
+    events = arsenal.prepare()
+    arsenal.trust(events, np.flatnonzero(events.attack == 1))
+    before = spies[0].scored
+    for _ in range(8):
+        arsenal.absorb(DATA, ordinary(rng.normal(size=20)), events)
+    assert spies[0].scored - before == 8 * 20
+
+
+def offered(mechanism, size):
+    rng, target = np.random.default_rng(5), Target(mechanism, PAIR)
+    attacks = [Identity(), ExactLoss()]
+    events = begun(attacks, *both_sides(mechanism, size, rng), target).prepare()
+    return set(events.attack.tolist())
+
+
+class LaplaceWithAWrongLoss(Laplace):
+    """Its loss tells next to nothing of the pair."""
+
+    def privacy_loss(self, releases, data, other):
+        return np.cos(50 * releases)
+
+
+def test_nothing_is_on_offer_beside_an_exact_loss():
+    assert offered(Laplace(), 20) == {1}
+    assert offered(Laplace(), 1000) == {1}
+
+
+def test_a_loss_that_is_clearly_beaten_is_wrong():
+    """With few releases nobody can know; then the others join."""
+    assert offered(LaplaceWithAWrongLoss(), 10) == {1}
+    assert offered(LaplaceWithAWrongLoss(), 1000) == {0, 1}
+
+
+def test_a_wrong_loss_does_not_save_a_mechanism():
+    class Leaking(LaplaceWithAWrongLoss):
+        def draw(self, data, size, *, rng):
+            return data.sum() + rng.laplace(scale=0.3, size=size)
+
+    assert audit(Leaking(), pair=PAIR, max_samples=3000, seed=0).refuted
 
 
 def test_attacks_on_labels_join_when_the_first_label_turns_up():

@@ -74,12 +74,25 @@ def test_a_plain_callable_is_audited(half_laplace):
     assert half_laplace.attack == "identity"
     assert half_laplace.samples <= 1500
     assert 1.0 <= half_laplace.epsilon_lower <= 2.0
-    assert 0.0 < half_laplace.delta_lower <= float(PureDP(2.0).delta(1.0))
+    assert 0.0 <= half_laplace.delta_lower <= float(PureDP(2.0).delta(1.0))
     assert half_laplace.log_evidence >= math.log(1000)
     assert half_laplace.witness is not None
     assert half_laplace.detectable_epsilon is None
     assert half_laplace.pairs == 1
     assert half_laplace.warnings == ()
+
+
+def test_bounds_rise_beyond_the_refutation():
+    result = audit(
+        half_laplace_sum,
+        pair=PAIR,
+        claim=PureDP(1.0),
+        max_samples=2000,
+        stop_when_refuted=False,
+        seed=0,
+    )
+    assert 1.3 < result.epsilon_lower <= 2.0
+    assert 0.1 < result.delta_lower <= float(PureDP(2.0).delta(1.0))
 
 
 def test_the_result_says_what_it_does_not_know(true_laplace):

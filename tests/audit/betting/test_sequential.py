@@ -28,7 +28,7 @@ RUNS = 40
 # A correct test refutes at most Binomial(RUNS, ALPHA) often. A calibration test below
 # fails by chance with probability at most 1e-9: then the count exceeds this.
 MOST_REFUTATIONS = int(binom.isf(1e-9, RUNS, ALPHA))
-PATIENCE = (0.85, 0.25)
+SHARES = ((0.75, 0.15, 0.1), (0.05, 0.15, 0.8))
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,7 @@ def test_every_bet_is_fair_given_its_past(name, planned):
     scores, claim = TRUE_CLAIMS[name]
     family, played = coarse(claim), 0
     for seed, share in enumerate((0.5, 0.2, 0.8)):
-        test = SequentialTest(
-            family, ALPHA, patience=PATIENCE[seed % 2], planned=planned
-        )
+        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=planned)
         rng = np.random.default_rng(seed)
         for events, sizes in rounds(scores, test, rng, 2500, share=share):
             if test._plan is None:
@@ -203,7 +201,7 @@ def test_that_check_can_fail(name):
     """Against nulls that are false the same bets gain, on average."""
     scores, claim = FALSE_CLAIMS[name]
     family = coarse(claim)
-    test = SequentialTest(family, 1e-12, patience=0.5, planned=12)
+    test = SequentialTest(family, 1e-12, planned=12)
     worst = 0.0
     for events, sizes in rounds(scores, test, np.random.default_rng(0), 800):
         if test._plan is not None and len(test._playing):
@@ -222,7 +220,7 @@ def test_true_claims_are_refuted_at_most_alpha_often(name):
     family = coarse(claim)
     refuted = above = 0
     for seed in range(RUNS):
-        test = SequentialTest(family, ALPHA, patience=PATIENCE[seed % 2], planned=6)
+        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=6)
         play(scores, test, np.random.default_rng(seed), growth=1.0)
         refuted += test.refutes_claim
         above += test.lower_bound > family.parameter[family.claimed] * (1 - 1e-12)
@@ -236,7 +234,7 @@ def test_a_bet_in_hindsight_is_caught(name):
     scores, claim = TRUE_CLAIMS[name]
     family, refuted = coarse(claim).claim_only(), 0
     for seed in range(RUNS):
-        test = SequentialTest(family, ALPHA, patience=PATIENCE[seed % 2], planned=6)
+        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=6)
         rng = np.random.default_rng(seed)
         play(scores, test, rng, samples=2000, growth=0.3, hindsight=True)
         refuted += test.refutes_claim
@@ -251,9 +249,7 @@ def test_false_claims_fall(name):
     scores, claim = FALSE_CLAIMS[name]
     fallen = 0
     for seed in range(10):
-        test = SequentialTest(
-            coarse(claim), ALPHA, patience=PATIENCE[seed % 2], planned=6
-        )
+        test = SequentialTest(coarse(claim), ALPHA, shares=SHARES[seed % 2], planned=6)
         play(scores, test, np.random.default_rng(seed), 1000)
         fallen += test.refutes_claim
     assert fallen >= 9
@@ -263,7 +259,7 @@ def test_lower_bounds_are_near_the_truth():
     """Randomised response at 1.6, in 5000 releases a side."""
     bounds = []
     for seed in range(3):
-        test = SequentialTest(coarse(PureDP(1.0)), 0.05, patience=0.25, planned=12)
+        test = SequentialTest(coarse(PureDP(1.0)), 0.05, shares=SHARES[1], planned=12)
         for _ in rounds(
             randomised_response(1.6),
             test,
@@ -278,7 +274,7 @@ def test_lower_bounds_are_near_the_truth():
 
 def test_verdict_and_bounds_never_go_back():
     family = coarse(PureDP(1.0))
-    test = SequentialTest(family, ALPHA, patience=0.5, planned=6)
+    test = SequentialTest(family, ALPHA, planned=6)
     rejected, bound, refuted = test.rejected.copy(), 0.0, False
     rng = np.random.default_rng(3)
     for _ in rounds(laplace(1.5), test, rng, 1500, growth=0.2):
@@ -294,9 +290,12 @@ def test_verdict_and_bounds_never_go_back():
 def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
     """And stays fallen. Accounts grow by the log e-values of their own stakes."""
     family, scores = coarse(PureDP(1.0)), laplace(2.5)
-    test, rng = SequentialTest(family, alpha, patience=0.4), np.random.default_rng(0)
+    shares, rng = (0.3, 0.1, 0.6), np.random.default_rng(0)
+    test = SequentialTest(family, alpha, shares=shares)
     np.testing.assert_allclose(test.log_wealth, 0, atol=1e-15)
-    np.testing.assert_allclose(np.exp(test._accounts), [[0.4], [0.6]] * np.ones(61))
+    np.testing.assert_allclose(
+        np.exp(test._accounts), np.transpose([shares]) * np.ones(61)
+    )
     highest = np.zeros(len(family))
     record = ScoreRecord()
     for side in (0, 1):
@@ -317,10 +316,16 @@ def test_a_null_falls_when_its_wealth_reaches_one_over_alpha(alpha):
             for account, stake in zip(accounts, stakes, strict=True):
                 account[playing] += plan.bets.log_e(*counts, stake, bet)
         test.update(*hits, *sizes)
-        np.testing.assert_allclose(test.log_wealth, np.logaddexp(*accounts))
+        np.testing.assert_allclose(test.log_wealth, np.logaddexp.reduce(accounts))
         highest = np.maximum(highest, test.log_wealth)
         assert (test.rejected == (highest >= -np.log(alpha))).all()
     assert 0 < test.rejected.sum() < len(family)
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.3), (1.2, -0.1, -0.1)])
+def test_no_more_than_the_whole_wealth_can_be_shared(shares):
+    with pytest.raises(ValueError, match="shares"):
+        SequentialTest(coarse(PureDP(1.0)), ALPHA, shares=shares)
 
 
 def test_nulls_play_the_bet_of_the_next_larger_planned_one():

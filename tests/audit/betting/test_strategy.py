@@ -43,7 +43,7 @@ def some_nulls(family):
     return np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
 
 
-def a_plan(growth, worst=-0.5, scored=1000):
+def a_plan(growth, worst=-0.5, scored=1000, eager=1.5, careful=7.5):
     """A plan with given growth rates whose bets can lose that much."""
     m = len(growth)
     on_p = np.tile([1.0, worst], (m, 1))
@@ -53,7 +53,7 @@ def a_plan(growth, worst=-0.5, scored=1000):
         Bets(on_p, on_p, np.zeros(m)),
         np.asarray(growth, dtype=float),
         np.full(m, scored),
-        1.5,
+        np.array([[eager], [careful]]) * np.ones(m),
     )
 
 
@@ -87,18 +87,49 @@ def test_bets_at_their_stakes_never_lose_everything(claim):
             assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
 
 
-def test_the_growth_account_is_the_shyer_the_less_is_known():
-    """It approaches the full stake with the past, and is 0 where that says nothing."""
-    found = [
-        stakes(a_plan([0.01], scored=n), np.zeros(1, dtype=int), np.array([-3.0]), 100)
-        for n in (10, 100, 1000, 10**6)
-    ]
-    growth = [float(pair[0][0]) for pair in found]
-    assert growth[0] == 0
-    assert growth == sorted(growth)
-    assert 0.99 < growth[-1] <= 1
-    deadline = {float(pair[1][0]) for pair in found}
-    assert len(deadline) == 1
+def test_who_bets_for_growth_is_the_shyer_the_less_is_known():
+    """Both approach the full stake with the past, and bet nothing where it is mute."""
+    zero = np.zeros(1, dtype=int)
+    found = np.array(
+        [
+            stakes(a_plan([0.01], scored=n), zero, np.array([-3.0]), 100)[:, 0]
+            for n in (10, 100, 1000, 10**4, 10**6)
+        ]
+    )
+    eager, careful, deadline = found.T
+    for growth in (eager, careful):
+        assert growth[0] == 0
+        assert (np.diff(growth) >= 0).all()
+        assert 0.99 < growth[-1] <= 1
+    assert (careful <= eager).all()
+    assert careful[2] < eager[2] / 1.3
+    assert len(set(deadline)) == 1
+
+
+def test_stakes_for_growth_shrink_by_what_may_be_flattery():
+    """James-Stein: 1 - c/z^2, with z^2 = 2 * 1000 * 0.01 seen in the past."""
+    zero = np.zeros(1, dtype=int)
+    for c in (0.0, 1.0, 5.0, 19.0, 20.0, 500.0):
+        plan = a_plan([0.01], eager=c / 2, careful=c)
+        eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
+        assert eager == pytest.approx(max(1 - c / 40, 0))
+        assert careful == pytest.approx(max(1 - c / 20, 0))
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_flattery(claim):
+    """Who is eager charges less, and nothing for a choice among few thresholds."""
+    family = family_of(claim)
+    for n in (10, 100, 10_000):
+        plan = plan_for(family, past(1.2, n), some_nulls(family))
+        eager, careful = plan.flattery
+        assert (eager > 0).all()
+        assert (eager < careful).all()
+        if n == 10:
+            np.testing.assert_array_equal(eager, eager[0])
+        # Luck in the choice of the attack, and what was fitted: pooled, one number.
+        fewest = 1 if isinstance(claim, GaussianDP) else 2
+        assert (careful >= 0.4 + 2 * fewest).all()
 
 
 def test_the_deadline_account_is_the_hedge_of_a_digital_option():
@@ -109,27 +140,32 @@ def test_the_deadline_account_is_the_hedge_of_a_digital_option():
     plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
     for u in (1e-6, 0.01, 0.05, 0.5):
         for remaining in (10**4, 10**5):
-            _, stake = stakes(plan, zero, np.log([u]), remaining)
+            *_, stake = stakes(plan, zero, np.log([u]), remaining)
             deviation = stake[0] * np.sqrt(2 * 0.002 * remaining)
             assert deviation == pytest.approx(norm.pdf(norm.ppf(u)) / u, rel=1e-9)
 
 
 def test_the_deadline_account_plays_bolder_late_and_poor():
     plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
-    late = [stakes(plan, zero, np.array([-3.0]), n)[1][0] for n in (10**5, 10**4, 3000)]
+    late = [
+        stakes(plan, zero, np.array([-3.0]), n)[-1, 0] for n in (10**5, 10**4, 3000)
+    ]
     assert late == sorted(late)
-    poor = [stakes(plan, zero, np.array([x]), 10**5)[1][0] for x in (-0.1, -1.0, -10.0)]
+    poor = [
+        stakes(plan, zero, np.array([x]), 10**5)[-1, 0] for x in (-0.1, -1.0, -10.0)
+    ]
     assert poor == sorted(poor)
     # Bounded however desperate.
-    assert stakes(plan, zero, np.array([-500.0]), 1)[1][0] == pytest.approx(0.9 * 2)
+    assert stakes(plan, zero, np.array([-500.0]), 1)[-1, 0] == pytest.approx(0.9 * 2)
 
 
-def test_the_two_accounts_differ():
+def test_the_accounts_differ():
     family = family_of(PureDP(0.5))
     plan = plan_for(family, past(1.0, 500), [family.claimed])
-    growth, deadline = stakes(plan, np.zeros(1, dtype=int), np.array([-5.0]), 10**6)
-    assert growth[0] > 0.5
-    assert 0 < deadline[0] < 0.2
+    staked = stakes(plan, np.zeros(1, dtype=int), np.array([-5.0]), 10**6)[:, 0]
+    eager, careful, deadline = staked
+    assert 0.5 < careful < eager
+    assert 0 < deadline < 0.2
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
