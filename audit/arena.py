@@ -125,8 +125,17 @@ class Arena:
         self._round += 1
 
     def violation(self, family: NullFamily, null: int) -> float:
-        """Return how fast evidence against a null seems to grow here, per release."""
-        return violation(family, null, self.arsenal.prepare())
+        """Return by how many standard errors a null seems to be exceeded here.
+
+        Negative inside it. Outputs that were all alike tell as little as a fair coin,
+        which falls as often on either side.
+        """
+        events = self.arsenal.prepare()
+        if not len(events):
+            drawn = int(self.drawn[DATA]), int(self.drawn[NEIGHBOUR])
+            heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
+            events = Events.single(0.5, heads, drawn)
+        return violation(family, null, events)
 
     def _divide(
         self, events: Events, family: NullFamily, null: int, total: int

@@ -107,10 +107,12 @@ def find_anchor(family: NullFamily, events: Events) -> tuple[int, int]:
 
 
 def violation(family: NullFamily, null: int, events: Events) -> float:
-    """Return the growth of evidence against a null that events seem to promise.
+    """Return by how many standard errors events seem to exceed a null.
 
-    Per release and signed: negative inside the null. The best of many events looks
-    better than it is, and `_LUCK` standard errors are taken off for that.
+    Negative inside the null. The best of many events looks better than it is, and
+    `_LUCK` standard errors are taken off for that. Rare events lie inside any null by
+    little, whatever the mechanism. So where no event exceeds the null, the one tells
+    how far it is that separates D from D' by most.
     """
     if not len(events):
         return 0.0
@@ -118,9 +120,9 @@ def violation(family: NullFamily, null: int, events: Events) -> float:
     past = events.scored[0] / scored
     found = Excess.of(family, np.array([null]), events, past)
     z = found.excess[0] / np.sqrt(found.variance[0] / scored)
-    best = int(np.argmax(z))
-    cautious = float(z[best]) - _LUCK
-    return float(np.sign(cautious) * cautious**2 / (2 * scored[best]))
+    best = float(np.max(z)) - _LUCK
+    widest = int(np.argmax(np.abs(events.p - events.q)))
+    return best if best > 0 else min(best, float(z[widest]))
 
 
 def _spread(p: Array) -> Array:

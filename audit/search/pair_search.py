@@ -1,30 +1,34 @@
 """Which pair of neighbours an audit plays next.
 
-A pair is an arm of a bandit. After each round on an arm comes a score, an estimate of
-how fast evidence against the claim grows there, and from these alone it is decided
-which arm plays next: so the rounds remain bets that are fixed from the past, and a
-search costs power, never validity.
+A pair is an arm of a bandit. After each round on an arm comes a score, and from these
+alone it is decided which arm plays next: so the rounds remain bets that are fixed from
+the past, and a search costs power, never validity.
+
+A score z says by how many standard errors the arm's worst event exceeds the claim, as
+all releases of the arm show it; the next score replaces it. An excess of m standard
+deviations of a release promises growth of evidence by m^2/2 per release, and after n
+of them z is about normal around m sqrt(n), with variance 1. So z^2/(2n), with the sign
+of z, estimates the growth; z + k in its place gives a hopeful estimate, z - k a
+cautious one. Scores below zero are welcome: they say how far inside its claim a pair
+lies, and let a search climb before anything is violated.
 
 Of all releases at most `share` (a third) explore, the rest is played on the arm that
-looks best; a round of the best arm at most doubles what was seen of it, so that bets
-never stake much more than they learned from. The exploring part is a succession of
-tournaments (successive halving: Karnin, Koren, Somekh, *Almost optimal exploration in
-multi-armed bandits*, ICML 2013). In a tournament every arm of a field is
-played up to a certain number of releases, the better half goes on to twice that
-number, and so forth until one is left. The first field are all pairs proposed at the
-start. Every later one holds the best arm, moves of its pair (ascent), random pairs,
-and the arms that might be better than they look. The step of the ascent grows after a
-success and shrinks after a failure. The entry to a tournament rises with the releases
-so far, so that the number of rounds stays small.
+is best by the cautious estimate; a round of the best arm at most doubles what was seen
+of it, so that bets never stake much more than they learned from. What explores is
 
-A score may be noisy: an arm's value is the mean of its scores, weighted by releases,
-and its standard error comes from how much the scores of the same arm scatter. Scores
-below zero are welcome. They say how far inside its claim a pair lies, and let a search
-climb before anything is violated.
+- first a tournament of the pairs proposed at the start (successive halving: Karnin,
+  Koren, Somekh, *Almost optimal exploration in multi-armed bandits*, ICML 2013). Every
+  arm is played up to a certain number of releases, the better half goes on to twice
+  that number, and so forth until one is left, or none that may beat the best arm;
+- then, by turns, a tournament of moves of the best arm's pair (ascent) and of random
+  pairs, and a review as long: the arm of most hope is played to twice what it has (as
+  upper confidence bounds choose: Auer, Cesa-Bianchi, Fischer, *Finite-time analysis of
+  the multiarmed bandit problem*, Machine Learning 2002), and so forth. Bad luck is
+  made good; but where all arms are clearly worse than the best, it alone is played.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -38,10 +42,10 @@ from dpaudit.validation import check_count, check_fraction
 __all__ = ["PairSearch", "PairSource", "Round"]
 
 _PROBE = 16  # releases a side at which arms are first compared
-_ENTRY = 1 / 500  # later, as a share of all releases
-_MOVES, _RANDOM, _REVIEWED = 6, 2, 8  # the field of a later tournament
-_OPTIMISM = 2.0  # standard errors by which an arm may be better than it looks
-_WIDEN, _NARROW = 1.5, 0.7
+_ENTRY = 1 / 200  # later, as a share of all releases, so that rounds stay few
+_MOVES, _RANDOM = 6, 2  # the field of a later tournament
+_CAUTION, _HOPE = 0.5, 2.0  # standard errors off z, and on it
+_WIDEN, _NARROW = 1.5, 0.7  # the step of the ascent, after a success, else
 _FIRST_STEP, _SMALLEST_STEP = 0.5, 0.01
 
 
@@ -75,20 +79,16 @@ class Round(NamedTuple):
 
 @dataclass
 class _Arm:
-    """A pair and what is known of it; `scatter` is the weighted sum of squares."""
+    """A pair, how often it was played, and what the latest report says of it."""
 
     pair: Pair
     releases: int = 0
-    reports: int = 0
-    mean: float = 0.0
-    scatter: float = 0.0
+    z: float = 0.0
 
-    def add(self, score: float, releases: int) -> None:
-        self.releases += releases
-        self.reports += 1
-        step = score - self.mean
-        self.mean += step * releases / self.releases
-        self.scatter += releases * step * (score - self.mean)
+    def growth(self, shift: float = 0.0) -> float:
+        """Return how fast evidence grows here, were z by so much larger; signed."""
+        z = self.z + shift
+        return math.copysign(z * z / (2 * max(self.releases, 1)), z)
 
 
 class PairSearch:
@@ -137,7 +137,7 @@ class PairSearch:
         self._live = set(range(len(self._arms)))
         self._total = self._explored = 0
         self._step = _FIRST_STEP
-        self._plan = self._tournaments()
+        self._plan = self._exploration()
         self._probe: Round | None = None
         self._exploring = False
 
@@ -147,8 +147,7 @@ class PairSearch:
         Parameters
         ----------
         size : int
-            Most releases a side that the round may draw, >= 1. A probe may need
-            fewer.
+            Most releases a side that the round may draw, >= 1.
 
         Returns
         -------
@@ -181,8 +180,8 @@ class PairSearch:
         ----------
         arm : int
         score : float
-            The estimated violation at the arm's pair, larger is worse for the claim.
-            -inf says that the mechanism refuses the pair: it is not played again.
+            Standard errors by which all releases of the arm exceed the claim. -inf
+            says that the mechanism refuses the pair: it is not played again.
         releases : int
             How many releases a side were spent, >= 1; 0 if the pair was refused.
 
@@ -199,7 +198,8 @@ class PairSearch:
         if refused:
             self._live.discard(arm)
         else:
-            self._arms[arm].add(float(score), releases)
+            self._arms[arm].z = float(score)
+            self._arms[arm].releases += releases
         self._total += releases
         self._explored += releases * self._exploring
 
@@ -208,17 +208,13 @@ class PairSearch:
         return self._arms[arm].pair
 
     def best(self) -> int:
-        """Return the arm that looks best, at one standard error below its mean.
+        """Return the arm on which evidence grows fastest, by a cautious estimate.
 
         Before anything was reported it is the first, which promised most.
         """
-        noise = self._noise()
-        seen = [arm for arm in self._live if self._arms[arm].releases]
-        return max(
-            seen,
-            key=lambda arm: (self._bound(arm, -noise), -arm),
-            default=min(self._live, default=0),
-        )
+        seen = sorted(arm for arm in self._live if self._arms[arm].releases)
+        growth = {arm: self._arms[arm].growth(-_CAUTION) for arm in seen}
+        return max(seen, key=growth.__getitem__, default=min(self._live, default=0))
 
     @property
     def searching(self) -> bool:
@@ -251,24 +247,36 @@ class PairSearch:
         lacking = probe.size - self._arms[probe.arm].releases
         return lacking if probe.arm in self._live else 0
 
-    def _tournaments(self) -> Iterator[Round | None]:
+    def _exploration(self) -> Iterator[Round | None]:
         """Yield arms and the releases that they should reach, or None for a pause."""
         if len(self._arms) > 1:
-            yield from self._tournament(range(len(self._arms)), _PROBE)
-        while self.searching:
-            champion = self.best()
-            reviewed = self._retire_all_but_the_promising()[:_REVIEWED]
-            fresh = [self._new_arm(pair) for pair in self._new_pairs(champion)]
-            field = sorted({champion, *reviewed, *fresh})
-            entry = max(_PROBE, math.ceil(_ENTRY * self._total))
-            yield from self._tournament(field, entry)
-            success = self.best() in fresh
-            self._step = min(1.0, self._step * (_WIDEN if success else _NARROW))
-            if self._step < _SMALLEST_STEP:
-                self._step = _FIRST_STEP
-            yield None
+            yield from self._tournament(sorted(self._live), _PROBE)
         while True:
+            before = self._explored
+            if self._source.endless:
+                yield from self._search_beyond()
+            yield from self._review(2 * self._explored - before)
             yield None
+
+    def _search_beyond(self) -> Iterator[Round]:
+        """Play a tournament of new pairs, and learn from it how far to move."""
+        source, best, old = self._source, self.best(), len(self._arms)
+        pair, room = self.pair(best), self._limit - _MOVES - _RANDOM - 1
+        moves = [source.ascend(pair, self._step, self._rng) for _ in range(_MOVES)]
+        others = [source.random(self._rng) for _ in range(_RANDOM)]
+        self._arms += [_Arm(pair) for pair in (*moves, *others)]
+        fresh = range(old, len(self._arms))
+        self._live = {*self._by_hope(self._live)[:room], best, *fresh}
+        yield from self._tournament(fresh, max(_PROBE, int(_ENTRY * self._total)))
+        step = self._step * (_WIDEN if self.best() in fresh else _NARROW)
+        self._step = min(1.0, step) if step >= _SMALLEST_STEP else _FIRST_STEP
+
+    def _review(self, end: int) -> Iterator[Round]:
+        """Play hopeful arms to twice what they have, until so many were explored."""
+        while others := self._hopeful(self._live - {self.best()}):
+            yield Round(others[0], max(2 * self._arms[others[0]].releases, _PROBE))
+            if self._explored >= end:
+                return
 
     def _tournament(self, field: Sequence[int], level: int) -> Iterator[Round]:
         """Play arms up to a level; the better half goes on to twice the level."""
@@ -277,40 +285,16 @@ class PairSearch:
                 probe = Round(arm, level)
                 if self._missing(probe) > 0:
                     yield probe  # and no more before it is played up to its size
-            field = [arm for arm in field if arm in self._live]
+            field = self._hopeful(self._live.intersection(field))
             if len(field) <= 1:
                 return
-            ranked = sorted(field, key=lambda arm: (-self._arms[arm].mean, arm))
-            field, level = ranked[: (len(field) + 1) // 2], 2 * level
+            field, level = field[: (len(field) + 1) // 2], 2 * level
 
-    def _new_pairs(self, champion: int) -> Iterator[Pair]:
-        if not self._source.endless:
-            return
-        for _ in range(_MOVES):
-            yield self._source.ascend(self.pair(champion), self._step, self._rng)
-        for _ in range(_RANDOM):
-            yield self._source.random(self._rng)
+    def _hopeful(self, arms: Iterable[int]) -> list[int]:
+        """Return the arms that may beat the best, those of most hope first."""
+        least = self._arms[self.best()].growth(-_CAUTION)
+        ranked = self._by_hope(arms)
+        return [arm for arm in ranked if self._arms[arm].growth(_HOPE) > least]
 
-    def _new_arm(self, pair: Pair) -> int:
-        self._arms.append(_Arm(pair))
-        self._live.add(len(self._arms) - 1)
-        return len(self._arms) - 1
-
-    def _retire_all_but_the_promising(self) -> list[int]:
-        """Make room for new arms; return those that stay, the most promising first."""
-        hope = _OPTIMISM * self._noise()
-        ranked = sorted(self._live, key=lambda arm: (-self._bound(arm, hope), arm))
-        stay = ranked[: self._limit - _MOVES - _RANDOM - 1]
-        self._live = {*stay, self.best()}
-        return stay
-
-    def _bound(self, arm: int, noise: float) -> float:
-        """Return the mean of an arm plus noise over the root of its releases."""
-        known = self._arms[arm]
-        return known.mean + noise / math.sqrt(max(known.releases, 1))
-
-    def _noise(self) -> float:
-        """Return the standard deviation of a score from one release, over all arms."""
-        scatter = sum(arm.scatter for arm in self._arms)
-        freedom = sum(max(arm.reports - 1, 0) for arm in self._arms)
-        return math.sqrt(scatter / freedom) if freedom else 0.0
+    def _by_hope(self, arms: Iterable[int]) -> list[int]:
+        return sorted(arms, key=lambda arm: (-self._arms[arm].growth(_HOPE), arm))

@@ -118,13 +118,14 @@ def test_sampling_stays_even_for_symmetric_noise():
     assert state.drawn.tolist() == [1500, 1500]
 
 
-def test_all_pairs_play_for_the_same_wealth():
+@pytest.mark.parametrize("seed", range(3))
+def test_all_pairs_play_for_the_same_wealth(seed):
     """A search among pairs of which one is bad finds it, and leaves the others."""
 
     def mechanism(data, rng):
         return data.sum() + rng.laplace(scale=0.5 if data.max() >= 5 else 1.0)
 
-    state = campaign(mechanism, PAIR, OTHER, max_samples=3000)
+    state = campaign(mechanism, PAIR, OTHER, max_samples=3000, seed=seed)
     play(state)
     assert state.verdict.refutes_claim
     assert state.pairs == 2
@@ -227,6 +228,16 @@ def test_violation_is_positive_only_where_there_seems_to_be_one():
     assert loud.violation(family, family.claimed) > 0
     quiet = arena_of(lambda d, g: d.sum() + g.laplace(scale=10.0), 200)
     assert quiet.violation(family, family.claimed) <= 0
+
+
+def test_outputs_that_are_all_alike_lie_far_inside_a_claim():
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    few, many = (
+        arena_of(lambda d, g: 7.0, size).violation(family, family.claimed)
+        for size in (20, 200)
+    )
+    assert many < few < 0
+    assert many < -5
 
 
 @pytest.mark.parametrize(

@@ -35,28 +35,37 @@ def added(pair):
     return pair.neighbour[-1]
 
 
-def play(search, value, total, *, sigma=0.35, seed=0):
+def play(search, value, total, *, seed=0):
     """Play `total` releases in rounds that grow as an audit's; return the rounds.
 
-    Scores of n releases scatter by sigma / sqrt(n) around ``value(pair)``: for a log
-    growth rate g of evidence, sigma is about sqrt(2 g).
+    Evidence on a pair grows by ``value(pair)`` per release: after n of them z is a
+    normal variable around sqrt(2 n value), and z sqrt(n) has independent increments.
     """
     rng = np.random.default_rng(seed)
+    walks = {}
     played, rounds = 0, []
     while played < total:
         size = min(max(4, math.ceil(0.15 * played)), total - played)
         arm, used = search.next_round(size)
         assert 1 <= used <= size
-        error = sigma * rng.standard_normal() / math.sqrt(used)
-        search.report(arm, value(search.pair(arm)) + error, used)
+        rate = value(search.pair(arm))
+        drift = math.copysign(math.sqrt(2 * abs(rate)), rate)
+        n, walk = walks.get(arm, (0, 0.0))
+        n, walk = n + used, walk + drift * used + math.sqrt(used) * rng.normal()
+        walks[arm] = n, walk
+        search.report(arm, walk / math.sqrt(n), used)
         rounds.append((arm, used))
         played += used
     return rounds
 
 
-@pytest.mark.parametrize(("total", "least"), [(20_000, 12), (100_000, 17)])
+@pytest.mark.parametrize(("total", "least"), [(20_000, 14), (100_000, 17)])
 def test_the_best_of_forty_arms_is_found(total, least):
-    """In at least that many of 20 worlds; the others lie 0.03 to 0.11 below."""
+    """In at least that many of 20 worlds; the others lie 0.03 to 0.11 below.
+
+    It is found in 0.87 and 0.94 of all worlds. So other seeds would fail with
+    probability 0.01 and 0.03.
+    """
     found = 0
     for seed in range(20):
         values = np.random.default_rng(seed).uniform(-0.05, 0.03, 40)
@@ -72,7 +81,7 @@ def test_the_best_of_forty_arms_is_found(total, least):
 
 def test_a_loud_arm_is_found_at_once_and_gets_most_releases():
     search = PairSearch(FixedPairs(40), 0)
-    rounds = play(search, lambda pair: 1.0 * (added(pair) == 30), 5000, sigma=1.0)
+    rounds = play(search, lambda pair: 1.0 * (added(pair) == 30), 5000)
     assert search.best() == 29
     assert sum(size for arm, size in rounds if arm == 29) >= 2400
     first = next(i for i, (arm, _) in enumerate(rounds) if arm == 29)
@@ -82,16 +91,70 @@ def test_a_loud_arm_is_found_at_once_and_gets_most_releases():
 
 def test_a_good_first_arm_gets_two_thirds_of_the_releases_from_the_start():
     search = PairSearch(FixedPairs(40), 0)
-    rounds = play(search, lambda pair: 1.0 * (added(pair) == 1), 3000, sigma=0.5)
+    rounds = play(search, lambda pair: 1.0 * (added(pair) == 1), 3000)
     assert rounds[0][0] == 0
     on_best = np.cumsum([size * (arm == 0) for arm, size in rounds])
     total = np.cumsum([size for _, size in rounds])
     assert (on_best >= total * 2 / 3 - 1).all()
 
 
+def test_an_unlucky_start_is_made_good():
+    """Of two pairs the second is bad: it becomes the best, and is played."""
+    found = 0
+    for seed in range(40):
+        search = PairSearch(FixedPairs(2), seed)
+        rounds = play(search, lambda pair: 0.04 * (added(pair) == 2), 1000, seed=seed)
+        on_bad = sum(size for arm, size in rounds if arm == 1)
+        found += search.best() == 1 and on_bad >= 500
+    assert found >= 38
+
+
+def test_given_pairs_are_looked_at_again_as_long_as_they_may_be_better():
+    """Nothing is violated: exploring goes on, on all arms alike."""
+    search = PairSearch(FixedPairs(5), 0)
+    rounds = play(search, lambda pair: 0.0, 20_000)
+    assert search.explored >= 0.3 * 20_000
+    played = [sum(size for arm, size in rounds if arm == i) for i in range(5)]
+    assert min(played) >= 500
+    assert len(rounds) <= 200
+
+
+def test_arms_that_are_clearly_worse_are_left_alone():
+    search = PairSearch(FixedPairs(5), 0)
+    play(search, lambda pair: 1.0 * (added(pair) == 1), 20_000)
+    assert search.explored <= 5 * 64
+    assert search.live == set(range(5))
+
+
+def test_the_latest_report_replaces_the_earlier():
+    search = PairSearch(FixedPairs(2), 0)
+    search.report(0, 3.0, 10)
+    search.report(1, 2.0, 10)
+    assert search.best() == 0
+    search.report(0, -1.0, 10)
+    assert search.best() == 1
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ((2.0, 10), (3.0, 1000)),  # growth 0.2 against 0.0045
+        ((8.0, 1000), (1.0, 16)),  # 0.032 from much against 0.031 from little
+        ((-10.0, 1000), (-3.0, 10)),  # inside by 0.05 against 0.45
+        ((0.0, 1000), (0.0, 10)),
+    ],
+)
+def test_the_best_arm_has_the_largest_cautious_growth(better, worse):
+    for order in ((better, worse), (worse, better)):
+        search = PairSearch(FixedPairs(2), 0)
+        for arm, (z, releases) in enumerate(order):
+            search.report(arm, z, releases)
+        assert order[search.best()] == better
+
+
 @given(
     st.integers(1, 40),
-    st.lists(st.tuples(st.floats(-1, 1), st.integers(1, 500)), max_size=60),
+    st.lists(st.tuples(st.floats(-30, 30), st.integers(1, 500)), max_size=60),
     st.sampled_from([0.1, 1 / 3, 0.7]),
 )
 def test_exploring_never_takes_more_than_its_share(count, reports, share):
@@ -131,7 +194,7 @@ def test_ascent_climbs_a_smooth_landscape(domain):
         source = Proposals(lambda data, rng: 0.0, domain, "add-remove", seed)
         assert max(map(value, source.first())) < 0.075
         search = PairSearch(source, seed)
-        rounds = play(search, value, 100_000, sigma=0.3, seed=seed)
+        rounds = play(search, value, 100_000, seed=seed)
         reached.append(value(search.pair(search.best())))
         assert len(rounds) <= 800
         assert search.explored <= 100_000 / 3
