@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit.algorithms import CATALOGUE, build, names_of
-from dpaudit.algorithms.noise import symmetric_gaussian, wishart
+from dpaudit.algorithms.covariance.noise import symmetric_gaussian, wishart
 
 DIMENSION = 64
 BATCH = 200

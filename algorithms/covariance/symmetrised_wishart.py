@@ -42,8 +42,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.noise import wishart
-from dpaudit.algorithms.second_moment import (
+from dpaudit.algorithms.covariance.noise import wishart
+from dpaudit.algorithms.covariance.second_moment import (
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,

@@ -20,8 +20,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.noise import symmetric_gaussian
-from dpaudit.algorithms.second_moment import (
+from dpaudit.algorithms.covariance.noise import symmetric_gaussian
+from dpaudit.algorithms.covariance.second_moment import (
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,

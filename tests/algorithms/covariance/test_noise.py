@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.noise import symmetric_gaussian, wishart
+from dpaudit.algorithms.covariance.noise import symmetric_gaussian, wishart
 
 TYPE_I_ERROR = 1e-8
 SIZE = 20_000

@@ -31,7 +31,7 @@ ratio on the common support at most e^epsilon, so delta(epsilon) is again exactl
 1 - e^-epsilon, attained when a zero row is replaced by a unit row.
 
 The flaw was noted by Sheffet 2019 (footnote 4) and Amin et al. 2019 (section 1.2).
-`dpaudit.algorithms.symmetrised_wishart` repairs it at the same scale.
+`dpaudit.algorithms.covariance.symmetrised_wishart` repairs it at the same scale.
 """
 
 from dataclasses import dataclass, replace
@@ -39,8 +39,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.noise import wishart
-from dpaudit.algorithms.second_moment import (
+from dpaudit.algorithms.covariance.noise import wishart
+from dpaudit.algorithms.covariance.second_moment import (
     Array,
     SecondMomentMechanism,
     semi_definite_trace,

@@ -11,7 +11,7 @@ constant, since an off-diagonal entry counts twice in the Frobenius norm and has
 the variance of a diagonal one. So the Mahalanobis distance between the laws on
 neighbours is ||A - A'||_F/(sqrt 2 s), and the release is mu-GDP, tightly, with
 mu = 1/(sqrt 2 s) under ADD_REMOVE and 1/s under REPLACE_ONE (Frobenius sensitivities 1
-and sqrt 2, proved in `dpaudit.algorithms.second_moment`).
+and sqrt 2, proved in `dpaudit.algorithms.covariance.second_moment`).
 
 Utility. AnalyzeGauss needs s = 1/mu off the diagonal where this needs 1/(sqrt 2 mu):
 the spectral norm of the noise is smaller by sqrt 2 at the same privacy, because no
@@ -21,7 +21,7 @@ direction is protected more than the worst one.
 from dataclasses import dataclass
 from math import sqrt
 
-from dpaudit.algorithms.gaussian_perturbation import GaussianPerturbation
+from dpaudit.algorithms.covariance.gaussian_perturbation import GaussianPerturbation
 
 __all__ = ["GOEGaussian"]
 

@@ -17,13 +17,13 @@ relation.
 
 Privacy. The release is a bijection of its upper triangle, a Gaussian vector with
 covariance s^2 I whose mean moves by at most `sensitivity` (proved in
-`dpaudit.algorithms.second_moment`), so it is mu-GDP with mu = sensitivity/s, tightly;
-(epsilon, delta) follow from `dpaudit.gaussian`.
+`dpaudit.algorithms.covariance.second_moment`), so it is mu-GDP with
+mu = sensitivity/s, tightly; (epsilon, delta) follow from `dpaudit.gaussian`.
 """
 
 from dataclasses import dataclass
 
-from dpaudit.algorithms.gaussian_perturbation import GaussianPerturbation
+from dpaudit.algorithms.covariance.gaussian_perturbation import GaussianPerturbation
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import classical_mu
 from dpaudit.neighbours import Relation

@@ -14,7 +14,7 @@ from dpaudit.algorithms import (
     SymmetricNoise,
     SymmetrisedWishart,
 )
-from dpaudit.algorithms.second_moment import (
+from dpaudit.algorithms.covariance.second_moment import (
     second_moment_sensitivity,
     semi_definite_trace,
 )

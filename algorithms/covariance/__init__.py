@@ -1,0 +1,1 @@
+"""Mechanisms that release the second-moment matrix plus noise."""
