@@ -8,13 +8,16 @@ from typing import Any
 
 from dpaudit.algorithms.covariance.entries import COVARIANCE
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.subspace.entries import SUBSPACE
 from dpaudit.algorithms.textbook.entries import TEXTBOOK
 from dpaudit.mechanism import Mechanism
 from dpaudit.validation import check_name
 
 __all__ = ["CATALOGUE", "Entry", "build", "entry", "names_of"]
 
-CATALOGUE: dict[str, Entry] = {each.name: each for each in (*COVARIANCE, *TEXTBOOK)}
+CATALOGUE: dict[str, Entry] = {
+    each.name: each for each in (*COVARIANCE, *SUBSPACE, *TEXTBOOK)
+}
 """Every entry by its name."""
 
 

@@ -26,7 +26,7 @@ class Entry:
         One line.
     constructor : callable
         Named constructor taking epsilon; delta if `approximate`; relation if there is
-        more than one; row_norm if `has_row_norm`.
+        more than one; row_norm if `has_row_norm`; n_components if `has_components`.
     approximate : bool
         Whether it takes a delta.
     expected_refuted : bool
@@ -39,6 +39,9 @@ class Entry:
         Those for which the claim can be made; the first is the default.
     has_row_norm : bool
         Whether rows are clipped to a public norm that the user chooses.
+    has_components : bool
+        Whether the number of principal components is fixed beforehand: what is
+        released is a basis of them.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Entry:
     epsilon: float = 1.0
     relations: tuple[Relation, ...] = tuple(Relation)
     has_row_norm: bool = True
+    has_components: bool = False
 
     def build(
         self,
@@ -59,6 +63,7 @@ class Entry:
         delta: float = 1e-5,
         relation: Relation | str | None = None,
         row_norm: float | None = None,
+        n_components: int | None = None,
     ) -> Mechanism:
         """Return the mechanism.
 
@@ -72,12 +77,15 @@ class Entry:
             Default: the first of the entry's `relations`.
         row_norm : float, optional
             Default: 1, where there is one.
+        n_components : int, optional
+            Default: 1, where it is fixed beforehand.
 
         Raises
         ------
         InputError
-            If the relation is none of the entry's, if a row norm is given to a
-            mechanism that has none, or a value is not allowed.
+            If the relation is none of the entry's, if a row norm or a number of
+            components is given to a mechanism that has none, or a value is not
+            allowed.
         """
         options: dict[str, Any] = {}
         chosen = self.relations[0] if relation is None else Relation.parse(relation)
@@ -93,6 +101,13 @@ class Entry:
                 f"{self.name} has no row_norm: the range of its rows is fixed, "
                 f"got {row_norm!r}"
             )
+        if n_components is not None and not self.has_components:
+            raise InputError(
+                f"{self.name} has no n_components: its releases give any number of "
+                f"components, or none at all, got {n_components!r}"
+            )
+        if self.has_components:
+            options["n_components"] = 1 if n_components is None else n_components
         if self.has_row_norm:
             options["row_norm"] = 1.0 if row_norm is None else row_norm
         if self.approximate:

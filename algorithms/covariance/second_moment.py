@@ -3,8 +3,8 @@
 The query is A = sum_i x_i x_i^T over rows x_i of norm at most `row_norm`, not divided
 by the number of rows. Rows beyond the bound are clipped onto it, each on its own, so
 clipping maps neighbours to neighbours and costs no privacy. The release is A plus a
-random symmetric matrix; principal components of a release
-(`dpaudit.subspace.top_components`) are post-processing and inherit its privacy.
+random symmetric matrix; principal components of a release (its top eigenvectors) are
+post-processing and inherit its privacy.
 
 Sensitivities, for rows in the unit ball and D' = D with one change:
 
@@ -33,7 +33,7 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
-from dpaudit.subspace import second_moment
+from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_matrix, check_positive
 
 __all__ = [
@@ -138,6 +138,10 @@ class SecondMomentMechanism(ABC):
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
         """Return one release, shape (d, d)."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the top eigenvectors of releases, shape (..., d, k)."""
+        return top_components(releases, n_components)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return the canonical worst pair (noise is additive: the rest is no matter).

@@ -19,6 +19,7 @@ from dpaudit.neighbours import Pair, Relation
 __all__ = [
     "HasBatchedDraw",
     "HasCanonicalPairs",
+    "HasComponents",
     "HasExactClaim",
     "HasGaussianSteps",
     "HasPrivacyLoss",
@@ -168,6 +169,32 @@ class HasCanonicalPairs(Protocol):
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return neighbouring pairs, the most promising first."""
+        ...
+
+
+@runtime_checkable
+class HasComponents(Protocol):
+    """Releases from which principal components follow without the data."""
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return orthonormal bases of the private principal subspaces.
+
+        Parameters
+        ----------
+        releases : ndarray, shape (..., *release)
+        n_components : int
+            k.
+
+        Returns
+        -------
+        ndarray, shape (..., d, k)
+            NaN where a release says that there is none.
+
+        Raises
+        ------
+        InputError
+            If the releases do not determine that many components.
+        """
         ...
 
 

@@ -1,0 +1,1 @@
+"""Mechanisms that release an orthonormal basis of a private principal subspace."""

@@ -1,0 +1,98 @@
+"""What the mechanisms share that release a basis of a principal subspace.
+
+The release V has shape (d, k) and orthonormal columns: the same space as the paper's,
+the k-dimensional subspaces of R^d, up to the choice of a basis. Rows are clipped to a
+public norm, each on its own, so that clipping maps neighbours to neighbours.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+from dpaudit.rows import clip_rows
+from dpaudit.subspace import second_moment
+from dpaudit.validation import check_count, check_matrix, check_positive
+
+__all__ = ["Array", "SubspaceMechanism"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubspaceMechanism(ABC):
+    """A private basis of k principal components, for rows clipped to a public norm.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at least 1 and at most the length of a row.
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    row_norm : float
+        Public bound on the l2 norm of a row; longer rows are clipped onto it.
+    """
+
+    n_components: int
+    claim: Claim
+    relation: Relation = Relation.ADD_REMOVE
+    row_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        object.__setattr__(
+            self, "n_components", check_count("n_components", self.n_components)
+        )
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @abstractmethod
+    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases for the second-moment matrix A, (size, d, k)."""
+
+    def moment(self, data: ArrayLike) -> Array:
+        """Return A for the clipped rows of `data`, shape (d, d).
+
+        Raises
+        ------
+        InputError
+            If `data` is not a finite matrix, or its rows are shorter than k.
+        """
+        rows = check_matrix("data", data)
+        if rows.shape[1] < self.n_components:
+            raise InputError(
+                f"n_components must be at most the length of a row, {rows.shape[1]}, "
+                f"got {self.n_components}"
+            )
+        return second_moment(clip_rows(rows, self.row_norm))
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, d, k)."""
+        moment = self.moment(data)
+        size = check_count("size", size, minimum=0)
+        return self.draw_from(moment, size, rng=rng)
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (d, k)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the bases themselves, shape (..., d, k); k is that of the mechanism.
+
+        Raises
+        ------
+        InputError
+            For any other number of components.
+        """
+        if n_components != self.n_components:
+            raise InputError(
+                f"n_components must be the {self.n_components} that the mechanism "
+                f"releases, got {n_components!r}"
+            )
+        return releases
