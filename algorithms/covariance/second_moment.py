@@ -129,10 +129,13 @@ class SecondMomentMechanism(ABC):
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases, shape (size, d, d)."""
-        statistic = self.statistic(data)
+        return self.draw_from(self.statistic(data), size, rng=rng)
+
+    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases for the second-moment matrix A, (size, d, d)."""
         size = check_count("size", size, minimum=0)
-        releases = self.noise(size, len(statistic), rng=rng)
-        releases += statistic
+        releases = self.noise(size, len(moment), rng=rng)
+        releases += moment
         return releases
 
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
