@@ -223,6 +223,19 @@ class SVT5(EndlessSparseVector):
     def query_scale(self) -> float:
         return 0.0
 
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return (0, 2, 2, 4, 4, ...) and (1, 1, 3, 3, ...) (default 10 answers).
+
+        For thresholds above 5 all answers are larger by a constant, so that the
+        threshold is in their middle. Event: an even answer is above and the one before
+        it, 2 less, below.
+        """
+        length = check_length(dimension, 2)
+        first = max(0, round(self.threshold) - length // 2)
+        places = np.arange(length)
+        stairs = first + (places + 1) // 2 * 2, first + places // 2 * 2 + 1
+        return neighbours_with(*(answers.tolist() for answers in stairs))
+
     def _log_density(self, streams: Streams, answers: Array) -> Array:
         # s is above each answer below, and at most each answer above.
         low = np.where(streams.codes == BELOW, answers, -inf).max(axis=1)

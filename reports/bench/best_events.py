@@ -27,7 +27,7 @@ optimised numerically, and rounded:
 - *NoisyMax3*: {largest <= t}; all five noisy counts must be below. Its other tail keeps
   the claim.
 - *NoisyMax4*: {y < A}, impossible on D', see `dpaudit.algorithms.textbook.noisy_max`.
-- *SVT5*: {below five times, then above}, impossible on D'.
+- *SVT5*: {one of two answers above that are equal on D'}, impossible there.
 - *Rappor, OneTimeRappor*: the number of differing bits that are told as if the value
   were D's is Bin(8, f) on D, Bin(8, 1 - f) on D'; {>= 6}, {<= 2}.
 - *PrefixSum*: the number of increments <= 1/2 is Bin(10, f) or Bin(10, 1 - f) with
@@ -148,7 +148,9 @@ def best_events() -> dict[str, BestEvent]:
             (0.0155143798, 0.0237386591),
             "ends at place 6; ends at 7 or 8",
         ),
-        "svt-5": _one(factor / 2, 0.0, "below five times, then above"),
+        "svt-5": _one(
+            wide.cdf(9.0) - wide.cdf(-1.0), 0.0, "equal answers on D' told apart"
+        ),
         "svt-6": _tails(
             (0.0794755549, 0.0652846525), "j - i >= 3, or (2, 4), (1, 3); its mirror"
         ),

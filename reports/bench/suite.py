@@ -44,11 +44,11 @@ class Goal:
 
 GOALS = (
     Goal("truncated-geometric", 0.117, 120_000_000),
-    Goal("noisy-hist-2", 10.0, 60_000_000),
-    Goal("noisy-max-3", 0.249, 60_000_000),
+    Goal("noisy-hist-2", 10.0, 120_000_000),
+    Goal("noisy-max-3", 0.249, 32_000_000),
     Goal("noisy-max-4", 0.353, 6_000_000),
     Goal("svt-3", 0.182, 15_000_000),
-    Goal("svt-4", 0.172, 15_000_000),
+    Goal("svt-4", 0.172, 50_000_000),
     Goal("svt-5", 14.3, 30_000_000),
     Goal("svt-6", 0.322, 8_000_000),
     Goal("rappor", 0.301, 5_000_000),

@@ -253,13 +253,29 @@ def test_a_stream_without_noise_on_the_queries_gives_itself_away():
     mechanism = SVT5(0.1)
     assert mechanism.true_epsilon == np.inf
     pair = mechanism.worst_case()
-    event = np.repeat([0.0, 1.0], 5)
+    sides = (draws(mechanism, x) for x in (pair.data, pair.neighbour))
     hits, others = (
-        np.count_nonzero((draws(mechanism, x) == event).all(axis=1))
-        for x in (pair.data, pair.neighbour)
+        np.count_nonzero((side[:, ::2] < side[:, 1::2]).any(axis=1)) for side in sides
     )
     assert others == 0
-    assert_frequencies([hits], [-np.expm1(-0.05) / 2], SIZE)
+    # The noisy threshold, 1 + Lap(20), is in (0, 10].
+    assert_frequencies([hits], [1 - (np.exp(-0.05) + np.exp(-0.45)) / 2], SIZE)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "length", "expected"),
+    [
+        (1.0, 2, [[0, 2], [1, 1]]),
+        (1.0, 3, [[0, 2, 2], [1, 1, 3]]),
+        (1.0, 6, [[0, 2, 2, 4, 4, 6], [1, 1, 3, 3, 5, 5]]),
+        (7.0, 5, [[5, 7, 7, 9, 9], [6, 6, 8, 8, 10]]),
+    ],
+)
+def test_stairs_give_a_stream_without_noise_away(threshold, length, expected):
+    mechanism = SVT5(0.1, threshold=threshold)
+    pair = mechanism.worst_case(length)
+    answers = [mechanism.answers(x).tolist() for x in (pair.data, pair.neighbour)]
+    assert answers == expected
 
 
 @pytest.mark.parametrize("length", [2, 4, 10, 30, 100])

@@ -483,7 +483,7 @@ def closed_form_cells(name):
             ]
         case "svt-5":
             law = stats.laplace(loc=1, scale=mechanism.threshold_scale)
-            return [(law.cdf(1) - law.cdf(0),), (0.0,)]
+            return [(law.cdf(10) - law.cdf(0),), (0.0,)]
         case "prefix-sum":
             single = [stats.laplace.cdf(0.5, loc=a[0], scale=10) for a in answers]
             return [
