@@ -45,7 +45,7 @@ class Goal:
 GOALS = (
     Goal("truncated-geometric", 0.117, 120_000_000),
     Goal("noisy-hist-2", 10.0, 120_000_000),
-    Goal("noisy-max-3", 0.249, 32_000_000),
+    Goal("noisy-max-3", 0.249, 60_000_000),
     Goal("noisy-max-4", 0.353, 6_000_000),
     Goal("svt-3", 0.182, 15_000_000),
     Goal("svt-4", 0.172, 50_000_000),
