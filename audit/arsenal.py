@@ -160,13 +160,16 @@ class Arsenal:
         for attack, events in zip(owners, offers, strict=True):
             if attack.sufficient:
                 reached, error = _separation(events)
-                return [
+                better = [
                     other
                     for other in offers
-                    if other is events
-                    or _separation(other)[0]
+                    if _separation(other)[0]
                     > reached + _CLEARLY * max(error, _separation(other)[1])
                 ]
+                if better:
+                    return [events, *better]
+                record = self._contenders[events.attack[0]].record
+                return [record.informed(events)]
         return offers
 
     def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:
@@ -209,6 +212,11 @@ class Arsenal:
         fitted = self._contenders[index].fitted
         assert fitted is not None
         return fitted
+
+    def counts(self, events: Events, index: int) -> tuple[int, int, int, int]:
+        """Return how often an event was hit, and scored: on D, then on D'."""
+        contender = self._contenders[int(events.attack[index])]
+        return contender.record.counts(float(events.threshold[index]))
 
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.

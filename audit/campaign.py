@@ -142,12 +142,7 @@ class Campaign:
                 return Loudest(
                     fitted=arena.arsenal.fitted(int(events.attack[index])),
                     threshold=float(events.threshold[index]),
-                    counts=(
-                        int(events.hits[0, index]),
-                        int(events.scored[0, index]),
-                        int(events.hits[1, index]),
-                        int(events.scored[1, index]),
-                    ),
+                    counts=arena.arsenal.counts(events, index),
                 )
         return None
 

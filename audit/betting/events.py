@@ -1,9 +1,22 @@
-"""Events: which sets of outputs can be bet on, and what is known of them.
+r"""Events: which sets of outputs can be bet on, and what is known of them.
 
 An event is "attack a scores at least t". Its probabilities on D and D' are estimated
 from scores of the past, by Krichevsky-Trofimov (k + 1/2)/(n + 1), which keeps
 alternatives off 0 and 1. A `ScoreRecord` remembers the scores themselves while they
 are few, and counts above fixed thresholds from then on: its memory is bounded.
+
+Where the score L is the exact privacy loss, the probabilities of an event S follow from
+releases on both sides. With P and Q the laws on D and on D' and s(L) = 1/(1 + e^-L),
+
+.. math:: P(S) = E_P[s(L); S] + E_Q[s(L); S], \quad Q(S) = E_P[1 - s(L); S]
+          + E_Q[1 - s(L); S],
+
+because dP/d(P + Q) = s(L). Chance lets the masses of all cells between two thresholds
+miss 1; each cell gets a weight, of greatest empirical likelihood (Qin and Lawless,
+Annals of Statistics 22, 1994), for which both are. So the ratio of the estimates is
+that of the losses from the first releases on, whereas that of two counts takes as many
+releases to learn as it takes to refute a claim. Like all estimates of the past they
+only choose the bets.
 """
 
 from collections.abc import Sequence
@@ -11,6 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
 
 __all__ = ["Events", "ScoreRecord", "count_hits"]
 
@@ -19,6 +34,8 @@ Counts = NDArray[np.intp]
 
 _RANK_RATIO = 1.25
 _REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
+_KNOWN = 1000  # as how many releases one counts whose exact loss is known
+_CONTRADICTED = 5.0  # standard errors between counts and losses
 
 
 @dataclass(frozen=True)
@@ -100,6 +117,7 @@ class ScoreRecord:
         self._scores: tuple[list[Array], list[Array]] = ([], [])
         self._thresholds: Array | None = None
         self._hits = np.zeros((2, 0), dtype=np.intp)
+        self._shares = np.zeros((2, 1))
         self.scored = np.zeros(2, dtype=np.intp)
 
     def add(self, side: int, scores: Array) -> None:
@@ -109,21 +127,23 @@ class ScoreRecord:
             self._scores[side].append(scores)
         else:
             self._hits[side] += count_hits(scores, self._thresholds)
+            self._shares[side] += _shares_of_hits(scores, self._thresholds)
 
     def events(self, attack: int) -> Events:
         """Return the candidate events of the attack of that index."""
-        if self._thresholds is not None:
-            thresholds, hits = self._thresholds, self._hits
-        else:
+        if self._thresholds is None:
             both = [np.concatenate([*scores, []]) for scores in self._scores]
             thresholds = _thresholds(np.concatenate(both))
             hits = np.stack([count_hits(scores, thresholds) for scores in both])
             if self.scored.min() >= _REMEMBERED:
                 self._thresholds, self._hits = thresholds, hits
+                self._shares = np.stack([_shares_of_hits(x, thresholds) for x in both])
                 self._scores = ([], [])
             else:
                 for side in (0, 1):
                     self._scores[side][:] = [both[side]]
+        else:
+            thresholds, hits = self._thresholds, self._hits
         shape = (2, len(thresholds))
         return Events(
             np.full(len(thresholds), attack, dtype=np.intp),
@@ -132,12 +152,86 @@ class ScoreRecord:
             np.broadcast_to(self.scored[:, np.newaxis], shape).copy(),
         )
 
+    def counts(self, threshold: float) -> tuple[int, int, int, int]:
+        """Return hits and scores on D, then on D', of one of the candidate events."""
+        if self._thresholds is None:
+            hits = [int((np.concatenate(x) >= threshold).sum()) for x in self._scores]
+        else:
+            place = int(np.flatnonzero(self._thresholds == threshold)[0])
+            hits = self._hits[:, place].tolist()
+        return hits[0], int(self.scored[0]), hits[1], int(self.scored[1])
+
+    def informed(self, events: Events) -> Events:
+        """Return its events as they are if the scores are exact privacy losses.
+
+        They count like those of a past that is `_KNOWN` times as long, since the ratio
+        of their probabilities is not in doubt. Where the counts contradict the losses,
+        the events come back as they were.
+        """
+        if self._thresholds is None:
+            shares = np.stack(
+                [
+                    _shares_of_hits(np.concatenate(x), events.threshold)
+                    for x in self._scores
+                ]
+            )
+        else:
+            shares = self._shares
+        scored = events.scored
+        hits = np.column_stack([events.hits, self.scored])
+        shares, hits = (
+            np.diff((x / self.scored[:, np.newaxis]).sum(axis=0), prepend=0.0)
+            for x in (shares, hits)
+        )
+        weights = _balance(hits, 2 * shares - hits)
+        if weights is None:
+            return events
+        cells = np.stack([weights * shares, weights * (hits - shares)])
+        expected = np.clip(np.cumsum(cells, axis=1)[:, :-1], 0.0, 1.0)
+        error = np.sqrt(expected * (1 - expected) / scored) + 1 / scored
+        if (np.abs(events.hits / scored - expected) > _CONTRADICTED * error).any():
+            return events
+        scored = _KNOWN * scored
+        hits = np.rint(expected * scored).astype(np.intp)
+        return Events(events.attack, events.threshold, hits, scored)
+
 
 def count_hits(scores: Array, thresholds: Array) -> Counts:
     """Return how many scores reach each of the decreasing thresholds."""
     reached = np.searchsorted(thresholds[::-1], scores, side="right")
     exactly = np.bincount(reached, minlength=len(thresholds) + 1)
     return np.cumsum(exactly[:0:-1])
+
+
+def _balance(mass: Array, tilt: Array) -> Array | None:
+    """Return the weights w = 1/(1 + c tilt/mass) of cells for which sum w tilt is 0.
+
+    None where there are none: all cells tilt the same way.
+    """
+    slope = np.divide(tilt, mass, out=np.zeros_like(tilt), where=mass > 0)
+    if not slope.any():
+        return np.ones_like(mass)
+    if slope.min() >= 0 or slope.max() <= 0:
+        return None
+
+    def imbalance(c: float) -> float:
+        return float((tilt / (1 + c * slope)).sum())
+
+    # It falls from infinity to minus infinity between the poles.
+    low, high = (-(1 - 1e-9) / end for end in (slope.max(), slope.min()))
+    if not imbalance(low) > 0 > imbalance(high):
+        return None
+    return np.asarray(1 / (1 + brentq(imbalance, low, high) * slope))
+
+
+def _shares_of_hits(losses: Array, thresholds: Array) -> Array:
+    """Return the sum of s(L) over the losses that reach each threshold, and over all.
+
+    Shape (T + 1,).
+    """
+    reached = np.searchsorted(thresholds[::-1], losses, side="right")
+    weights = np.bincount(reached, expit(losses), minlength=len(thresholds) + 1)
+    return np.cumsum(weights[::-1])
 
 
 def _thresholds(scores: Array) -> Array:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from dpaudit.audit.betting import events as module
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
@@ -154,3 +155,97 @@ def test_a_single_event():
     assert event.p[0] == pytest.approx(3.5 / 10)
     assert event.q[0] == pytest.approx(0.5 / 20)
     assert event.scored.ravel().tolist() == [9, 19]
+
+
+# Scores that are exact privacy losses
+
+
+def laplace_losses(rng, size, factor=1.0):
+    """Return `factor` times the losses of scale 1 at 0 and at 1, on either side."""
+    values = [rng.laplace(shift, 1.0, size) for shift in (0.0, 1.0)]
+    return [np.round(factor * (np.abs(x - 1) - np.abs(x)), 9) for x in values]
+
+
+@pytest.mark.parametrize("remembered", [50, 100_000])
+def test_the_ratio_of_informed_estimates_is_known_at_once(monkeypatch, remembered):
+    """The event of loss 1 has P = e Q, of which 100 releases a side tell nothing."""
+    monkeypatch.setattr(module, "_REMEMBERED", remembered)
+    rng, record = np.random.default_rng(0), ScoreRecord()
+    for _ in range(5):
+        for side, losses in enumerate(laplace_losses(rng, 20)):
+            record.add(side, losses)
+        counted = record.events(0)
+        known = record.informed(counted)
+    assert np.array_equal(known.threshold, counted.threshold)
+    assert np.log(known.p[0] / known.q[0]) == pytest.approx(1.0, abs=1e-3)
+    # The last cell holds a few other losses.
+    last = np.log1p(-known.p[-1]) - np.log1p(-known.q[-1])
+    assert last == pytest.approx(-1.0, abs=0.05)
+    counts = counted.hits[0, 0] / counted.hits[1, 0]
+    assert np.log(counts) != pytest.approx(1.0, abs=0.1)
+
+
+def test_informed_estimates_are_unbiased_and_of_less_variance():
+    """Means of 2,000 estimates within 6 standard errors: fails with chance 1e-8."""
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(2000):
+        record = ScoreRecord()
+        for side, losses in enumerate(laplace_losses(rng, 50)):
+            record.add(side, losses)
+        counts = record.counts(0.5)
+        one = Events.single(0.5, counts[::2], counts[1::2])
+        known = record.informed(one)
+        found.append([known.p[0], known.q[0], one.hits[0, 0] / 50, one.hits[1, 0] / 50])
+    truth = np.array([stats.laplace.cdf(0.25), stats.laplace.cdf(-0.75)] * 2)
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / np.sqrt(2000)
+    # The weights of the cells make ratio estimates of them, of bias O(1/n).
+    assert (np.abs(mean - truth) <= 6 * error + [2e-3, 2e-3, 0, 0]).all()
+    assert (error[:2] < 0.9 * error[2:]).all()
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.2, 3.0])
+def test_losses_that_the_counts_contradict_are_scores_like_any_other(factor):
+    rng, record = np.random.default_rng(2), ScoreRecord()
+    for side, losses in enumerate(laplace_losses(rng, 3000, factor)):
+        record.add(side, losses)
+    counted = record.events(0)
+    assert record.informed(counted) is counted
+
+
+def test_true_losses_are_not_contradicted():
+    for seed in range(50):
+        rng, record = np.random.default_rng(seed), ScoreRecord()
+        for side, losses in enumerate(laplace_losses(rng, 400)):
+            record.add(side, losses)
+        counted = record.events(0)
+        assert record.informed(counted) is not counted
+
+
+def test_infinite_losses_are_known_to_be_impossible():
+    record = ScoreRecord()
+    other = np.log(0.75)
+    record.add(0, np.array([np.inf] * 7 + [other] * 13))
+    record.add(1, np.full(20, other))
+    known = record.informed(record.events(0))
+    assert known.threshold.tolist() == [np.inf]
+    assert known.p[0] == pytest.approx(0.25, rel=1e-3)
+    assert known.q[0] < 1e-4
+
+
+@pytest.mark.parametrize("remembered", [10, 100_000])
+def test_counts_of_an_event(monkeypatch, remembered):
+    monkeypatch.setattr(module, "_REMEMBERED", remembered)
+    rng, record = np.random.default_rng(3), ScoreRecord()
+    for _ in range(3):
+        for side, losses in enumerate(laplace_losses(rng, 30)):
+            record.add(side, losses)
+        events = record.events(0)
+        record.informed(events)
+    for place, threshold in enumerate(events.threshold):
+        assert record.counts(threshold) == (
+            events.hits[0, place],
+            events.scored[0, place],
+            events.hits[1, place],
+            events.scored[1, place],
+        )
