@@ -1,7 +1,79 @@
 """The entries in the catalogue of mechanisms that release a subspace."""
 
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.laplace_power_method import LaplacePowerMethod
+from dpaudit.algorithms.subspace.power_method import PowerMethod
+from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
+from dpaudit.algorithms.subspace.published_private_subspace import (
+    PublishedPrivateSubspace,
+)
 
 __all__ = ["SUBSPACE"]
 
-SUBSPACE: tuple[Entry, ...] = ()
+SUBSPACE: tuple[Entry, ...] = (
+    Entry(
+        name="power-method",
+        family="subspace",
+        source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
+        summary="noisy power method, normal noise, smallest proven noise",
+        constructor=PowerMethod.calibrated,
+        approximate=True,
+        has_components=True,
+    ),
+    Entry(
+        name="power-method-published",
+        family="subspace",
+        source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
+        summary="noisy power method, normal noise, published constant",
+        constructor=PowerMethod.as_published,
+        approximate=True,
+        has_components=True,
+    ),
+    Entry(
+        name="power-method-laplace",
+        family="subspace",
+        source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
+        summary="noisy power method, Laplace noise, pure DP",
+        constructor=LaplacePowerMethod.calibrated,
+        approximate=False,
+        has_components=True,
+    ),
+    Entry(
+        name="power-method-laplace-published",
+        family="subspace",
+        source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
+        summary="noisy power method, Laplace noise, published constant",
+        constructor=LaplacePowerMethod.as_published,
+        approximate=False,
+        has_components=True,
+    ),
+    Entry(
+        name="private-subspace",
+        family="subspace",
+        source="Dwork et al. 2014, Algorithm 2; corrected by dpaudit",
+        summary="noisy projector if the eigengap is certified, else bottom",
+        constructor=PrivateSubspace.calibrated,
+        approximate=True,
+        has_components=True,
+    ),
+    Entry(
+        name="private-subspace-published",
+        family="subspace",
+        source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 2",
+        summary="noisy projector, whatever the eigengap; the claim is false",
+        constructor=PublishedPrivateSubspace.as_published,
+        approximate=True,
+        expected_refuted=True,
+        has_components=True,
+    ),
+    Entry(
+        name="exponential-pca",
+        family="subspace",
+        source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
+        summary="one component by the exponential mechanism, drawn exactly, pure DP",
+        constructor=ExponentialMechanism.calibrated,
+        approximate=False,
+        has_components=True,
+    ),
+)

@@ -1,0 +1,184 @@
+r"""ExponentialMechanism: one principal component, more likely the more it captures.
+
+Source: Chaudhuri, Sarwate, Sinha, *A near-optimal algorithm for differentially-private
+principal components*, JMLR 14, 2013, algorithm PPCA, for k = 1 and drawn exactly.
+
+1. A = sum_i x_i x_i^T over the rows, clipped to `row_norm` R.
+2. Output a unit vector u with density exp(c u^T A u) / Z(A): a draw from the vector
+   Bingham distribution with S = c A, see `dpaudit.algorithms.subspace.bingham`.
+
+c = epsilon/R^2 under ADD_REMOVE, epsilon/(2 R^2) under REPLACE_ONE (the paper's; its
+relation is the latter). Either way the release is **pure epsilon-DP**.
+
+Proof. Let D' have rows x more, or x in place of y, and let P be the law on D. Then
+
+.. math:: \frac{p'(u)}{p(u)} = \frac{e^{g(u)}}{E_P[e^{g(u)}]}, \qquad
+          g(u) = c \, u^T (A' - A) u .
+
+The denominator is a mean of the numerator, so if g ranges over an interval of length r,
+the loss log(p'/p) lies in [-r, r]. ADD_REMOVE: g(u) = c (u^T x)^2 is in [0, c R^2]; the
+utility is monotone, and that saves a factor of 2. REPLACE_ONE: g(u) = c (u^T x)^2 -
+c (u^T y)^2 is in [-c R^2, c R^2].
+
+For d >= 2 no larger c will do: epsilon is the supremum of the loss, which no pair
+attains. R = 1: let D have m rows e_1, and let D' have one row e_2 more. At u = e_2 the
+loss is epsilon - log E_P[exp(epsilon u_2^2)], and u_2 -> 0 in probability as m grows.
+Likewise with REPLACE_ONE: if e_1 takes the place of the row e_2 beside m rows e_1, the
+loss at e_2 tends to -epsilon. But such releases become rare at the same time: the
+hockey-stick divergence of that pair vanishes as m grows.
+
+What is exact on a pair. The loss is c u^T (A - A') u less the difference of the log Z,
+both of which are known, and u^T (A - A') u ranges over an interval whose ends are the
+extreme eigenvalues of A - A'. The density is positive and continuous, so that every
+neighbourhood of the directions where the loss is largest has positive probability: the
+pure epsilon of the pair is exact.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
+from dpaudit.algorithms.subspace.bingham import VectorBingham
+from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.claims import NO_LOSS, Claim, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["ExponentialMechanism"]
+
+_MOST_COPIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialMechanism(SubspaceMechanism):
+    """A unit vector u with density proportional to exp(coefficient u^T A u).
+
+    Parameters
+    ----------
+    n_components : int
+        1, and no other number.
+    epsilon : float
+        The pure epsilon that is promised, > 0.
+    relation, row_norm
+        See `SubspaceMechanism`.
+
+    Examples
+    --------
+    >>> mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
+    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [200, 20], axis=0)
+    >>> mechanism.draw(rows, 500, rng=np.random.default_rng(0)).shape
+    (500, 2, 1)
+    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
+    array([[0.6],
+           [0.8]])
+    """
+
+    n_components: int = 1
+    epsilon: float = 1.0
+    claim: Claim = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        epsilon = check_positive("epsilon", self.epsilon)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "claim", PureDP(epsilon))
+        super().__post_init__()
+        if self.n_components != 1:
+            raise InputError(
+                "n_components of exponential-pca must be 1, got "
+                f"{self.n_components}; for more see exponential-pca-gibbs and "
+                "exponential-pca-deflation"
+            )
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+        n_components: int = 1,
+    ) -> "ExponentialMechanism":
+        """Return the mechanism with the largest coefficient that is epsilon-DP."""
+        return cls(
+            n_components=n_components,
+            epsilon=epsilon,
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    @property
+    def coefficient(self) -> float:
+        """The c above."""
+        share = 1.0 if self.relation is Relation.ADD_REMOVE else 0.5
+        return share * self.epsilon / self.row_norm**2
+
+    @property
+    def true_epsilon(self) -> float:
+        """epsilon: the supremum over all pairs of rows with d >= 2."""
+        return self.epsilon
+
+    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+        law = VectorBingham(self.coefficient * moment)
+        return law.draw(size, rng=rng)[..., np.newaxis]
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size, d, 1) -> (size,)."""
+        difference, shift = self._difference(data, other)
+        vectors = releases[..., 0]
+        return np.asarray(((vectors @ difference) * vectors).sum(axis=-1) - shift)
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the pure epsilon of the pair: the largest loss, either way round."""
+        difference, shift = self._difference(pair.data, pair.neighbour)
+        values = np.linalg.eigvalsh(difference)
+        if values[0] == values[-1]:
+            return NO_LOSS
+        return PureDP(float(max(values[-1] - shift, shift - values[0])))
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair whose pure epsilon is about 0.9 of the claim, or more.
+
+        ADD_REMOVE: a row e_2 joins m rows e_1. REPLACE_ONE: e_1 takes the place of the
+        row e_2 beside m rows e_1. With more rows epsilon is approached more closely,
+        and the releases that show it become rarer. m is about 2.5 d over the
+        coefficient, and at most 10,000, which is less for epsilons below 0.001 or so.
+        The default d is 2; for d = 1 releases are a random sign, which says nothing.
+        """
+        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        row = np.eye(dimension)[[-1]] * self.row_norm
+        scale = self.coefficient * self.row_norm**2
+        copies = 1 + min(int(np.ceil(2.5 * dimension / scale)), _MOST_COPIES - 1)
+        data = np.zeros((copies, dimension))
+        data[:, 0] = self.row_norm
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair(data, np.vstack([data, row]), self.relation)
+        if dimension == 1:
+            row = -row
+        return Pair(np.vstack([data, row]), np.vstack([data, data[:1]]), self.relation)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst pair, and one whose loss is smaller but seen more often.
+
+        On the latter (d = 8) rows e_1 and e_2 are equally many, so that every direction
+        in their plane is equally likely; a row e_1 more, or another e_1 in the place of
+        an e_2, is enough to prefer e_1. It tells a rejection step with the wrong sign
+        from the right one.
+        """
+        copies = np.ceil(20 / (self.coefficient * self.row_norm**2))
+        count = int(min(copies, _MOST_COPIES))
+        rows = np.repeat(np.eye(8)[:2] * self.row_norm, count, axis=0)
+        other = np.vstack([rows, rows[:1]])
+        if self.relation is Relation.REPLACE_ONE:
+            other = rows.copy()
+            other[-1] = rows[0]
+        return self.worst_case(), Pair(rows, other, self.relation)
+
+    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
+        """Return c (A - A'), and log Z(A) - log Z(A')."""
+        moments = np.stack([self.moment(rows) for rows in (data, other)])
+        moments *= self.coefficient
+        log_z, other_log_z = log_bingham_normaliser(np.linalg.eigvalsh(moments))
+        return moments[0] - moments[1], float(log_z - other_log_z)

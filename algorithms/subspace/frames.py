@@ -1,0 +1,75 @@
+r"""Stacks of frames: matrices with orthonormal columns, shape (size, d, k).
+
+The uniform law on frames is the only one that no rotation of R^d changes (Haar's). The
+frame Q of a normal matrix G = QR has it, if R has a positive diagonal: Q is then unique,
+hence moves with G under rotations, which do not change the law of G (Mezzadri, *How to
+generate random matrices from the classical compact groups*, Notices of the AMS 54,
+2007). In the same way a frame Q together with normal columns gives a uniform frame of
+the orthogonal complement, because only the components of the normal columns in that
+complement are left.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["split_frames", "uniform_complements", "uniform_frames"]
+
+Array = NDArray[np.float64]
+
+
+def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Array:
+    """Return independent uniform frames, shape (size, d, k); 0 <= k <= d.
+
+    Examples
+    --------
+    >>> v = uniform_frames(5, 3, 2, rng=np.random.default_rng(0))
+    >>> np.allclose(v.swapaxes(-2, -1) @ v, np.eye(2))
+    True
+    """
+    return _orthonormal_columns(rng.standard_normal((size, d, k)))
+
+
+def uniform_complements(frames: Array, *, rng: np.random.Generator) -> Array:
+    """Return for each frame a uniform one of its orthogonal complement.
+
+    Shape (size, d, k) -> (size, d, d - k); k may be 0, or d.
+    """
+    size, d, k = frames.shape
+    columns = rng.standard_normal((size, d, d - k))
+    return _orthonormal_columns(np.concatenate([frames, columns], axis=-1))[..., k:]
+
+
+def split_frames(frames: Array, directions: Array) -> tuple[Array, Array]:
+    """Return one unit vector in the span of each frame, and a frame of the rest.
+
+    Parameters
+    ----------
+    frames : ndarray, shape (size, d, q)
+        q >= 1.
+    directions : ndarray, shape (size, q)
+        Unit vectors: the coordinates of the vectors in the frames.
+
+    Returns
+    -------
+    vectors : ndarray, shape (size, d)
+    rest : ndarray, shape (size, d, q - 1)
+        Orthonormal columns that span, together with the vector, what the frame spans.
+
+    Notes
+    -----
+    Columns two to q of F H, where H is the Householder reflection that exchanges the
+    first basis vector and minus or plus the direction, whichever is further from it:
+    no digits are lost.
+    """
+    vectors = (frames @ directions[..., np.newaxis])[..., 0]
+    normals = directions.copy()
+    sign = np.where(normals[:, 0] < 0, -1.0, 1.0)
+    normals[:, 0] += sign
+    along = (frames @ normals[..., np.newaxis]) / (1 + np.abs(directions[:, :1, None]))
+    return vectors, frames[..., 1:] - along * normals[:, np.newaxis, 1:]
+
+
+def _orthonormal_columns(matrices: Array) -> Array:
+    q, r = np.linalg.qr(matrices)
+    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return np.asarray(q * signs[..., np.newaxis, :])

@@ -1,0 +1,403 @@
+"""The vector Bingham distribution: its constant, its acceptance and its draws.
+
+The constant is compared with Bessel and hypergeometric functions (mpmath) and with its
+power series; draws with the laws that follow from quadrature.
+
+Type-I error: 1e-9 for each of the 44 statistical tests, 5e-8 in total, at fixed seeds.
+Each of them fails for a rejection step with the wrong sign, where d > 1 and not all
+eigenvalues are equal; `test_the_wrong_sign_is_seen` shows it.
+"""
+
+import mpmath
+import numpy as np
+import pytest
+from bingham_oracles import (
+    TYPE_I_ERROR,
+    angle_law,
+    angle_p_value,
+    angles,
+    bernstein_radius,
+    marginal_cdf,
+    naive_draws,
+    series,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from dpaudit.algorithms.subspace import bingham
+from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
+from dpaudit.algorithms.subspace.bingham_normaliser import (
+    envelope,
+    log_bingham_normaliser,
+)
+from dpaudit.errors import InputError
+
+
+def diagonal_draws(values, size, seed=0):
+    return VectorBingham(np.diag(values)).draw(size, rng=np.random.default_rng(seed))
+
+
+def random_rotation(d, rng):
+    return np.linalg.qr(rng.standard_normal((d, d))).Q
+
+
+# The normalising constant
+
+
+@pytest.mark.parametrize("value", [-1e6, -3.0, 0.0, 1e6])
+def test_in_one_dimension_the_constant_is_the_density(value):
+    assert float(log_bingham_normaliser([value])) == pytest.approx(value, abs=1e-14)
+
+
+def test_in_two_dimensions_the_constant_is_a_bessel_function():
+    gaps = np.concatenate([np.linspace(0, 40, 81), np.geomspace(50, 1e6, 10)])
+    found = log_bingham_normaliser(np.stack([0 * gaps, -gaps], axis=-1))
+    with mpmath.workdps(30):
+        expected = [
+            float(mpmath.log(mpmath.besseli(0, g / 2)) - g / 2)
+            for g in map(mpmath.mpf, gaps)
+        ]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-15)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.8, 1.0, 1.2, 3.0, 100.0])
+@pytest.mark.parametrize(
+    ("d", "rank"),
+    [(3, 1), (3, 2), (10, 1), (10, 9), (54, 1), (54, 30), (200, 1), (200, 199)],
+)
+def test_for_a_projector_the_constant_is_a_hypergeometric_function(d, rank, share):
+    # About share = 1 the mass moves from the many small eigenvalues to the large one.
+    height = share * d / 2
+    with mpmath.workdps(30):
+        law = mpmath.hyp1f1(mpmath.mpf(rank) / 2, mpmath.mpf(d) / 2, height)
+        expected = float(mpmath.log(law))
+    found = log_bingham_normaliser([height] * rank + [0.0] * (d - rank))
+    assert float(found) == pytest.approx(expected, rel=1e-13, abs=2e-15 * (5 + d))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_constant_is_the_sum_of_its_power_series(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.choice([0.1, 1.0, 10.0]) * rng.standard_normal(rng.integers(2, 9)) ** 3
+    values *= min(1.0, 60 / np.ptp(values))
+    expected = series(values)
+    assert float(log_bingham_normaliser(values)) == pytest.approx(expected, abs=3e-14)
+
+
+def test_the_constant_is_a_mean_over_the_sphere():
+    # exp(u^T S u) is in [e^-1, e]: Hoeffding's inequality.
+    rng = np.random.default_rng(0)
+    values = np.linspace(-1, 1, 6)
+    u = rng.standard_normal((200_000, 6))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    mean = np.exp(u**2 @ values).mean()
+    radius = (np.e - 1 / np.e) * np.sqrt(np.log(2 / TYPE_I_ERROR) / 400_000)
+    assert abs(mean - np.exp(float(log_bingham_normaliser(values)))) <= radius
+
+
+spectra = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12)
+
+
+@settings(max_examples=40)
+@given(spectra, st.floats(-100, 100))
+def test_properties_of_the_constant(values, shift):
+    variants = [values, np.add(values, shift), values[::-1]]
+    found, shifted, reordered = log_bingham_normaliser(variants)
+    rounding = 1e-12 + 1e-14 * max(map(abs, values))
+    # Jensen's inequality; the largest value of the density.
+    assert np.mean(values) - rounding <= found <= max(values) + rounding
+    assert shifted == pytest.approx(found + shift, abs=10 * rounding)
+    assert reordered == pytest.approx(found, abs=rounding)
+
+
+def test_constants_of_many_matrices_are_those_of_each():
+    rng = np.random.default_rng(0)
+    values = (
+        -(rng.standard_normal((3, 7, 5)) ** 4) * np.geomspace(1e-3, 1e4, 7)[:, None]
+    )
+    found = log_bingham_normaliser(values)
+    assert found.shape == (3, 7)
+    for index in np.ndindex(3, 7):
+        alone = float(log_bingham_normaliser(values[index]))
+        assert found[index] == pytest.approx(alone, abs=1e-12)
+
+
+@pytest.mark.parametrize("bad", [3.0, [], [[]], [1.0, np.nan], [np.inf]])
+def test_bad_eigenvalues_are_refused(bad):
+    with pytest.raises(InputError, match="eigenvalues must be finite and of shape"):
+        log_bingham_normaliser(bad)
+
+
+# The envelope
+
+
+@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
+def test_the_envelope_solves_its_equation(gaps):
+    values = -np.array([[0.0, *gaps]])
+    (b,), (weights,) = envelope(values)
+    assert 1 <= b <= len(gaps) + 1
+    assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(weights, 1 / (b - 2 * values[0]), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0, -3.0],
+        [0.0, 0.0, -20.0],
+        [0.0, -1.0, -5.0, -1e4],
+        np.linspace(0, 40, 30),
+        [50.0] + [0.0] * 53,
+    ],
+)
+def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
+    # Null hypothesis: each of 50,000 proposals is accepted with this probability.
+    _, share = naive_draws(values, 1, rng=np.random.default_rng(0))
+    acceptance = float(VectorBingham(np.diag(values)).acceptance)
+    count = round(50_000 * share)
+    assert stats.binomtest(count, 50_000, acceptance).pvalue >= TYPE_I_ERROR
+    assert stats.binomtest(count, 50_000, 0.8 * acceptance).pvalue < TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 54, 200])
+def test_acceptance_does_not_fall_much_below_one_over_the_root_of_d(d):
+    spectra = [
+        np.zeros(d),
+        20_000 / np.arange(1, d + 1),
+        -np.geomspace(1e-3, 1e6, d),
+        np.r_[0.0, np.full(d - 1, -1e9)],
+        np.r_[0.0, np.full(d - 1, -d / 2)],
+    ]
+    laws = VectorBingham(np.stack([np.diag(values) for values in spectra]))
+    assert laws.acceptance[0] == pytest.approx(1.0, abs=1e-12)
+    assert (laws.acceptance >= 0.85 / np.sqrt(d)).all()
+    assert (laws.acceptance <= 1 + 1e-12).all()
+
+
+# Draws: goodness of fit
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.5, 5.0, 80.0, 2000.0])
+def test_in_two_dimensions_twice_the_angle_is_von_mises(gap):
+    # Null hypothesis: von Mises with concentration gap/2.
+    draws = diagonal_draws([gap - 7.0, -7.0], 20_000)
+    assert angle_p_value(draws, gap) >= TYPE_I_ERROR
+    assert angle_p_value(draws, 1.3 * gap + 0.5) < TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("coordinate", range(3))
+@pytest.mark.parametrize(
+    "values", [[4.0, 0.0, -6.0], [0.0, 0.0, -9.0], [90.0, 1.0, 0.0]]
+)
+def test_in_three_dimensions_every_coordinate_has_its_marginal(values, coordinate):
+    draws = diagonal_draws(values, 20_000)
+    cdf = marginal_cdf(np.roll(values, -coordinate))
+    assert stats.kstest(draws[:, coordinate], cdf).pvalue >= TYPE_I_ERROR
+
+
+def test_the_oracle_of_the_marginals():
+    # S = diag(0, 0, s): the density of u_3 is proportional to exp(s x^2).
+    cdf = marginal_cdf([-9.0, 0.0, 0.0])
+    x = np.linspace(-1, 1, 21)
+    expected = (1 + special.erf(3 * x) / special.erf(3.0)) / 2
+    np.testing.assert_allclose(cdf(x), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("gap", [0.3, 5.0, 40.0])
+def test_the_wrong_sign_is_seen(gap):
+    rng = np.random.default_rng(0)
+    for exponent, law_holds in ((0.5, True), (-0.5, False)):
+        two, _ = naive_draws([gap, 0.0], 20_000, rng=rng, exponent=exponent)
+        assert (angle_p_value(two, gap) >= TYPE_I_ERROR) == law_holds
+        values = [gap, 0.0, 0.0]
+        three, _ = naive_draws(values, 20_000, rng=rng, exponent=exponent)
+        fit = stats.kstest(three[:, 0], marginal_cdf(values))
+        assert (fit.pvalue >= TYPE_I_ERROR) == law_holds
+
+
+def mean_squares(values):
+    """E[u_i^2] and Var(u_i^2): derivatives of log c, by central differences."""
+    step = 1e-3 * max(1.0, np.ptp(values) / 10)
+    moved = step * np.eye(len(values))
+    up, at, down = (
+        log_bingham_normaliser(values + sign * moved) for sign in (1.0, 0.0, -1.0)
+    )
+    return (up - down) / (2 * step), (up - 2 * at + down) / step**2
+
+
+@pytest.mark.parametrize("spread", [1.0, 10.0, 300.0])
+def test_in_eight_dimensions_moments_are_derivatives_of_the_constant(spread):
+    # The means of u_i^2 in [0, 1] and of the products u_i u_j in [-1/2, 1/2], by
+    # Bernstein's inequality, in a basis of eigenvectors other than the axes.
+    rng = np.random.default_rng(5)
+    size, d = 40_000, 8
+    values = np.sort(rng.uniform(0, spread, d))[::-1]
+    basis = random_rotation(d, rng)
+    law = VectorBingham(basis @ np.diag(values) @ basis.T)
+    draws = law.draw(size, rng=rng) @ basis
+    expected, variance = mean_squares(values)
+    assert expected.sum() == pytest.approx(1.0, abs=1e-8)
+    radius = bernstein_radius(variance + 1e-4, size, d) + 1e-5
+    assert (np.abs((draws**2).mean(axis=0) - expected) <= radius).all()
+    products = draws.T @ draws / size
+    np.fill_diagonal(products, 0.0)
+    # Of equal variance at most: Var(u_i u_j) <= E[u_i^2 u_j^2] <= min E[u_i^2].
+    bound = np.minimum.outer(expected, expected)
+    assert (np.abs(products) <= bernstein_radius(bound, size, d * d)).all()
+    # It would see the law of the naive sampler with the wrong sign.
+    wrong, _ = naive_draws(values, size // 8, rng=rng, exponent=-0.5)
+    off = np.abs((wrong**2).mean(axis=0) - expected)
+    assert (off > 3 * radius).any()
+
+
+def test_a_case_with_a_known_second_moment():
+    # S = diag(10, 5): E[u_2^2] = (1 - I_1(2.5)/I_0(2.5))/2 = 0.1175. Draws by the naive
+    # sampler with the wrong sign have 0.035.
+    def density(angle, power):
+        return np.sin(angle) ** power * np.exp(5 * np.cos(angle) ** 2)
+
+    mass, second, fourth = (
+        integrate.quad(density, 0, np.pi, args=(p,), epsabs=1e-12)[0] for p in (0, 2, 4)
+    )
+    expected, variance = second / mass, fourth / mass - (second / mass) ** 2
+    assert expected == pytest.approx(0.1175016, abs=1e-7)
+    assert expected == pytest.approx((1 - special.iv(1, 2.5) / special.iv(0, 2.5)) / 2)
+    size = 100_000
+    draws = diagonal_draws([10.0, 5.0], size)
+    found = (draws[:, 1] ** 2).mean()
+    assert abs(found - expected) <= bernstein_radius(variance, size)
+    wrong, _ = naive_draws(
+        [10.0, 5.0], size, rng=np.random.default_rng(0), exponent=-0.5
+    )
+    assert abs((wrong[:, 1] ** 2).mean() - expected) > 10 * bernstein_radius(
+        variance, size
+    )
+
+
+def test_in_one_dimension_draws_are_a_fair_sign():
+    draws = diagonal_draws([3.0], 10_000)
+    assert set(np.unique(draws)) == {-1.0, 1.0}
+    count = int((draws > 0).sum())
+    assert stats.binomtest(count, 10_000).pvalue >= TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("value", [0.0, -4.0])
+def test_equal_eigenvalues_give_the_uniform_law(value):
+    # In three dimensions every coordinate is uniform on [-1, 1].
+    draws = diagonal_draws([value] * 3, 20_000)
+    for coordinate in draws.T:
+        p_value = stats.kstest(coordinate, stats.uniform(-1, 2).cdf).pvalue
+        assert p_value >= TYPE_I_ERROR / 3
+
+
+@pytest.mark.parametrize("spread", [1e6, 1e12])
+def test_a_huge_spread_leaves_a_normal_law(spread):
+    # S = diag(1, 0, 0, 0) spread: u_2 ~ N(0, 1/(2 spread)), up to 1/spread.
+    draws = diagonal_draws([spread, 0.0, 0.0, 0.0], 20_000)
+    scaled = draws[:, 1] * np.sqrt(2 * spread)
+    assert stats.kstest(scaled, stats.norm.cdf).pvalue >= TYPE_I_ERROR
+    np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-14)
+
+
+# Draws: stacks, chunks, shapes
+
+
+@pytest.mark.parametrize("budget", [1, 64, 2**18])
+def test_stacked_draws_follow_each_matrix(budget, monkeypatch):
+    # Null hypothesis: the distribution function of each, at its draw, is uniform.
+    monkeypatch.setattr(bingham, "_BUDGET", budget)
+    rng = np.random.default_rng(1)
+    size = 500 if budget == 1 else 10_000
+    gaps, turns = rng.exponential(5.0, size), rng.uniform(0, np.pi, size)
+    first = np.stack([np.cos(turns), np.sin(turns)], axis=-1)
+    matrices = gaps[:, None, None] * first[:, :, None] * first[:, None, :]
+    draws = draw_vector_bingham(matrices, rng=rng)
+    assert draws.shape == (size, 2)
+    relative = np.angle(np.exp(1j * (angles(draws) - 2 * turns)))
+    levels = angle_law(gaps).cdf(relative)
+    assert stats.kstest(levels, stats.uniform.cdf).pvalue >= TYPE_I_ERROR
+
+
+def test_the_draws_of_a_stack_are_independent_between_its_matrices():
+    values = np.array([[6.0, 0.0], [1.0, 0.0], [0.0, 30.0]])
+    law = VectorBingham(np.stack([np.diag(pair) for pair in values]))
+    draws = law.draw(20_000, rng=np.random.default_rng(0))
+    assert draws.shape == (20_000, 3, 2)
+    for pair, column in zip(values, draws.swapaxes(0, 1), strict=True):
+        turned = column if pair[0] >= pair[1] else column[:, ::-1]
+        assert angle_p_value(turned, abs(pair[0] - pair[1])) >= TYPE_I_ERROR / 3
+    # Products of signs are fair for independent draws.
+    for one, two in ((0, 1), (0, 2), (1, 2)):
+        agree = int((draws[:, one, 0] * draws[:, two, 0] > 0).sum())
+        assert stats.binomtest(agree, 20_000).pvalue >= TYPE_I_ERROR / 3
+
+
+def test_single_draws_have_the_law_of_batches():
+    law = VectorBingham(np.diag([5.0, 0.0]))
+    rng = np.random.default_rng(0)
+    draws = np.concatenate([law.draw(1, rng=rng) for _ in range(2000)])
+    assert angle_p_value(draws, 5.0) >= TYPE_I_ERROR
+
+
+def test_shapes_and_seeds():
+    matrix = np.diag([3.0, 1.0, 0.0])
+    stack = np.stack([matrix] * 4)
+    one, many = VectorBingham(matrix), VectorBingham(stack)
+    for size in (0, 1, 5):
+        rng = np.random.default_rng(0)
+        assert one.draw(size, rng=rng).shape == (size, 3)
+        assert many.draw(size, rng=rng).shape == (size, 4, 3)
+    for law, shape in ((one, ()), (many, (4,))):
+        assert law.log_normaliser.shape == shape
+        assert law.log_acceptance.shape == shape
+        assert law.acceptance == pytest.approx(np.exp(law.log_acceptance))
+    again = [one.draw(7, rng=np.random.default_rng(3)) for _ in range(2)]
+    assert np.array_equal(*again)
+    empty = np.empty((0, 3, 3))
+    assert draw_vector_bingham(empty, rng=np.random.default_rng(0)).shape == (0, 3)
+
+
+def test_the_log_density_is_the_quadratic_form():
+    rng = np.random.default_rng(0)
+    stack = rng.standard_normal((4, 3, 3))
+    stack += stack.swapaxes(1, 2)
+    law = VectorBingham(stack)
+    draws = law.draw(6, rng=rng)
+    expected = np.einsum("nmi,mij,nmj->nm", draws, stack, draws)
+    np.testing.assert_allclose(law.log_density(draws), expected, rtol=1e-12)
+    alone = VectorBingham(stack[0]).log_density(draws[:, 0])
+    np.testing.assert_allclose(alone, expected[:, 0], rtol=1e-12)
+
+
+def test_the_normalised_density_integrates_to_one():
+    law = VectorBingham(np.array([[3.0, 1.0], [1.0, -2.0]]))
+    turns = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    points = np.stack([np.cos(turns), np.sin(turns)], axis=-1)
+    density = np.exp(law.log_density(points) - law.log_normaliser)
+    assert density.mean() == pytest.approx(1.0, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ([[1.0, 2.0], [0.0, 1.0]], "symmetric"),
+        ([[np.nan, 0.0], [0.0, 1.0]], "NaN or infinity"),
+        ([[np.inf]], "NaN or infinity"),
+        ([1.0, 2.0], "shape"),
+        ([[1.0, 2.0]], "shape"),
+        (np.zeros((2, 2, 3, 3)), r"shape \(d, d\) or \(m, d, d\)"),
+        (np.zeros((0, 0)), "shape"),
+        ("matrix", "numeric"),
+    ],
+)
+def test_bad_matrices_are_refused(bad, message):
+    with pytest.raises(InputError, match=message):
+        VectorBingham(bad)
+
+
+def test_a_stack_is_needed_for_stacked_draws():
+    with pytest.raises(InputError, match=r"shape \(m, d, d\), got shape \(2, 2\)"):
+        draw_vector_bingham(np.eye(2), rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="size must be"):
+        VectorBingham(np.eye(2)).draw(-1, rng=np.random.default_rng(0))

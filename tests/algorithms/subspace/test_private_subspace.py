@@ -1,0 +1,579 @@
+"""Propose, test, release: its margins, its laws, and its exact privacy on pairs.
+
+The transcript (g, W) is a number with a Laplace density and, given that, a Gaussian
+matrix, so its privacy on a pair is one integral over g: see `exact_delta`.
+
+Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
+makes several), 2e-9 for each of the six cases of conformance; 2e-8 in all, at fixed
+seeds.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaudit.algorithms.subspace.perturbation import (
+    gap_sensitivity,
+    projector_sensitivity,
+)
+from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
+from dpaudit.algorithms.subspace.published_private_subspace import (
+    PublishedPrivateSubspace,
+)
+from dpaudit.claims import ApproxDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
+from dpaudit.mechanism import (
+    HasCanonicalPairs,
+    HasComponents,
+    HasExactClaim,
+    HasTranscript,
+    HasWorstCase,
+)
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.subspace import projector_distance
+from dpaudit.testing import run_conformance
+
+ADD_REMOVE, REPLACE_ONE = Relation
+TYPE_I_ERROR = 1e-9
+MAKERS = {
+    "corrected": PrivateSubspace.calibrated,
+    "published": PublishedPrivateSubspace.as_published,
+}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def gap_and_projector(mechanism, data):
+    """The statistics of Algorithm 2, by its own words."""
+    rows = np.array(data)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = rows * np.minimum(1, mechanism.row_norm / np.maximum(lengths, 1e-300))
+    values, vectors = np.linalg.eigh(rows.T @ rows)
+    k = mechanism.n_components
+    order = np.argsort(values)[::-1]
+    top = vectors[:, order[:k]]
+    return values[order[k - 1]] - values[order[k]], top @ top.T
+
+
+# Exact privacy of the transcript
+
+
+def exact_delta(mechanism, data, other, epsilon):
+    """The hockey-stick divergence of the transcripts on two datasets, by quadrature.
+
+    Given g, W is a Gaussian whose mean is the projector: mu of a shift S is
+    ||S||_F/(sqrt 2 s) for noise of the orthogonal ensemble, and the norm of the upper
+    triangle over s for i.i.d. noise. With l(g) the loss of g, the divergence is the
+    integral of p(g) times that of a Gaussian pair at epsilon - l(g).
+    """
+    (gap, one), (other_gap, two) = (
+        gap_and_projector(mechanism, rows) for rows in (data, other)
+    )
+    if mechanism.diagonal_ratio == 1:
+        shift = np.linalg.norm(np.triu(one - two))
+    else:
+        shift = np.linalg.norm(one - two) / np.sqrt(2)
+    scale = mechanism.gap_scale
+    reach = 45 * scale
+    limit = mechanism.margin
+    if isinstance(mechanism, PrivateSubspace):
+        limit += gap_sensitivity(mechanism.relation) * mechanism.row_norm**2
+    knots = np.unique([gap - reach, gap, other_gap, limit, gap + reach])
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    total = 0.0
+    for low, high in pairwise(knots):
+        edges = np.linspace(low, high, 21)
+        middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+        g = (middle[:, None] + half[:, None] * nodes).ravel()
+        mass = (half[:, None] * weights).ravel() * stats.laplace(gap, scale).pdf(g)
+        loss = (np.abs(g - other_gap) - np.abs(g - gap)) / scale
+        # Bottom, or infinite noise, says nothing beyond g.
+        deviation = mechanism.projector_scale(g)
+        mu = np.where(np.isnan(deviation), 0.0, shift / deviation)
+        total += float(mass @ gaussian_delta(epsilon - loss, mu))
+    return total
+
+
+def worst_delta(mechanism, pair):
+    epsilon = mechanism.claim.parameters["epsilon"]
+    return max(
+        exact_delta(mechanism, pair.data, pair.neighbour, epsilon),
+        exact_delta(mechanism, pair.neighbour, pair.data, epsilon),
+    )
+
+
+def turned_pair(k, relation, row_norm, gap, angle):
+    """So many rows along the first k directions; one row at an angle to the k-th."""
+    common = row_norm * np.repeat(np.eye(k + 1)[:k], int(gap), axis=0)
+    first, second = np.zeros((2, 1, k + 1))
+    first[0, k - 1 :] = row_norm * np.array([np.cos(angle), np.sin(angle)])
+    second[0, k - 1 :] = row_norm * np.array([-np.sin(angle), np.cos(angle)])
+    data = np.vstack([common, first])
+    if relation is ADD_REMOVE:
+        return Pair(common, data, relation)
+    return Pair(np.vstack([common, second]), data, relation)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_oracle_is_the_laplace_mechanism_where_the_projector_stays(relation):
+    mechanism = PrivateSubspace.calibrated(
+        1.0, 1e-4, n_components=1, relation=relation, gap_share=0.6
+    )
+    pair = turned_pair(1, relation, 1.0, 2 * mechanism.margin, 0.0)
+    for data, other in (
+        (pair.data, pair.neighbour),
+        (pair.neighbour, pair.data),
+    ):
+        assert exact_delta(mechanism, data, other, -60.0) == pytest.approx(1.0)
+        for epsilon in (0.0, 0.2, 0.5):
+            expected = -np.expm1((epsilon - 0.6) / 2)
+            found = exact_delta(mechanism, data, other, epsilon)
+            assert found == pytest.approx(expected, rel=1e-6)
+        assert exact_delta(mechanism, data, other, 0.6 + 1e-9) < 1e-12
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_no_pair_loses_more_than_promised(share, relation):
+    promise = 1.0, 1e-4
+    mechanism = PrivateSubspace.calibrated(
+        *promise, n_components=1, relation=relation, gap_share=share
+    )
+    edge = mechanism.margin + gap_sensitivity(relation)
+    for gap in edge * np.array([0.2, 0.8, 0.9, 1.0, 1.1, 1.5, 3.0, 20.0]):
+        for angle in (0.0, 0.4, np.pi / 4, np.pi / 2):
+            pair = turned_pair(1, relation, 1.0, max(1, round(gap)), angle)
+            assert worst_delta(mechanism, pair) <= promise[1]
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_gaussian_step_is_tight_for_large_gaps(relation):
+    mechanism = PrivateSubspace.calibrated(1.0, 1e-4, n_components=1, relation=relation)
+    pair = turned_pair(1, relation, 1.0, 100 * mechanism.margin, np.pi / 4)
+    stage_epsilon, stage_delta = 0.9, 0.9e-4
+    lost = exact_delta(mechanism, pair.data, pair.neighbour, stage_epsilon)
+    assert 0.8 * stage_delta < lost <= stage_delta
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (2.0, 2e-6), (0.1, 1e-3)])
+def test_the_published_claim_is_false(epsilon, delta, k, relation):
+    mechanism = PublishedPrivateSubspace.as_published(
+        epsilon, delta, n_components=k, relation=relation, row_norm=2.0
+    )
+    assert worst_delta(mechanism, mechanism.worst_case()) > 0.9
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_correction_loses_nothing_on_that_pair(k, relation):
+    options = {"n_components": k, "relation": relation}
+    published = PublishedPrivateSubspace.as_published(1.0, 1e-5, **options)
+    corrected = PrivateSubspace.calibrated(1.0, 1e-5, **options)
+    assert worst_delta(corrected, published.worst_case()) <= 1e-6
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_published_noise_is_enough_where_its_denominator_is_positive(relation):
+    unit = gap_sensitivity(relation)
+    certified = 2 + np.geomspace(1e-6, 1e6, 300)
+    moved = projector_sensitivity(certified, relation) * (certified - 2)
+    assert moved.max() <= unit / np.sqrt(2)
+    largest = 10.0 if relation is ADD_REMOVE else 1.0
+    for epsilon in np.geomspace(1e-3, largest, 20):
+        for delta in np.geomspace(1e-5, 1e-2, 10):
+            numerator = (1 + np.sqrt(2 * np.log(1 / delta))) / epsilon
+            assert unit / np.sqrt(2) / numerator <= gaussian_mu(epsilon, delta)
+
+
+# Constants
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("row_norm", [0.5, 3.0])
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_every_stage_spends_its_share(share, row_norm, relation):
+    mechanism = PrivateSubspace.calibrated(
+        0.8,
+        1e-4,
+        n_components=2,
+        relation=relation,
+        row_norm=row_norm,
+        gap_share=share,
+    )
+    assert mechanism.claim == ApproxDP(0.8, 1e-4)
+    assert (mechanism.relation, mechanism.row_norm) == (relation, row_norm)
+    unit = gap_sensitivity(relation) * row_norm**2
+    assert unit / mechanism.gap_scale == pytest.approx(share * 0.8)
+    certificate_fails = stats.laplace(scale=mechanism.gap_scale).sf(mechanism.margin)
+    assert certificate_fails == pytest.approx(share * 1e-4)
+    for certified in (1.001, 1.5, 40.0):
+        gap = certified * unit + mechanism.margin
+        scale = float(mechanism.projector_scale(gap))
+        moved = float(
+            projector_sensitivity(gap_sensitivity(relation) * certified, relation)
+        )
+        attained = gaussian_delta((1 - share) * 0.8, moved / (np.sqrt(2) * scale))
+        assert float(attained) == pytest.approx((1 - share) * 1e-4, rel=1e-6)
+    gaps = mechanism.margin + unit * np.array([1.0 - 1e-9, 0.5, -4.0])
+    assert np.isnan(mechanism.projector_scale(gaps)).all()
+
+
+def test_a_certificate_that_may_always_fail_needs_no_margin():
+    mechanism = PrivateSubspace.calibrated(1.0, 0.9, n_components=1, gap_share=0.8)
+    assert mechanism.margin == 0.0
+
+
+def test_the_published_constants_are_the_papers():
+    # At epsilon' = 1 and delta' = 1e-6, for rows in the unit ball.
+    mechanism = PublishedPrivateSubspace.as_published(2.0, 2e-6, n_components=1)
+    assert mechanism.claim == ApproxDP(2.0, 2e-6)
+    assert mechanism.gap_scale == pytest.approx(2.0)
+    numerator = 1 + np.sqrt(2 * np.log(1e6))
+    gaps = np.array([-5.0, 0.0, 1.0, 100.0])
+    expected = numerator / np.sqrt((gaps - 2 * (1 + np.log(1e6))) ** 2)
+    np.testing.assert_allclose(mechanism.projector_scale(gaps), expected)
+    assert expected[2] == pytest.approx(0.2185, abs=5e-5)
+    assert np.isposinf(mechanism.projector_scale(mechanism.margin))
+
+
+def test_a_gap_near_zero_leaves_little_noise_whatever_epsilon_is():
+    for epsilon in np.geomspace(1e-3, 1e3, 30):
+        for delta in np.geomspace(1e-12, 2e-3, 10):
+            mechanism = PublishedPrivateSubspace.as_published(
+                epsilon, delta, n_components=1
+            )
+            log_term = np.log(2 / delta)
+            bound = (1 + np.sqrt(2 * log_term)) / (2 * log_term)
+            assert mechanism.projector_scale(0.0) <= bound <= 0.35
+
+
+@pytest.mark.parametrize("make", list(MAKERS.values()))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_only_the_ratio_of_rows_to_their_bound_matters(relation, make):
+    rows = np.vstack([np.repeat(np.eye(3)[:1], 300, axis=0), rng().random((5, 3)) / 2])
+    draws = [
+        make(1.0, 1e-5, n_components=1, relation=relation, row_norm=norm).draw(
+            norm * rows, 20, rng=rng(1)
+        )
+        for norm in (1.0, 8.0)
+    ]
+    np.testing.assert_allclose(*draws, atol=1e-9)
+
+
+# Laws
+
+
+def wide(make, **options):
+    """A mechanism, and data whose noisy gap is certified as often as not."""
+    mechanism = make(2.0, 1e-3, n_components=2, **options)
+    copies = round(mechanism.margin)
+    rows = np.vstack(
+        [np.repeat(np.eye(4)[:2], copies, axis=0), rng().random((3, 4)) / 2]
+    )
+    return mechanism, rows
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_noise_has_the_law_of_the_algorithm(relation, name):
+    # Null hypothesis: g is the gap plus Laplace noise; given g, the upper triangle of
+    # W - P over its deviations is i.i.d. standard normal: so are, over all of the
+    # trials, its entries, its scaled sum and its sum of squares (chi-square).
+    mechanism, rows = wide(MAKERS[name], relation=relation)
+    gap, projector = gap_and_projector(mechanism, rows)
+    transcript = mechanism.transcript(rows, 4000, rng=rng(2))
+    law = stats.laplace(gap, mechanism.gap_scale)
+    p_values = [stats.kstest(transcript["gap"], law.cdf).pvalue]
+    scale = mechanism.projector_scale(transcript["gap"])
+    there = ~np.isnan(scale)
+    upper = np.triu_indices(4)
+    ratio = np.where(upper[0] == upper[1], np.sqrt(2) if name == "corrected" else 1, 1)
+    noise = (transcript["projector"] - projector)[there]
+    noise = noise[:, upper[0], upper[1]] / scale[there, None] / ratio
+    p_values += [stats.kstest(column, stats.norm.cdf).pvalue for column in noise.T]
+    p_values.append(
+        stats.kstest(noise.sum(axis=1) / np.sqrt(10), stats.norm.cdf).pvalue
+    )
+    squares = (noise**2).sum(axis=1)
+    p_values.append(stats.kstest(squares, stats.chi2(10).cdf).pvalue)
+    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
+    assert stats.kstest(1.15 * squares, stats.chi2(10).cdf).pvalue < TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_bottom_is_as_frequent_as_its_margin_says(relation):
+    # Null hypothesis: bottom if and only if the noisy gap is at most margin + m.
+    mechanism, rows = wide(PrivateSubspace.calibrated, relation=relation)
+    gap, _ = gap_and_projector(mechanism, rows)
+    limit = mechanism.margin + gap_sensitivity(relation)
+    probability = stats.laplace(gap, mechanism.gap_scale).cdf(limit)
+    draws = mechanism.draw(rows, 4000, rng=rng(3))
+    bottom = np.isnan(draws).all(axis=(1, 2))
+    assert (bottom == np.isnan(draws).any(axis=(1, 2))).all()
+    count = int(bottom.sum())
+    assert 0.2 < probability < 0.8
+    assert stats.binomtest(count, 4000, probability).pvalue >= TYPE_I_ERROR
+    assert stats.binomtest(count, 4000, probability - 0.1).pvalue < TYPE_I_ERROR
+
+
+# Transcripts and releases
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_batches_are_many_runs_by_hand(relation, name):
+    mechanism, rows = wide(MAKERS[name], relation=relation)
+    size = 40
+    gap, projector = gap_and_projector(mechanism, rows)
+    transcript = mechanism.transcript(rows, size, rng=rng(4))
+    draws = mechanism.draw(rows, size, rng=rng(4))
+    generator = rng(4)
+    gaps = gap + generator.laplace(0.0, mechanism.gap_scale, size)
+    normals = generator.standard_normal((size, 10))
+    bottoms = 0
+    for trial in range(size):
+        assert transcript["gap"][trial] == pytest.approx(gaps[trial])
+        scale = float(mechanism.projector_scale(gaps[trial]))
+        if np.isnan(scale):
+            bottoms += 1
+            assert np.isnan(transcript["projector"][trial]).all()
+            assert np.isnan(draws[trial]).all()
+            continue
+        noisy = projector.copy()
+        for (i, j), normal in zip(
+            np.stack(np.triu_indices(4), 1), normals[trial], strict=True
+        ):
+            if i == j:
+                noisy[i, i] += scale * mechanism.diagonal_ratio * normal
+            else:
+                noisy[i, j] += scale * normal
+                noisy[j, i] += scale * normal
+        np.testing.assert_allclose(transcript["projector"][trial], noisy, atol=1e-12)
+        values, vectors = np.linalg.eigh(noisy)
+        for column, place in enumerate(np.argsort(values)[::-1][:2]):
+            vector = vectors[:, place]
+            vector = vector * np.sign(vector[np.argmax(np.abs(vector))])
+            np.testing.assert_allclose(draws[trial, :, column], vector, atol=1e-8)
+    assert (0 < bottoms < size) == (name == "corrected")
+
+
+@pytest.mark.parametrize("make", list(MAKERS.values()))
+def test_a_release_is_an_orthonormal_basis_or_bottom(make):
+    mechanism, rows = wide(make)
+    draws = mechanism.draw(rows, 30, rng=rng(5))
+    assert draws.shape == (30, 4, 2)
+    bases = draws[~np.isnan(draws).any(axis=(1, 2))]
+    assert len(bases) > 0
+    gram = bases.swapaxes(1, 2) @ bases
+    np.testing.assert_allclose(gram, np.tile(np.eye(2), (len(bases), 1, 1)), atol=1e-12)
+    assert (np.abs(bases).max(axis=1) == bases.max(axis=1)).all()
+    np.testing.assert_array_equal(mechanism.components(draws, 2), draws)
+    one = mechanism.release(rows, rng=rng(6))
+    np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(6))[0])
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_it_finds_the_subspace_of_many_rows(relation):
+    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=2, relation=relation)
+    rows = np.repeat(np.eye(5)[[1, 3]], 5000, axis=0)
+    bases = mechanism.draw(rows, 20, rng=rng(7))
+    assert projector_distance(bases, np.eye(5)[:, [1, 3]]).max() < 0.02
+
+
+def test_what_a_mechanism_offers():
+    for make in MAKERS.values():
+        mechanism = make(1.0, 1e-5, n_components=1)
+        assert isinstance(mechanism, HasTranscript)
+        assert isinstance(mechanism, HasComponents)
+        assert isinstance(mechanism, HasWorstCase)
+        assert not isinstance(mechanism, HasExactClaim)
+        assert decode(encode(mechanism)) == mechanism
+    assert isinstance(
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1), HasCanonicalPairs
+    )
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+@pytest.mark.parametrize("relation", list(Relation))
+def test_they_conform(relation, name):
+    run_conformance(
+        MAKERS[name](1.0, 1e-5, n_components=2, relation=relation), size=500
+    )
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_correction_conforms_where_bottom_is_frequent(relation):
+    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, relation=relation)
+    run_conformance(mechanism, pair=mechanism.canonical_pairs()[1], size=500)
+
+
+# Pairs
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("k", [1, 3])
+def test_on_the_published_pair_one_row_exchanges_a_direction(k, relation):
+    mechanism = PublishedPrivateSubspace.as_published(
+        1.0, 1e-5, n_components=k, relation=relation, row_norm=2.0
+    )
+    for dimension in (None, k + 1, k + 4):
+        pair = mechanism.worst_case(dimension)
+        assert pair.relation is relation
+        assert pair.data.shape[1] == (dimension or k + 1)
+        (gap, one), (other_gap, two) = (
+            gap_and_projector(mechanism, rows) for rows in (pair.data, pair.neighbour)
+        )
+        expected = 4.0 if relation is REPLACE_ONE else 2.0
+        assert gap == pytest.approx(expected)
+        assert other_gap == pytest.approx(expected)
+        assert np.linalg.norm(one - two) == pytest.approx(np.sqrt(2))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("k", [1, 3])
+def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
+    mechanism = PrivateSubspace.calibrated(
+        1.0, 1e-5, n_components=k, relation=relation, row_norm=2.0
+    )
+    for pair in mechanism.canonical_pairs():
+        assert pair.relation is relation
+        (gap, one), (other_gap, two) = (
+            gap_and_projector(mechanism, rows) for rows in (pair.data, pair.neighbour)
+        )
+        bound = projector_sensitivity(max(gap, other_gap) / 4, relation)
+        assert 0.98 * bound < np.linalg.norm(one - two) <= bound
+    assert mechanism.worst_case(k + 3).data.shape[1] == k + 3
+    gap, _ = gap_and_projector(mechanism, mechanism.worst_case().data)
+    assert gap == pytest.approx(2 * mechanism.margin, rel=0.05)
+    with pytest.raises(InputError, match=f"dimension must be an integer >= {k + 1}"):
+        mechanism.worst_case(k)
+
+
+# Bad and degenerate input
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.empty((0, 3)),
+        np.array([[0.6, 0.0, 0.8]]),
+        np.zeros((5, 3)),
+        np.tile([0.6, 0.0, 0.8], (50, 1)),
+        np.repeat(np.eye(3), 200, axis=0),
+    ],
+)
+def test_degenerate_data(rows):
+    # With k = 2 the eigengap is 0: nothing is certified but with probability d1.
+    for name, make in MAKERS.items():
+        mechanism = make(1.0, 1e-5, n_components=2)
+        draws = mechanism.draw(rows, 40, rng=rng())
+        assert draws.shape == (40, 3, 2)
+        assert np.isnan(draws).all() == (name == "corrected")
+        assert mechanism.draw(rows, 0, rng=rng()).shape == (0, 3, 2)
+        assert mechanism.transcript(rows, 0, rng=rng())["projector"].shape == (0, 3, 3)
+
+
+def test_a_denominator_of_zero_is_bottom():
+    class Exactly(PublishedPrivateSubspace):
+        def projector_scale(self, gaps):
+            return super().projector_scale(np.full_like(gaps, self.margin))
+
+    mechanism = Exactly.as_published(1.0, 1e-5, n_components=1)
+    assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.integers(2, 5), st.data())
+def test_any_data_have_a_release(seed, d, data):
+    k = data.draw(st.integers(1, d - 1))
+    rows = 100 * rng(seed).standard_normal((data.draw(st.integers(0, 5)), d))
+    for make in MAKERS.values():
+        assert make(1.0, 1e-5, n_components=k).draw(rows, 2, rng=rng()).shape == (
+            2,
+            d,
+            k,
+        )
+
+
+CONSTRUCTORS = [
+    lambda make=make, **bad: make(
+        **{"epsilon": 1.0, "delta": 1e-5, "n_components": 1} | bad
+    )
+    for make in MAKERS.values()
+]
+
+
+@pytest.mark.parametrize("make", CONSTRUCTORS)
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", -1.0),
+        ("epsilon", np.nan),
+        ("epsilon", "1"),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("delta", np.nan),
+        ("row_norm", 0.0),
+        ("n_components", 0),
+        ("n_components", 1.5),
+        ("relation", "swap"),
+    ],
+)
+def test_bad_arguments_are_named(make, name, bad):
+    with pytest.raises(InputError) as caught:
+        make(**{name: bad})
+    assert str(caught.value).startswith(f"{name} must be")
+    assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, np.nan])
+def test_bad_shares_are_named(bad):
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=bad)
+
+
+def test_the_bare_constructors_are_validated_too():
+    options = {"n_components": 1, "claim": ApproxDP(1.0, 1e-5), "margin": 1.0}
+    with pytest.raises(InputError, match="gap_scale must be a finite number > 0"):
+        PrivateSubspace(gap_scale=0.0, mu=1.0, **options)
+    with pytest.raises(InputError, match="mu must be a finite number > 0"):
+        PrivateSubspace(gap_scale=1.0, mu=0.0, **options)
+    with pytest.raises(InputError, match="margin must be a finite number >= 0"):
+        PrivateSubspace(gap_scale=1.0, mu=1.0, **options | {"margin": -1.0})
+    with pytest.raises(InputError, match="numerator must be a finite number > 0"):
+        PublishedPrivateSubspace(gap_scale=1.0, numerator=0.0, **options)
+
+
+@pytest.mark.parametrize("make", CONSTRUCTORS)
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.zeros((3, 1)), "n_components must be less than the length of a row, 1"),
+        (np.zeros(3), r"data must have shape \(n, d\)"),
+        ([[0.0, np.inf]], "data must be finite, but row 0"),
+    ],
+)
+def test_bad_data_are_named(make, data, message):
+    mechanism = make()
+    for use in (mechanism.draw, mechanism.transcript):
+        with pytest.raises(InputError, match=message):
+            use(data, 2, rng=rng())
+
+
+@pytest.mark.parametrize("make", CONSTRUCTORS)
+def test_more_components_than_entries_are_refused(make):
+    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
+        make(n_components=3).release(np.eye(2), rng=rng())
+    with pytest.raises(InputError, match="less than the length of a row, 2, or there"):
+        make(n_components=2).release(np.eye(2), rng=rng())
