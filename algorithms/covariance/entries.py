@@ -2,8 +2,10 @@
 
 from dpaudit.algorithms.covariance.analyze_gauss import AnalyzeGauss
 from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.entries import Entry
 
 __all__ = ["COVARIANCE"]
@@ -48,6 +50,30 @@ COVARIANCE = (
         source="dpaudit",
         summary="difference of two Wishart matrices, pure DP",
         constructor=SymmetrisedWishart.calibrated,
+        approximate=False,
+    ),
+    Entry(
+        name="wishart-approximate",
+        family="covariance",
+        source="Sheffet 2019 (the noise); exact accountant by dpaudit",
+        summary="one Wishart matrix with many degrees of freedom, positive definite",
+        constructor=WishartApproximate.calibrated,
+        approximate=True,
+    ),
+    Entry(
+        name="wishart-sheffet",
+        family="covariance",
+        source="Sheffet, ALT 2019",
+        summary="one Wishart matrix, published degrees; very loose",
+        constructor=WishartApproximate.as_published,
+        approximate=True,
+    ),
+    Entry(
+        name="laplace-covariance",
+        family="covariance",
+        source="Dwork et al., TCC 2006; exact l1 sensitivities by dpaudit",
+        summary="i.i.d. Laplace upper triangle, pure DP",
+        constructor=LaplaceCovariance.calibrated,
         approximate=False,
     ),
 )

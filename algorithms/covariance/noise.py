@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["symmetric_gaussian", "wishart"]
+__all__ = ["symmetric_gaussian", "symmetric_laplace", "wishart"]
 
 Array = NDArray[np.float64]
 
@@ -57,6 +57,28 @@ def symmetric_gaussian(
     return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
 
 
+def symmetric_laplace(
+    size: int, dimension: int, *, scale: float, rng: np.random.Generator
+) -> Array:
+    """Draw symmetric matrices with i.i.d. Laplace upper triangles.
+
+    Parameters
+    ----------
+    size, dimension : int
+        How many matrices, and their d.
+    scale : float
+        Mean absolute value of the entries on and above the diagonal.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, shape (size, d, d)
+    """
+    place, _ = _triangle_layout(dimension)
+    triangle = rng.laplace(scale=scale, size=(size, dimension * (dimension + 1) // 2))
+    return np.take(triangle, place, axis=1).reshape(size, dimension, dimension)
+
+
 def wishart(
     size: int,
     dimension: int,
@@ -66,6 +88,8 @@ def wishart(
     rng: np.random.Generator,
 ) -> Array:
     """Draw Wishart matrices Z Z^T, Z having `degrees` columns N(0, scale I).
+
+    Of Z with many columns only its triangular factor is drawn (Bartlett 1933).
 
     Parameters
     ----------
@@ -82,7 +106,27 @@ def wishart(
     ndarray, shape (size, d, d)
         Exactly symmetric, positive semi-definite.
     """
-    factors = rng.standard_normal((size, dimension, degrees))
+    if degrees <= 2 * dimension:
+        factors = rng.standard_normal((size, dimension, degrees))
+    else:
+        factors = _bartlett_factors(size, dimension, degrees, rng)
     factors *= np.sqrt(scale)
     # NumPy hands a product of an array with its own transpose to BLAS syrk.
     return np.asarray(factors @ factors.swapaxes(-2, -1))
+
+
+def _bartlett_factors(
+    size: int, dimension: int, degrees: int, rng: np.random.Generator
+) -> Array:
+    """Draw the Cholesky factors of W_d(I, degrees), shape (size, d, d).
+
+    Independent entries: standard normal below the diagonal, and on it the roots of
+    chi-squares with degrees, degrees - 1, ... degrees of freedom.
+    """
+    factors = np.zeros((size, dimension, dimension))
+    rows, columns = np.tril_indices(dimension, -1)
+    factors[:, rows, columns] = rng.standard_normal((size, len(rows)))
+    on_diagonal = np.arange(dimension)
+    squares = rng.chisquare(degrees - on_diagonal, size=(size, dimension))
+    factors[:, on_diagonal, on_diagonal] = np.sqrt(squares)
+    return factors

@@ -15,6 +15,9 @@ Sensitivities, for rows in the unit ball and D' = D with one change:
   symmetric S its squared norm is (||S||_F^2 + sum_i S_ii^2) / 2. ADD_REMOVE:
   (||x||^4 + sum_i x_i^4)/2 <= 1, attained at a basis vector. REPLACE_ONE: the sum over
   the diagonal is at most ||S||_F^2 <= 2, hence 2, attained at two basis vectors.
+- Upper triangle in l1, over (d + 1)/2. ADD_REMOVE: 1, attained in every dimension.
+  REPLACE_ONE: sqrt(20)/3, attained at d = 2; what it is in each dimension is proved in
+  `dpaudit.algorithms.covariance.laplace_covariance`.
 - Nuclear norm. ADD_REMOVE: 1. REPLACE_ONE: 2, by the triangle inequality, attained at
   orthonormal x and y.
 
@@ -49,6 +52,8 @@ _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("frobenius", Relation.REPLACE_ONE): float(np.sqrt(2)),
     ("upper-triangle", Relation.ADD_REMOVE): 1.0,
     ("upper-triangle", Relation.REPLACE_ONE): float(np.sqrt(2)),
+    ("upper-triangle-l1", Relation.ADD_REMOVE): 1.0,
+    ("upper-triangle-l1", Relation.REPLACE_ONE): float(np.sqrt(20) / 3),
     ("nuclear", Relation.ADD_REMOVE): 1.0,
     ("nuclear", Relation.REPLACE_ONE): 2.0,
 }

@@ -67,7 +67,9 @@ class HasBatchedDraw(Protocol):
         ...
 
 
-MatrixNorm: TypeAlias = Literal["frobenius", "upper-triangle", "nuclear"]
+MatrixNorm: TypeAlias = Literal[
+    "frobenius", "upper-triangle", "upper-triangle-l1", "nuclear"
+]
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,10 @@ class Sensitivity:
     ----------
     value : float
         The proven bound.
-    norm : {"frobenius", "upper-triangle", "nuclear"}
+    norm : {"frobenius", "upper-triangle", "upper-triangle-l1", "nuclear"}
         For a symmetric matrix: the Frobenius norm; the l2 norm of the upper triangle
-        with its diagonal; the sum of the absolute eigenvalues.
+        with its diagonal; the l1 norm of the same, divided by the (d + 1)/2 that a
+        matrix x x^T with ||x|| = 1 can reach; the sum of the absolute eigenvalues.
     """
 
     value: float
@@ -93,6 +96,9 @@ class Sensitivity:
                 return np.asarray(np.linalg.norm(difference, axis=(-2, -1)))
             case "upper-triangle":
                 return np.asarray(np.linalg.norm(np.triu(difference), axis=(-2, -1)))
+            case "upper-triangle-l1":
+                total = np.abs(np.triu(difference)).sum(axis=(-2, -1))
+                return np.asarray(total / ((difference.shape[-1] + 1) / 2))
             case "nuclear":
                 return np.asarray(np.abs(np.linalg.eigvalsh(difference)).sum(axis=-1))
 

@@ -3,7 +3,7 @@
 Each test states its null hypothesis and spends a type-I error of 1e-8 at most, split
 evenly over its p-values (Bonferroni); every p-value comes from an exact null
 distribution: Kolmogorov-Smirnov against a continuous law, chi-square and normal tails.
-Seven tests with 22 cases make 2.2e-7 in total, and the seeds are fixed, so a failure is
+Nine tests with 29 cases make 2.9e-7 in total, and the seeds are fixed, so a failure is
 a change of the sampler. Beside them, `test_a_wrong_sampler_is_caught` shows that each
 kind of test can fail.
 """
@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.covariance.noise import symmetric_gaussian, wishart
+from dpaudit.algorithms.covariance.noise import (
+    symmetric_gaussian,
+    symmetric_laplace,
+    wishart,
+)
 
 TYPE_I_ERROR = 1e-8
 SIZE = 20_000
@@ -20,7 +24,7 @@ SIZE = 20_000
 
 def assert_plausible(p_values):
     """Reject at TYPE_I_ERROR in total if any p-value is too small."""
-    p_values = np.array(p_values)
+    p_values = np.array(list(p_values))
     level = TYPE_I_ERROR / len(p_values)
     assert (p_values >= level).all(), f"p = {p_values.min():.1e} < {level:.1e}"
 
@@ -113,9 +117,52 @@ def test_the_goe_is_rotation_invariant(d):
     assert_plausible(fit_p_values(columns, [stats.norm(scale=1.5 * np.sqrt(2))] * 5))
 
 
-# Wishart matrices
+# Symmetric Laplace matrices
 
-WISHART_CASES = [(1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 9, 0.1)]
+
+def laplace(d, scale, seed=0, size=SIZE):
+    return symmetric_laplace(size, d, scale=scale, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize(("d", "scale"), [(1, 2.0), (2, 0.5), (4, 1.0)])
+def test_entries_of_a_laplace_are_independent_laplace(d, scale):
+    # Null hypothesis: each entry of the upper triangle is Laplace, the sum of their
+    # absolute values a gamma variable (which sees a scale that is wrong by 3 %), and
+    # the entries, transformed to normals, are independent.
+    entries = triangle(laplace(d, scale))
+    laws = [stats.laplace(scale=scale)] * len(entries)
+    total = np.abs(entries).sum() / scale
+    law = stats.gamma(entries.size)
+    assert_plausible(
+        [
+            *fit_p_values(entries, laws),
+            2 * min(law.cdf(total), law.sf(total)),
+            *independence_p_values(normal_scores(entries, laws)),
+        ]
+    )
+
+
+# Wishart matrices; those with more than 2 d degrees are drawn by their factors
+
+WISHART_CASES = [(1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 9, 0.1), (3, 40, 2.0)]
+
+
+def test_the_two_ways_of_drawing_have_one_law():
+    # Null hypothesis: a quadratic form, an entry and the determinant have the same law
+    # just above the border as just below it, with one degree of freedom added.
+    rng = np.random.default_rng(11)
+    border = wishart(5000, 3, degrees=6, scale=1.0, rng=rng)
+    border += wishart(5000, 3, degrees=1, scale=1.0, rng=rng)
+    factored = wishart(5000, 3, degrees=7, scale=1.0, rng=rng)
+    u = np.array([0.6, 0.0, 0.8])
+    assert_plausible(
+        stats.ks_2samp(measure(border), measure(factored), method="exact").pvalue
+        for measure in (
+            lambda draws: draws @ u @ u,
+            lambda draws: draws[:, 0, 1],
+            lambda draws: np.linalg.slogdet(draws).logabsdet,
+        )
+    )
 
 
 def wishart_draws(d, degrees, scale, seed=0, size=SIZE):
@@ -212,7 +259,9 @@ def test_a_wrong_sampler_is_caught():
 def test_matrices_are_symmetric_to_the_bit(d):
     for draws in (
         gaussian(d, 1.0, 2.0, size=50),
+        laplace(d, 1.0, size=50),
         wishart_draws(d, d + 1, 1.0, size=50),
+        wishart_draws(d, 9 * d, 1.0, size=50),
     ):
         assert draws.shape == (50, d, d)
         np.testing.assert_array_equal(draws, draws.swapaxes(-2, -1))

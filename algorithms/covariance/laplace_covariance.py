@@ -1,0 +1,180 @@
+r"""LaplaceCovariance: the second-moment matrix plus i.i.d. Laplace noise, pure DP.
+
+The Laplace mechanism (Dwork, McSherry, Nissim, Smith, TCC 2006) on the upper triangle
+of A, a common baseline. The sensitivity for replaced rows is dpaudit's: the triangle
+inequality's d + 1 is too large, by a factor of up to sqrt(2).
+
+1. E symmetric, its upper triangle i.i.d. Laplace of scale b: diagonal and off-diagonal
+   entries once each.
+2. Output A + E.
+
+Privacy. b = Delta/epsilon, Delta being the l1 sensitivity of the triangle, makes the
+release epsilon-DP. The loss of a pair reaches the l1 norm of its difference over b (on
+all releases far out in the right quadrant), so that is the pair's exact pure epsilon.
+
+Sensitivity, for rows in the unit ball. Write T(S) for the sum of |S_ij| over i <= j,
+
+.. math:: T(S) = \tfrac12 \Big( \sum_{ij} |S_{ij}| + \sum_i |S_{ii}| \Big).
+
+**ADD_REMOVE**: T(x x^T) = (||x||_1^2 + ||x||_2^2)/2 <= (d + 1)/2, attained where all
+entries of a unit x are of the same size.
+
+**REPLACE_ONE**: the largest T(x x^T - y y^T) is 1 for d = 1, and for d >= 2
+
+.. math:: \Delta_d = \sqrt{\frac{(d + 2)^2}{4} + h_1 h_2}, \qquad
+          h_1 = \lceil d/2 \rceil, \; h_2 = \lfloor d/2 \rfloor ,
+
+which is sqrt(5) for d = 2 and about d/sqrt(2) for large d.
+
+Proof. x x^T - y y^T = alpha u u^T - beta v v^T with orthonormal u, v and alpha, beta in
+[0, 1] (Weyl: it has an eigenvalue of each sign at most, and none above 1 in size). T is
+a norm, so it is largest at a corner of that square: one row alone gives (d + 1)/2, so
+let S = u u^T - v v^T. Let G_1 be the i with |u_i| >= |v_i|, G_2 the others, h_1 and h_2
+their numbers, h_1 >= h_2 without loss. Flipping the signs of the i-th entries of u and
+v together leaves T as it is; make u_i >= 0 on G_1 and v_i >= 0 on G_2. Then the block
+S_11 has no negative entry and S_22 no positive one, so that, 1 being a vector of ones,
+
+.. math:: 2 T(S) = 1^T S_{11} 1 + \mathrm{tr} S_{11} - 1^T S_{22} 1 - \mathrm{tr} S_{22}
+                   + 2 \sum |S_{12}| .
+
+Let m_1, m_2, n be the Frobenius norms of S_11, S_22, S_12. The sums of the blocks are
+at most h_1 m_1, h_2 m_2 and sqrt(h_1 h_2) n. tr S_11 = -tr S_22 =: t, and S_11 is one
+semi-definite matrix of rank one minus another, so t is at most its one positive
+eigenvalue: t <= m_1, and t <= m_2 alike. So 2t <= 2 kappa m_1 + 2 (1 - kappa) m_2 for
+every kappa in [0, 1]. As m_1^2 + m_2^2 + 2 n^2 = ||S||_F^2 = 2, Cauchy and Schwarz give
+
+.. math:: (2 T)^2 \le 2 \left[ (h_1 + 2\kappa)^2 + (h_2 + 2 - 2\kappa)^2
+                              + 2 h_1 h_2 \right] .
+
+If h_1 - h_2 <= 2, kappa = (2 + h_2 - h_1)/4 makes the squares equal, and the bound is
+(d + 2)^2 + 4 h_1 h_2, largest for parts as even as they can be. If h_1 - h_2 >= 3,
+kappa = 0 gives 2 d^2 + 8 h_2 + 8 <= 2 d^2 + 4 d - 4, less than (d + 2)^2 + d^2 - 1,
+which is what the even parts give at least.
+
+Attained: u and v constant on each of the two parts. On such vectors the form
+2 T is that of the 2 x 2 matrix with h_1 + 1 and -(h_2 + 1) on its diagonal and
+sqrt(h_1 h_2) off it, in the basis of the normalised indicators; the difference of its
+eigenvalues is sqrt((d + 2)^2 + 4 h_1 h_2), at its eigenvectors.
+"""
+
+from dataclasses import dataclass
+from math import atan2, cos, sin, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.covariance.noise import symmetric_laplace
+from dpaudit.algorithms.covariance.second_moment import Array, SecondMomentMechanism
+from dpaudit.claims import NO_LOSS, Claim, PureDP
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["LaplaceCovariance", "triangle_sensitivity"]
+
+
+def triangle_sensitivity(
+    dimension: int, relation: Relation | str, row_norm: float = 1.0
+) -> float:
+    """Return the exact l1 sensitivity of the upper triangle of A with its diagonal.
+
+    Parameters
+    ----------
+    dimension : int
+    relation : Relation or str
+    row_norm : float
+
+    Examples
+    --------
+    >>> triangle_sensitivity(3, "add-remove"), triangle_sensitivity(6, "replace-one")
+    (2.0, 5.0)
+    """
+    dimension = check_count("dimension", dimension)
+    square = check_positive("row_norm", row_norm) ** 2
+    if Relation.parse(relation) is Relation.ADD_REMOVE or dimension == 1:
+        return square * (dimension + 1) / 2
+    return square * sqrt((dimension + 2) ** 2 / 4 + dimension**2 // 4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceCovariance(SecondMomentMechanism):
+    """A + E with E symmetric, its upper triangle i.i.d. Laplace.
+
+    Parameters
+    ----------
+    epsilon : float
+        The l1 sensitivity over the scale of the noise, in every dimension.
+    claim, relation, row_norm
+        See `SecondMomentMechanism`.
+
+    Examples
+    --------
+    >>> mechanism = LaplaceCovariance.calibrated(epsilon=0.5)
+    >>> mechanism.scale(3), mechanism.scale(100)
+    (4.0, 101.0)
+    """
+
+    epsilon: float
+
+    sensitivity_norm = "upper-triangle-l1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "LaplaceCovariance":
+        """Return the mechanism at the smallest scale that is epsilon-DP."""
+        epsilon = check_positive("epsilon", epsilon)
+        return cls(
+            epsilon=epsilon,
+            claim=PureDP(epsilon),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    def scale(self, dimension: int) -> float:
+        """Return the scale of the noise for rows of length `dimension`."""
+        sensitivity = triangle_sensitivity(dimension, self.relation, self.row_norm)
+        return sensitivity / self.epsilon
+
+    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+        return symmetric_laplace(size, dimension, scale=self.scale(dimension), rng=rng)
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        near, far = (
+            np.abs(np.triu(releases - self.statistic(rows))).sum(axis=(-2, -1))
+            for rows in (data, other)
+        )
+        return np.asarray((far - near) / self.scale(releases.shape[-1]))
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the pure epsilon of a pair, which its loss attains."""
+        difference = np.triu(self._difference(pair.data, pair.neighbour))
+        loss = float(np.abs(difference).sum()) / self.scale(len(difference))
+        return PureDP(loss) if loss > 0 else NO_LOSS
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair at which the sensitivity is attained (default d = 2).
+
+        ADD_REMOVE: a row whose entries are all of the same size joins a zero row.
+        REPLACE_ONE: the eigenvectors at the end of the proof in the module docstring.
+        """
+        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        zero, flat = np.zeros(dimension), np.full(dimension, 1 / sqrt(dimension))
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair([zero], [zero, self.row_norm * flat], self.relation)
+        if dimension == 1:
+            return Pair([zero], [self.row_norm * flat], self.relation)
+        part = np.arange(dimension) < (dimension + 1) // 2
+        one, two = part / sqrt(part.sum()), ~part / sqrt((~part).sum())
+        angle = atan2(2 * sqrt(dimension**2 // 4), dimension + 2) / 2
+        first = cos(angle) * one + sin(angle) * two
+        second = cos(angle) * two - sin(angle) * one
+        return Pair([self.row_norm * first], [self.row_norm * second], self.relation)

@@ -1,0 +1,430 @@
+r"""What one Wishart matrix, added to a second-moment matrix, does for privacy: exactly.
+
+E ~ W_d(s I, k) with k = d + excess, excess >= 1. Its density is proportional to
+det(W)^a exp(-tr W/(2s)) on the positive definite cone, a = (excess - 1)/2, which is
+log-concave. Everything below is in units of s; D is the difference of the two
+second-moment matrices, that of the data minus that of the other dataset.
+
+**One row more or less.** Let D = -c u u^T or c u u^T, u of length 1 and c = ||x||^2/s.
+By the matrix determinant lemma the loss of a release with noise W is
+
+.. math:: -a \log(1 - c/G) - c/2 \;\; (\infty \text{ if } G \le c), \qquad
+          -a \log(1 + c/G) + c/2, \qquad G = 1/(u^T W^{-1} u),
+
+and G is chi-square with excess + 1 degrees of freedom (Muirhead, section 3.2): it is a
+Schur complement of W, rotated. More is true: T = 1/(u^T (Y - A)^{-1} u), A being the
+matrix without the row, is G on the one dataset and G + c on the other (Sherman and
+Morrison), and the loss is a function of T. So **the pair is that of a scalar that moves
+by c, under chi-square noise**. With f the density and F the distribution function of G,
+the loss is monotone in T because log f is concave, the best events are half-lines, and
+the hockey-stick divergences are F(t) - e^eps F(t - c) at its maximum over t, and the
+same of the upper tails. Each grows with c for every t: **shorter rows are dominated**,
+and these closed forms are the exact privacy under ADD_REMOVE.
+
+**A row replaced.** D has at most one eigenvalue of each sign, gained >= 0 and -lost,
+both at most c in size, and W is rotation invariant: let D = diag(gained, -lost, 0 ...).
+Only the inverse N of the top left 2 x 2 block of W^{-1} matters: N ~ W_2(I, excess + 2)
+is a Schur complement, to which D is added as it is to W. Write y = N_11, q = N_12^2/y
+and u = N_22 - q: independent chi-squares with excess + 2, 1 and excess + 1 degrees of
+freedom (Bartlett). Then
+
+.. math:: \frac{\det(N + D)}{\det N} = \left(1 + \frac{g}{y}\right)
+          \left(1 - \frac{C}{u}\right), \qquad C = l - \frac{g \, q}{y + g},
+
+g and l being gained and lost; N + D is positive definite where u > max(C, 0), and the
+loss is -a log of that ratio plus (g - l)/2. It is monotone in u, and the expectation
+over u is again made of chi-square tails; y and q are left to Gauss-Legendre quadrature.
+The same holds with the roles of the two axes exchanged.
+
+All replacements at once: let L_D be the loss of a release with noise W, so that the
+divergence is E[h(L_D(W))] with h(l) = (1 - e^(eps - l))_+, increasing. L_D(W) is convex
+in D, because the density is log-concave, and D lies in the square with the corners
+0, g, -l and (g, -l) at their largest. So L_D is at most the largest of the losses at
+the corners, for every W; h of a maximum is at most the sum; h(L_0) = 0; hence
+
+.. math:: \delta(\epsilon) \le \delta_{orthogonal}(\epsilon) + \delta_{add}(\epsilon)
+                               + \delta_{remove}(\epsilon),
+
+the first for two orthogonal rows of full length, and a lower bound too. For large
+excess and small delta the other two are far smaller (in the Gaussian limit, tails at
+eps/mu against tails at eps/(sqrt 2 mu)). This is an upper bound, not the exact privacy:
+at (1, 1e-3) the first is 96 % of it for the 2586 degrees that `efficient_excess` says,
+and 46 % for 10; at delta = 0.5 the bound asks for 1.4 times the noise of Gaussian.
+
+**Monotonicity.** W_d(k + 1) is W_d(k) plus something independent, so every divergence
+falls as the excess grows (post-processing). Along each line in the direction of D, the
+two densities are the same multiple of one log-concave density and of its shift, whose
+divergence grows with the shift; so every divergence grows with c.
+
+References
+----------
+Muirhead, *Aspects of multivariate statistical theory*, 1982, chapter 3.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from math import ceil, exp, log, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import gammainc, gammaincc, gammaln
+
+from dpaudit.claims import NO_LOSS, Claim, Profile
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Relation
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_nonnegative,
+    check_positive,
+)
+
+__all__ = [
+    "MAX_EXCESS",
+    "efficient_excess",
+    "largest_shift",
+    "neighbours_delta",
+    "pair_delta",
+    "pair_profile",
+    "smallest_excess",
+]
+
+Array = NDArray[np.float64]
+
+MAX_EXCESS = 10_000_000
+"""Beyond, the chi-square tails are no longer trusted."""
+
+_ORDERS = (48, 96, 192, 384)
+_REACH = 8.0  # chi variables stray further from their centre with probability < 2e-15
+_SETTLED = 1e-7  # relative change from one order of the quadrature to the next
+_LARGEST = 700.0  # e^epsilon is a float, and a Profile can hold it
+_SPREAD = 1.05
+
+
+def pair_delta(epsilon: ArrayLike, *, excess: int, gained: float, lost: float) -> Array:
+    """Return the exact divergence of a pair, the larger of both ways round.
+
+    Parameters
+    ----------
+    epsilon : array_like
+        At most 700; negative values are allowed.
+    excess : int
+        Degrees of freedom beyond d, >= 1.
+    gained, lost : float
+        The eigenvalues of the difference D over the scale of the noise are gained,
+        -lost and zeros; both >= 0. A row more or less has one of them 0.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of `epsilon`.
+
+    Raises
+    ------
+    UnsupportedError
+        If both eigenvalues are positive and the last two orders of the quadrature
+        differ by more than one part in 1e7, as they may for few degrees of freedom.
+
+    Examples
+    --------
+    One degree beyond d is SymmetricNoise: 1 - e^(-c/2) escapes, at every epsilon.
+
+    >>> float(pair_delta(5.0, excess=1, gained=0.0, lost=2.0).round(6))
+    0.632121
+    """
+    excess = _check_excess(excess)
+    gained = check_nonnegative("gained", gained)
+    lost = check_nonnegative("lost", lost)
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    ways = {(gained, lost), (lost, gained)}
+    if min(gained, lost) == 0:
+        found = [_one_row(epsilon, excess, one - other) for one, other in ways]
+        return np.asarray(np.max(found, axis=0))
+    coarse = None
+    for order in _ORDERS:
+        found = [_two_rows(epsilon, excess, *way, order) for way in ways]
+        fine = np.asarray(np.max(found, axis=0))
+        if coarse is not None and np.allclose(fine, coarse, rtol=_SETTLED, atol=1e-15):
+            return fine
+        coarse = fine
+    raise UnsupportedError(
+        f"quadrature does not settle for {excess} degrees of freedom beyond d and "
+        f"eigenvalues {gained:g} and {-lost:g}"
+    )
+
+
+def neighbours_delta(
+    epsilon: ArrayLike, *, excess: int, shift: float, relation: Relation | str
+) -> Array:
+    """Return the delta that all neighbours keep at each epsilon >= 0.
+
+    Exact under ADD_REMOVE. An upper bound under REPLACE_ONE, larger than the divergence
+    of two orthogonal rows by no more than the delta of ADD_REMOVE, both ways round.
+
+    Parameters
+    ----------
+    epsilon : array_like
+        In [0, 700].
+    excess : int
+        Degrees of freedom beyond d, >= 1.
+    shift : float
+        c, the square of the longest row over the scale of the noise, > 0.
+    relation : Relation or str
+
+    Examples
+    --------
+    >>> delta = neighbours_delta(1.0, excess=16, shift=1.0, relation="add-remove")
+    >>> bool(delta <= 1e-3)
+    True
+    """
+    excess = _check_excess(excess)
+    shift = check_positive("shift", shift)
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    added = _one_row(epsilon, excess, -shift)
+    removed = _one_row(epsilon, excess, shift)
+    if Relation.parse(relation) is Relation.ADD_REMOVE:
+        return np.maximum(added, removed)
+    replaced = pair_delta(epsilon, excess=excess, gained=shift, lost=shift)
+    return np.minimum(replaced + added + removed, 1.0)
+
+
+def pair_profile(
+    *, excess: int, gained: float, lost: float, knots: tuple[float, ...] = ()
+) -> Claim:
+    """Return the privacy profile of a pair, tabulated.
+
+    Exact at its points, at `knots` among them; between them too large by what a chord
+    lies above a convex curve, beyond the last (where it is within a thousandth of its
+    limit, or below 1e-15) by that.
+
+    Parameters
+    ----------
+    excess, gained, lost
+        See `pair_delta`.
+    knots : tuple of float
+        Epsilons to be among the points, in [0, 700].
+    """
+
+    def delta(epsilon: ArrayLike) -> Array:
+        return pair_delta(epsilon, excess=excess, gained=gained, lost=lost)
+
+    if max(gained, lost) == 0:
+        return NO_LOSS
+    limit = float(delta(_LARGEST))
+    end = 1.0
+    while end < _LARGEST and delta(end) > max(1e-15, 1.001 * limit):
+        end = min(2 * end, _LARGEST)
+    points = 1001 if min(gained, lost) == 0 else 65  # quadrature takes longer
+    at = np.union1d(np.linspace(0.0, end, points), knots)
+    deltas = np.minimum.accumulate(delta(at))
+    return Profile(at, np.minimum(deltas, 1 - np.finfo(np.float64).epsneg))
+
+
+@cache
+def largest_shift(
+    epsilon: float, delta: float, *, excess: int, relation: Relation
+) -> float:
+    """Return the largest c at which `neighbours_delta` is within the budget.
+
+    It errs downwards, by about one part in 1e9.
+
+    Examples
+    --------
+    >>> shift = largest_shift(1.0, 1e-3, excess=16, relation=Relation.ADD_REMOVE)
+    >>> round(shift, 4)
+    1.0085
+    """
+    epsilon = _check_epsilon(epsilon)
+    delta = check_fraction("delta", delta)
+
+    def log_ratio(log_shift: float) -> float:
+        found = neighbours_delta(
+            epsilon, excess=excess, shift=exp(log_shift), relation=relation
+        )
+        return log(max(float(found), 1e-300)) - log(delta)
+
+    high = 0.0
+    while log_ratio(high) <= 0:
+        high += 1.0
+    low = high - 1.0
+    while log_ratio(low) > 0:
+        low -= 1.0
+    root: Any = brentq(log_ratio, low, high, xtol=1e-11)
+    return exp(root - 1e-9)
+
+
+@cache
+def smallest_excess(
+    epsilon: float, delta: float, *, shift: float, relation: Relation
+) -> int:
+    """Return the fewest degrees of freedom beyond d that are within the budget.
+
+    Raises
+    ------
+    InputError
+        If `MAX_EXCESS` are not enough.
+
+    Examples
+    --------
+    >>> smallest_excess(1.0, 1e-3, shift=1.0, relation=Relation.ADD_REMOVE)
+    16
+    """
+    epsilon = _check_epsilon(epsilon)
+    delta = check_fraction("delta", delta)
+
+    def enough(excess: int) -> bool:
+        return bool(
+            neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
+            <= delta
+        )
+
+    return _first(
+        enough,
+        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
+        f"degrees of freedom at a shift of {shift:g}: take a larger scale",
+    )
+
+
+@cache
+def efficient_excess(epsilon: float, delta: float) -> int:
+    """Return the fewest degrees beyond d whose noise is nearly as small as Gaussian's.
+
+    A release lets one see the chi-square variable G, of deviation sqrt(2 (excess + 1)),
+    beside the shift c. The least deviation per shift that Gaussian noise must have for
+    the same budget under ADD_REMOVE is 1/mu; chi-square noise tends to it from above as
+    the excess grows, in every budget that we tried. Returned is the first excess (found
+    by doubling and bisection) at which it is at most 5 % larger.
+
+    Examples
+    --------
+    >>> efficient_excess(1.0, 1e-3)
+    2586
+    """
+    limit = _SPREAD / gaussian_mu(_check_epsilon(epsilon), delta)
+
+    def enough(excess: int) -> bool:
+        shift = largest_shift(
+            epsilon, delta, excess=excess, relation=Relation.ADD_REMOVE
+        )
+        return sqrt(2 * (excess + 1)) / shift <= limit
+
+    return _first(
+        enough,
+        f"epsilon = {epsilon:g} and delta = {delta:g} take more than {MAX_EXCESS} "
+        "degrees of freedom",
+    )
+
+
+def _check_excess(excess: int) -> int:
+    return check_count("excess", excess, maximum=MAX_EXCESS)
+
+
+def _check_epsilon(epsilon: float) -> float:
+    epsilon = check_positive("epsilon", epsilon)
+    if epsilon > _LARGEST:
+        raise InputError(f"epsilon must be at most {_LARGEST:g}, got {epsilon!r}")
+    return epsilon
+
+
+def _first(enough: Callable[[int], bool], otherwise: str) -> int:
+    """Return the first count at which a predicate turns (and stays) true."""
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > MAX_EXCESS:
+            raise InputError(otherwise)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# Divergences, one way round
+
+
+def _one_row(epsilon: Array, excess: int, moved: float) -> Array:
+    """Return the divergence where the one eigenvalue of D is `moved`, of any sign."""
+    return _over_schur_complement(epsilon - moved / 2, np.asarray(-moved), excess)
+
+
+def _over_schur_complement(gap: Array, pole: Array, excess: int) -> Array:
+    """Return the divergence where the loss is epsilon - gap - a log(1 - pole/u).
+
+    u is chi-square with excess + 1 degrees of freedom; where u <= pole the loss is
+    infinite. `gap` is epsilon minus the limit of the loss for u to infinity. The loss
+    exceeds epsilon below u = end if the pole is positive, above it if negative, with
+    1 - pole/end = e^(-gap/a). Shifting u by the pole turns e^-L into a density.
+    """
+    half, a = (excess + 1) / 2, (excess - 1) / 2
+    gap, pole = np.broadcast_arrays(gap, pole)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        steps = gap / a if a else np.where(gap > 0, np.inf, -np.inf)
+        end = np.maximum(pole / -np.expm1(-steps), 0.0)
+        shifted = np.maximum(pole / np.expm1(steps), 0.0)  # end - pole
+        weight = np.exp(np.minimum(gap - pole / 2, _LARGEST))
+        # Everything exceeds epsilon where the loss falls to a limit above it, nothing
+        # where it rises to one below.
+        delta = np.where(pole > 0, -np.expm1(gap - pole / 2), 0.0)
+    for tail, some in (
+        (gammainc, (pole > 0) & (gap > 0)),
+        (gammaincc, (pole <= 0) & (gap < 0)),
+    ):
+        delta[some] = tail(half, end[some] / 2)
+        delta[some] -= weight[some] * tail(half, shifted[some] / 2)
+    return np.asarray(np.maximum(delta, 0.0))
+
+
+def _two_rows(
+    epsilon: Array, excess: int, gained: float, lost: float, order: int
+) -> Array:
+    """Return the divergence where the eigenvalues of D are gained and -lost.
+
+    The integral over y and q of the module docstring, at a given order.
+
+    The outer axis is that of the smaller eigenvalue, which the integrand depends on
+    the less. Both variables are integrated in their roots, which are chi variables; q
+    is split where the pole changes its sign, and the integrand its form.
+    """
+    outer, inner = (gained, -lost) if gained <= lost else (-lost, gained)
+    center, singular = sqrt(excess + 2), sqrt(max(-outer, 0.0))
+    escape = gammainc(excess / 2 + 1, singular**2 / 2)  # y < -outer
+    if singular >= center + _REACH:
+        return np.full(epsilon.shape, escape)
+    start = max(center - _REACH, singular)
+    root, outer_weight = _panel(start, center + _REACH, order)
+    y = root**2
+    log_density = (excess + 1) * np.log(root) - y / 2 - excess / 2 * log(2)
+    outer_weight = outer_weight * np.exp(log_density - gammaln(excess / 2 + 1))
+
+    ratio = sqrt(abs(inner)) / sqrt(abs(outer))  # which does not overflow
+    split = np.minimum(np.sqrt(y + outer) * ratio, _REACH)
+    near = _panel(0.0, split, ceil(order / 3))
+    far = _panel(split, _REACH, ceil(order / 3))
+    root, weight = (np.concatenate(two, axis=-1) for two in zip(near, far, strict=True))
+    weight = weight * np.exp(-(root**2) / 2) * sqrt(2 / np.pi)
+    weight *= outer_weight[:, np.newaxis]
+
+    limit = (outer + inner) / 2 - (excess - 1) / 2 * np.log1p(outer / y)
+    pole = -inner - outer * root**2 / (y + outer)[:, np.newaxis]
+    kept = weight > 1e-24
+    weight, pole = weight[kept], pole[kept]
+    limit = np.broadcast_to(limit[:, np.newaxis], kept.shape)[kept]
+    gap = epsilon[..., np.newaxis] - limit
+    integral = _over_schur_complement(gap, pole, excess) @ weight + escape
+    return np.asarray(np.minimum(integral, 1.0))
+
+
+@cache
+def _legendre(order: int) -> tuple[Array, Array]:
+    return np.polynomial.legendre.leggauss(order)
+
+
+def _panel(start: ArrayLike, end: ArrayLike, order: int) -> tuple[Array, Array]:
+    """Return Gauss-Legendre nodes and weights of intervals, shape (..., order)."""
+    nodes, weights = _legendre(order)
+    low, high = np.broadcast_arrays(start, end)
+    half = np.asarray((high - low) / 2, dtype=np.float64)[..., np.newaxis]
+    return low[..., np.newaxis] + half * (1 + nodes), half * weights

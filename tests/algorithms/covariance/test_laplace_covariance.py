@@ -1,0 +1,250 @@
+"""LaplaceCovariance: its l1 sensitivities, searched for from both sides, and its loss.
+
+The noise is tested in `test_noise.py`; here only that the mechanism asks for the right
+one. Type-I error: 1e-8 for that test, and 2e-9 for each of 4 cases of the conformance
+kit.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.optimize import minimize
+
+from dpaudit.algorithms.covariance.laplace_covariance import (
+    LaplaceCovariance,
+    triangle_sensitivity,
+)
+from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
+from dpaudit.claims import NO_LOSS, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import run_conformance
+
+ADD_REMOVE, REPLACE_ONE = Relation
+
+
+def triangle(matrix):
+    return matrix[..., *np.triu_indices(matrix.shape[-1])]
+
+
+def moved(x, y):
+    """The l1 norm of the upper triangle of x x^T - y y^T."""
+    return float(np.abs(triangle(np.outer(x, x) - np.outer(y, y))).sum())
+
+
+# Sensitivities
+
+
+@pytest.mark.parametrize(
+    ("d", "adding", "replacing"),
+    [
+        (1, 1, 1),
+        (2, 1.5, np.sqrt(5)),
+        (3, 2, np.sqrt(8.25)),
+        (4, 2.5, np.sqrt(13)),
+        (6, 3.5, 5),
+    ],
+)
+def test_the_sensitivities_by_hand(d, adding, replacing):
+    assert triangle_sensitivity(d, ADD_REMOVE) == pytest.approx(adding, rel=1e-15)
+    assert triangle_sensitivity(d, REPLACE_ONE) == pytest.approx(replacing, rel=1e-15)
+    assert triangle_sensitivity(d, REPLACE_ONE, 3.0) == pytest.approx(9 * replacing)
+
+
+@pytest.mark.parametrize("d", range(1, 6))
+def test_the_sensitivity_of_replacing_is_the_largest_over_all_signs(d):
+    # For fixed signs of the entries the l1 norm is x^T W x - y^T W y, so the largest
+    # is the largest spread of the spectrum of W, over all W (d = 1: against zero).
+    rows, columns = np.triu_indices(d)
+    # Flipping the signs of coordinates makes the first row positive off the diagonal.
+    free = (rows > 0) | (columns == 0)
+    choices = np.array(list(itertools.product([-0.5, 0.5], repeat=int(free.sum()))))
+    signs = np.full((len(choices), len(rows)), 0.5)
+    signs[:, free] = choices
+    forms = np.zeros((len(signs), d, d))
+    forms[:, rows, columns] += signs
+    forms[:, columns, rows] += signs
+    values = np.linalg.eigvalsh(forms)
+    spread = np.maximum(values[:, -1], 0) - np.minimum(values[:, 0], 0)
+    expected = triangle_sensitivity(d, REPLACE_ONE)
+    assert spread.max() == pytest.approx(expected, rel=1e-12)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9), st.sampled_from([1.0, 2.5]))
+def test_no_rows_move_the_triangle_further(seed, d, row_norm):
+    rng = np.random.default_rng(seed)
+    # Sparse rows as well as dense ones, inside the ball and on it.
+    x, y = rng.standard_normal((2, d)) * (rng.random((2, d)) < rng.random())
+    x, y = (row_norm * v / max(np.linalg.norm(v), rng.random()) for v in (x, y))
+    adding = triangle_sensitivity(d, ADD_REMOVE, row_norm)
+    assert moved(x, np.zeros(d)) <= adding * (1 + 1e-12)
+    replacing = triangle_sensitivity(d, REPLACE_ONE, row_norm)
+    assert moved(x, y) <= replacing * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_an_adversary_attains_the_sensitivity_of_replacing(d):
+    rng = np.random.default_rng(d)
+
+    def loss(flat):
+        x, y = flat.reshape(2, d)
+        x, y = (v / max(1.0, np.linalg.norm(v)) for v in (x, y))
+        return -moved(x, y)
+
+    best = min(
+        minimize(loss, rng.standard_normal(2 * d), method="Powell").fun
+        for _ in range(8)
+    )
+    expected = triangle_sensitivity(d, REPLACE_ONE)
+    assert -best <= expected * (1 + 1e-12)
+    assert -best >= expected * (0.98 if d > 3 else 0.999)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 54, 201])
+def test_the_worst_case_attains_the_sensitivity(d, relation):
+    mechanism = LaplaceCovariance.calibrated(0.7, relation=relation, row_norm=2.0)
+    pair = mechanism.worst_case(d)
+    assert pair.relation is relation
+    assert np.linalg.norm(pair.neighbour[-1]) == pytest.approx(2.0)
+    exact = mechanism.exact_claim(pair)
+    assert isinstance(exact, PureDP)
+    assert exact.parameters["epsilon"] == pytest.approx(0.7, rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_bound_over_all_dimensions_holds_and_is_attained(relation):
+    ratios = [triangle_sensitivity(d, relation) / ((d + 1) / 2) for d in range(1, 400)]
+    stated = second_moment_sensitivity("upper-triangle-l1", relation)
+    assert max(ratios) == pytest.approx(stated.value, rel=1e-12)
+    mechanism = LaplaceCovariance.calibrated(1.0, relation=relation, row_norm=3.0)
+    assert mechanism.sensitivity.value == pytest.approx(9 * stated.value)
+    pair = mechanism.worst_case(2)
+    change = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
+    measured = float(mechanism.sensitivity.measure(change))
+    assert measured == pytest.approx(mechanism.sensitivity.value, rel=1e-12)
+
+
+# The mechanism
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_scale_is_the_sensitivity_over_epsilon(relation):
+    mechanism = LaplaceCovariance.calibrated(0.5, relation=relation, row_norm=2.0)
+    assert mechanism.claim == PureDP(0.5)
+    assert mechanism.relation is relation
+    for d in (1, 4, 9):
+        expected = triangle_sensitivity(d, relation, 2.0) / 0.5
+        assert mechanism.scale(d) == pytest.approx(expected, rel=1e-15)
+
+
+def test_the_noise_has_the_scale_of_its_dimension():
+    # Null hypothesis: the sum of |E_ij| over the triangle, times 2/scale, is chi-square
+    # with two degrees of freedom for each entry; two dimensions, two-sided, 1e-8.
+    mechanism = LaplaceCovariance.calibrated(1.0, relation="replace-one")
+    for d, scale in ((2, np.sqrt(5)), (6, 5.0)):
+        noise = mechanism.noise(5000, d, rng=np.random.default_rng(d))
+        entries = triangle(noise)
+        law = stats.chi2(2 * entries.size)
+        total = 2 * np.abs(entries).sum() / scale
+        assert min(law.cdf(total), law.sf(total)) >= 1e-8 / 4
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("d", [1, 4])
+def test_it_conforms(d, relation):
+    mechanism = LaplaceCovariance.calibrated(1.3, relation=relation)
+    run_conformance(mechanism, pair=mechanism.worst_case(d))
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0.1, 5.0))
+@settings(max_examples=40)
+def test_the_loss_is_the_ratio_of_laplace_densities(seed, d, epsilon):
+    rng = np.random.default_rng(seed)
+    rows, other = rng.standard_normal((3, d)), rng.standard_normal((2, d))
+    mechanism = LaplaceCovariance.calibrated(epsilon, row_norm=1.5)
+    releases = mechanism.draw(rows, 5, rng=rng)
+    densities = [
+        stats.laplace(triangle(mechanism.statistic(data)), mechanism.scale(d))
+        .logpdf(triangle(releases))
+        .sum(axis=-1)
+        for data in (rows, other)
+    ]
+    loss = mechanism.privacy_loss(releases, rows, other)
+    np.testing.assert_allclose(loss, densities[0] - densities[1], atol=1e-9, rtol=1e-9)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(Relation))
+@settings(max_examples=50)
+def test_no_pair_loses_more_than_its_exact_claim_nor_that_more_than_epsilon(
+    seed, d, relation
+):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((3, d))
+    other = rows[1:]
+    if relation is REPLACE_ONE:
+        other = np.vstack([rng.standard_normal((1, d)), other])
+    mechanism = LaplaceCovariance.calibrated(0.7, relation=relation)
+    exact = mechanism.exact_claim(Pair(rows, other, relation)).epsilon(0.0)
+    assert exact <= 0.7 * (1 + 1e-12)
+    releases = mechanism.draw(rows, 20, rng=rng)
+    loss = mechanism.privacy_loss(releases, rows, other)
+    assert np.abs(loss).max() <= exact + 1e-12
+    # Attained: far out, beyond the larger of each two entries.
+    first, second = mechanism.statistic(rows), mechanism.statistic(other)
+    far = (np.maximum(first, second) + 9 * np.sign(first - second))[np.newaxis]
+    far = np.where(first >= second, far, np.minimum(first, second) - 9)
+    assert mechanism.privacy_loss(far, rows, other) == pytest.approx(exact, rel=1e-9)
+
+
+def test_rows_with_the_same_square_lose_nothing():
+    mechanism = LaplaceCovariance.calibrated(1.0, relation="replace-one")
+    assert mechanism.exact_claim(Pair([[0.6, -0.8]], [[-0.6, 0.8]])) == NO_LOSS
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.empty((0, 3)),
+        np.ones((1, 3)),
+        np.ones((5, 1)),
+        np.full((6, 4), 0.2),
+        np.eye(4),
+        1e9 * np.ones((2, 2)),
+    ],
+    ids=["empty", "one-row", "one-column", "constant", "repeated", "clipped"],
+)
+@pytest.mark.parametrize("relation", list(Relation))
+def test_degenerate_data(data, relation):
+    mechanism = LaplaceCovariance.calibrated(1.0, relation=relation)
+    d = data.shape[1]
+    releases = mechanism.draw(data, 3, rng=np.random.default_rng(0))
+    assert releases.shape == (3, d, d)
+    assert mechanism.release(data, rng=np.random.default_rng(0)).shape == (d, d)
+    np.testing.assert_array_equal(releases, releases.swapaxes(-2, -1))
+    assert mechanism.components(releases, 1).shape == (3, d, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: LaplaceCovariance.calibrated(0.0), "epsilon .* got 0.0"),
+        (lambda: LaplaceCovariance.calibrated(float("nan")), "epsilon .* got nan"),
+        (lambda: LaplaceCovariance.calibrated(1.0, row_norm=0.0), "row_norm .* 0.0"),
+        (lambda: LaplaceCovariance.calibrated(1.0, relation="swap"), "swap"),
+        (lambda: LaplaceCovariance(epsilon=-1, claim=PureDP(1.0)), "epsilon .* -1"),
+        (lambda: LaplaceCovariance(epsilon=1.0, claim=1.0), "claim must be a Claim"),
+        (lambda: triangle_sensitivity(0, ADD_REMOVE), "dimension .* >= 1, got 0"),
+        (
+            lambda: LaplaceCovariance.calibrated(1.0).worst_case(0),
+            "dimension .* >= 1, got 0",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

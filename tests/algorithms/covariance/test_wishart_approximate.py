@@ -1,0 +1,350 @@
+"""WishartApproximate: calibration, exact losses and profiles, and the published rule.
+
+Type-I error: 1e-9 for each of 6 laws of the noise; exact chi-square tails, fixed seeds.
+The conformance kit adds 2e-9 for each of 4 cases. Less than 2e-8 in total.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
+from dpaudit.algorithms.covariance.wishart_accountant import (
+    neighbours_delta,
+    pair_delta,
+)
+from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
+from dpaudit.claims import NO_LOSS, ApproxDP, GaussianDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import run_conformance
+
+ADD_REMOVE, REPLACE_ONE = Relation
+BUDGETS = [(1.0, 1e-3), (0.1, 1e-5), (5.0, 1e-9)]
+
+
+def with_noise(excess, scale, **options):
+    return WishartApproximate(
+        excess=excess, scale=scale, claim=ApproxDP(1.0, 1e-5), **options
+    )
+
+
+def neighbours(relation):
+    """A pair of datasets in three dimensions, rows of different lengths."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((4, 3)) / 4
+    assert np.linalg.norm(rows, axis=1).max() < 1
+    if relation is ADD_REMOVE:
+        return rows, rows[1:]
+    return rows, np.vstack([[0.5, -0.3, 0.2], rows[1:]])
+
+
+# The published rule
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_degrees_and_the_scale_are_the_papers(relation):
+    mechanism = WishartApproximate.as_published(
+        0.5, 1e-4, relation=relation, row_norm=3.0
+    )
+    assert mechanism.claim == ApproxDP(0.5, 1e-4)
+    assert mechanism.relation is relation
+    assert mechanism.degrees(10) == 10 + int(28 * np.log(4e4) / 0.25)
+    assert mechanism.scale == 9.0
+
+
+@pytest.mark.parametrize("delta", [1e-1, 1e-3, 1e-5, 1e-9])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_published_claim_holds_up_to_four_and_fails_at_six(delta, relation):
+    for epsilon, kept in ((0.5, True), (2.0, True), (4.0, True), (6.0, False)):
+        mechanism = WishartApproximate.as_published(epsilon, delta, relation=relation)
+        exact = mechanism.exact_claim(mechanism.worst_case())
+        assert (exact.delta(epsilon) <= delta) == kept
+        bound = neighbours_delta(
+            epsilon, excess=mechanism.excess, shift=1.0, relation=relation
+        )
+        assert (bound <= delta) == kept
+
+
+def test_the_published_claim_is_loose():
+    mechanism = WishartApproximate.as_published(1.0, 1e-3)
+    exact = mechanism.exact_claim(mechanism.worst_case())
+    assert exact.delta(1.0) < 1e-24
+    assert exact.epsilon(1e-3) < 0.2
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(20.0, 1e-5), (11.0, 0.1)])
+def test_a_published_rule_without_degrees_is_refused(epsilon, delta):
+    largest = np.sqrt(28 * np.log(4 / delta))
+    with pytest.raises(InputError, match=f"epsilon must be at most {largest:.4f}"):
+        WishartApproximate.as_published(epsilon, delta)
+    assert WishartApproximate.as_published(largest * 0.999, delta).excess == 1
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("row_norm", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_adding_a_row_meets_the_claim_with_equality(budget, row_norm):
+    epsilon, delta = budget
+    mechanism = WishartApproximate.calibrated(epsilon, delta, row_norm=row_norm)
+    assert mechanism.claim == ApproxDP(epsilon, delta)
+    assert mechanism.relation is ADD_REMOVE
+    exact = mechanism.exact_claim(mechanism.worst_case(3))
+    attained = float(exact.delta(epsilon))
+    assert attained == pytest.approx(delta, rel=1e-6)
+    assert attained <= delta
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_replacing_a_row_meets_the_claim_nearly(budget):
+    epsilon, delta = budget
+    mechanism = WishartApproximate.calibrated(epsilon, delta, relation="replace-one")
+    assert mechanism.relation is REPLACE_ONE
+    exact = mechanism.exact_claim(mechanism.worst_case(3))
+    assert 0.95 * delta <= exact.delta(epsilon) <= delta
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("scale", [0.5, 1.0, 20.0])
+def test_at_a_given_scale_one_degree_less_is_too_few(scale, relation):
+    mechanism = WishartApproximate.calibrated(
+        1.0, 1e-3, relation=relation, row_norm=2.0, scale=scale
+    )
+    assert mechanism.scale == scale
+    for excess, kept in ((mechanism.excess, True), (mechanism.excess - 1, False)):
+        found = neighbours_delta(1.0, excess=excess, shift=4 / scale, relation=relation)
+        assert (found <= 1e-3) == kept
+
+
+def test_the_degrees_of_the_design():
+    published = WishartApproximate.as_published(1.0, 1e-3)
+    ours = WishartApproximate.calibrated(1.0, 1e-3, scale=1.0)
+    assert (ours.degrees(54), published.degrees(54)) == (70, 286)
+
+
+@pytest.mark.parametrize("d", [10, 54, 200])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_spread_is_near_that_of_the_goe_and_far_below_the_papers(relation, d):
+    # Of E about its mean k s I, in Frobenius norm: s sqrt(k d (d + 1)); and of the
+    # ensemble sigma sqrt(d (d + 1)).
+    def spread(mechanism):
+        return mechanism.scale * np.sqrt(mechanism.degrees(d))
+
+    budget = {"epsilon": 1.0, "delta": 1e-3, "relation": relation}
+    ours = spread(WishartApproximate.calibrated(**budget))
+    fewest = spread(WishartApproximate.calibrated(**budget, scale=1.0))
+    published = spread(WishartApproximate.as_published(**budget))
+    goe = GOEGaussian.calibrated(**budget).sigma
+    assert goe < ours < 1.05 * np.sqrt(1 + d / 2586) * goe
+    assert ours < fewest / 2
+    assert fewest < published
+
+
+# The noise
+
+
+@pytest.mark.parametrize(("d", "excess"), [(1, 1), (3, 2), (3, 60)])
+def test_the_noise_is_wishart(d, excess):
+    # Null hypothesis: u^T E u/scale is chi-square with d + excess degrees of freedom
+    # for a unit u, and its sum over draws with size times as many.
+    size, scale = 5000, 0.4
+    noise = with_noise(excess, scale).noise(size, d, rng=np.random.default_rng(d))
+    u = np.ones(d) / np.sqrt(d)
+    values = (noise @ u @ u) / scale
+    assert stats.kstest(values, stats.chi2(d + excess).cdf).pvalue >= 1e-9
+    total = stats.chi2(size * (d + excess))
+    assert 5e-10 <= total.cdf(values.sum()) <= 1 - 5e-10
+    assert np.linalg.eigvalsh(noise).min() > 0
+
+
+def test_releases_are_positive_definite():
+    mechanism = WishartApproximate.calibrated(1.0, 1e-5)
+    data = np.zeros((3, 6))
+    releases = mechanism.draw(data, 50, rng=np.random.default_rng(0))
+    assert np.linalg.eigvalsh(releases).min() > 0
+    assert mechanism.in_support(releases, data).all()
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("excess", [12, 2000])
+def test_it_conforms_where_rows_are_not_at_the_axes(relation, excess):
+    mechanism = with_noise(excess, 0.6 / np.sqrt(excess), relation=relation)
+    run_conformance(mechanism, pair=Pair(*neighbours(relation), relation))
+
+
+# Privacy losses
+
+
+@given(
+    st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 30), st.floats(0.1, 3.0)
+)
+@settings(max_examples=40)
+def test_the_loss_is_the_ratio_of_wishart_densities(seed, d, excess, scale):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((3, d))
+    other = np.vstack([rng.standard_normal((1, d)), rows[1:]])
+    mechanism = with_noise(excess, scale, row_norm=1.5)
+    law = stats.wishart(df=d + excess, scale=scale * np.eye(d))
+    releases = mechanism.draw(rows, 5, rng=rng)
+    loss = mechanism.privacy_loss(releases, rows, other)
+    possible = mechanism.in_support(releases, other)
+    assert (np.isposinf(loss) == ~possible).all()
+    expected = [
+        law.logpdf(y - mechanism.statistic(rows))
+        - law.logpdf(y - mechanism.statistic(other))
+        for y in releases[possible]
+    ]
+    np.testing.assert_allclose(loss[possible], expected, rtol=1e-7, atol=1e-6)
+
+
+def test_the_loss_off_the_supports_is_infinite():
+    mechanism = with_noise(3, 1.0)
+    nobody, somebody = np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]])
+    both, one, none = np.diag([2.0, 1.0]), np.diag([0.5, 1.0]), np.diag([-1.0, 1.0])
+    releases = np.array([both, one, none])
+    # a = 1: log(2/1) - 1/2.
+    finite = np.log(2) - 0.5
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(releases, nobody, somebody), [finite, np.inf, np.nan]
+    )
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(releases, somebody, nobody), [-finite, -np.inf, np.nan]
+    )
+    np.testing.assert_array_equal(
+        mechanism.in_support(releases, somebody), [True, False, False]
+    )
+
+
+def test_one_degree_is_symmetric_noise():
+    published = SymmetricNoise.as_published(0.8)
+    mechanism = with_noise(1, published.scale)
+    pair = published.worst_case(3)
+    releases = published.draw(pair.data, 30, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(
+        mechanism.privacy_loss(releases, pair.data, pair.neighbour),
+        published.privacy_loss(releases, pair.data, pair.neighbour),
+        atol=1e-12,
+    )
+    exact = mechanism.exact_claim(pair)
+    assert float(exact.delta(2.0)) == pytest.approx(1 - np.exp(-0.8), rel=1e-12)
+
+
+# Exact claims
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_the_exact_claim_is_that_of_the_eigenvalues(relation):
+    data, other = neighbours(relation)
+    mechanism = with_noise(40, 0.05, relation=relation)
+    values = np.linalg.eigvalsh(data.T @ data - other.T @ other) / 0.05
+    gained, lost = values[-1], -values[0] if relation is REPLACE_ONE else 0.0
+    assert gained > 1
+    exact = mechanism.exact_claim(Pair(data, other, relation))
+    expected = pair_delta(1.0, excess=40, gained=gained, lost=lost)
+    assert float(exact.delta(1.0)) == pytest.approx(float(expected), rel=1e-9)
+    back = mechanism.exact_claim(Pair(other, data, relation))
+    assert float(back.delta(1.0)) == pytest.approx(float(expected), rel=1e-9)
+
+
+def test_a_claim_without_an_epsilon_has_an_exact_claim_too():
+    mechanism = WishartApproximate(excess=40, scale=1.0, claim=GaussianDP(1.0))
+    exact = mechanism.exact_claim(mechanism.worst_case())
+    assert 0 < exact.delta(0.5) < 0.5
+
+
+def test_rows_with_the_same_square_lose_nothing():
+    mechanism = with_noise(10, 1.0, relation="replace-one")
+    assert mechanism.exact_claim(Pair([[0.6, -0.8]], [[-0.6, 0.8]])) == NO_LOSS
+
+
+def test_replaced_rows_at_an_angle_lose_less_than_orthogonal_ones():
+    mechanism = WishartApproximate.calibrated(1.0, 1e-3, relation="replace-one")
+    deltas = [
+        float(
+            mechanism.exact_claim(
+                Pair([[1.0, 0.0]], [[np.cos(angle), np.sin(angle)]])
+            ).delta(1.0)
+        )
+        for angle in (0.3, 0.8, 1.2, np.pi / 2)
+    ]
+    assert deltas == sorted(deltas)
+    assert deltas[-1] <= 1e-3
+
+
+# Edges
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.empty((0, 3)),
+        np.ones((1, 3)),
+        np.ones((5, 1)),
+        np.full((6, 4), 0.2),
+        np.eye(4),
+        1e-9 * np.eye(3),
+        1e9 * np.ones((2, 2)),
+    ],
+    ids=["empty", "one-row", "one-column", "constant", "repeated", "tiny", "clipped"],
+)
+def test_degenerate_data(data):
+    for mechanism in (
+        WishartApproximate.calibrated(1.0, 1e-5),
+        WishartApproximate.as_published(1.0, 1e-5),
+    ):
+        d = data.shape[1]
+        releases = mechanism.draw(data, 3, rng=np.random.default_rng(0))
+        assert releases.shape == (3, d, d)
+        assert mechanism.release(data, rng=np.random.default_rng(0)).shape == (d, d)
+        assert mechanism.components(releases, 1).shape == (3, d, 1)
+        more = np.vstack([data, np.full(d, 0.1)])
+        assert np.isfinite(mechanism.privacy_loss(releases, data, more)).all()
+        exact = mechanism.exact_claim(Pair(data, more))
+        assert exact.delta(1.0) <= 1e-5
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_one_dimension(relation):
+    mechanism = WishartApproximate.calibrated(1.0, 1e-3, relation=relation)
+    exact = mechanism.exact_claim(mechanism.worst_case(1))
+    assert exact.delta(1.0) <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: WishartApproximate.calibrated(0.0, 1e-5), "epsilon .* got 0.0"),
+        (lambda: WishartApproximate.calibrated(-1.0, 1e-5), "epsilon .* got -1.0"),
+        (lambda: WishartApproximate.calibrated(1.0, 0.0), r"delta .*\(0, 1\), got 0.0"),
+        (lambda: WishartApproximate.calibrated(1.0, 1.0), r"delta .*\(0, 1\), got 1.0"),
+        (lambda: WishartApproximate.calibrated(1e3, 1e-5), "epsilon .* got 1000.0"),
+        (
+            lambda: WishartApproximate.calibrated(1.0, 1e-5, scale=0.0),
+            "scale .* got 0.0",
+        ),
+        (
+            lambda: WishartApproximate.calibrated(1.0, 1e-5, scale=1e-5),
+            "take a larger scale",
+        ),
+        (
+            lambda: WishartApproximate.calibrated(1.0, 1e-5, row_norm=-1.0),
+            "row_norm .* got -1.0",
+        ),
+        (lambda: WishartApproximate.as_published(0.0, 1e-5), "epsilon .* got 0.0"),
+        (lambda: WishartApproximate.as_published(1.0, 2.0), "delta .* got 2.0"),
+        (
+            lambda: WishartApproximate.as_published(1.0, 1e-5, row_norm=0.0),
+            "row_norm .* got 0.0",
+        ),
+        (lambda: with_noise(0, 1.0), "excess must be an integer >= 1"),
+        (lambda: with_noise(3, float("inf")), "scale .* got inf"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
