@@ -9,6 +9,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# Other libraries want an older scikit-learn, so they live in an environment of their own.
+OTHERS := .venv-third-party
 
 # What `make report` and `make bench-audit` compute: --help of either command lists the
 # profiles.
@@ -16,7 +18,7 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test lint types audit report bench bench-audit constraints clean
+.PHONY: help .venv test lint types audit report bench bench-audit third-party constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -46,9 +48,9 @@ $(BIN)/python:
 	exit 1
 
 # The workers already fill the cores: BLAS threads on top would only fight over them.
-test audit: export OPENBLAS_NUM_THREADS := 1
-test audit: export OMP_NUM_THREADS := 1
-test audit: export MKL_NUM_THREADS := 1
+test audit third-party: export OPENBLAS_NUM_THREADS := 1
+test audit third-party: export OMP_NUM_THREADS := 1
+test audit third-party: export MKL_NUM_THREADS := 1
 
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -70,6 +72,16 @@ report: $(VENV)/.test ## write the comparison report to build/report/
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
 	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
 
+third-party: $(OTHERS)/.installed ## audit what OpenDP and diffprivlib ship (build/third-party/)
+	$(OTHERS)/bin/python -m pytest tests/algorithms/third_party
+	$(OTHERS)/bin/python -m dpaudit.reports.third_party --output build/third-party
+
+$(OTHERS)/.installed: pyproject.toml constraints-third-party.txt | $(BIN)/python
+	$(BIN)/python -m venv --clear $(OTHERS)
+	$(OTHERS)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint constraints-third-party.txt --editable '.[test,opendp,diffprivlib]'
+	@touch $@
+
 # asv makes environments of its own for the committed state; they get the same versions.
 bench: export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
@@ -78,17 +90,21 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
-		|| { echo "constraints.txt is made with Python 3.11" >&2; exit 1; }
-	$(BIN)/python -m venv --clear build/constraints
-	build/constraints/bin/python -m pip install --quiet --upgrade pip
-	build/constraints/bin/python -m pip install --quiet --editable '.[test,lint,bench]'
-	@{ sed '/^[^#]/,$$d' constraints.txt; \
-		build/constraints/bin/python -m pip freeze --all --exclude-editable \
-			--exclude pip --exclude dpaudit; } > build/constraints.txt
-	mv build/constraints.txt constraints.txt
+		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
+	@set -e; for pins in constraints.txt=test,lint,bench \
+			constraints-third-party.txt=test,opendp,diffprivlib; do \
+		file=$${pins%%=*}; \
+		$(BIN)/python -m venv --clear build/constraints; \
+		build/constraints/bin/python -m pip install --quiet --upgrade pip; \
+		build/constraints/bin/python -m pip install --quiet --editable ".[$${pins#*=}]"; \
+		{ sed '/^[^#]/,$$d' "$$file"; \
+			build/constraints/bin/python -m pip freeze --all --exclude-editable \
+				--exclude pip --exclude dpaudit; } > "build/$$file"; \
+		mv "build/$$file" "$$file"; \
+	done
 	rm -r build/constraints
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) build dist .asv *.egg-info
+	rm -rf $(VENV) $(OTHERS) build dist .asv *.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -r {} +

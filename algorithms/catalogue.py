@@ -10,15 +10,16 @@ from dpaudit.algorithms.covariance.entries import COVARIANCE
 from dpaudit.algorithms.entries import Entry
 from dpaudit.algorithms.subspace.entries import SUBSPACE
 from dpaudit.algorithms.textbook.entries import TEXTBOOK
+from dpaudit.algorithms.third_party.entries import THIRD_PARTY
 from dpaudit.mechanism import Mechanism
 from dpaudit.validation import check_name
 
 __all__ = ["CATALOGUE", "Entry", "build", "entry", "names_of"]
 
 CATALOGUE: dict[str, Entry] = {
-    each.name: each for each in (*COVARIANCE, *SUBSPACE, *TEXTBOOK)
+    each.name: each for each in (*COVARIANCE, *SUBSPACE, *TEXTBOOK, *THIRD_PARTY)
 }
-"""Every entry by its name."""
+"""Every entry by its name; those of libraries that are not installed, too."""
 
 
 def entry(name: str) -> Entry:

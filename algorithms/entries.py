@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from dpaudit.errors import InputError
@@ -19,7 +20,8 @@ class Entry:
     ----------
     name : str
     family : str
-        What is perturbed, or "textbook" for the suite with known truth.
+        What is perturbed; "textbook" for the suite with known truth; "third-party" for
+        what others wrote.
     source : str
         Paper and place, or "dpaudit".
     summary : str
@@ -42,6 +44,9 @@ class Entry:
     has_components : bool
         Whether the number of principal components is fixed beforehand: what is
         released is a basis of them.
+    extra : str, optional
+        The optional requirement without which nothing can be drawn, as in
+        ``dpaudit[opendp]``: also the name of the package that it installs.
     """
 
     name: str
@@ -55,6 +60,12 @@ class Entry:
     relations: tuple[Relation, ...] = tuple(Relation)
     has_row_norm: bool = True
     has_components: bool = False
+    extra: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether the library is there that the mechanism is from, if it needs one."""
+        return self.extra is None or find_spec(self.extra) is not None
 
     def build(
         self,

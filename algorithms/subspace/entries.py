@@ -1,8 +1,11 @@
 """The entries in the catalogue of mechanisms that release a subspace."""
 
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.laplace_power_method import LaplacePowerMethod
+from dpaudit.algorithms.subspace.matrix_acg import ExactExponential
 from dpaudit.algorithms.subspace.power_method import PowerMethod
 from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
 from dpaudit.algorithms.subspace.published_private_subspace import (
@@ -73,6 +76,33 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
         summary="one component by the exponential mechanism, drawn exactly, pure DP",
         constructor=ExponentialMechanism.calibrated,
+        approximate=False,
+        has_components=True,
+    ),
+    Entry(
+        name="exponential-pca-gibbs",
+        family="subspace",
+        source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
+        summary="k components by a Markov chain; the claim is of its stationary law",
+        constructor=GibbsExponential.calibrated,
+        approximate=False,
+        has_components=True,
+    ),
+    Entry(
+        name="exponential-pca-acg",
+        family="subspace",
+        source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
+        summary="k components drawn exactly by rejection, for k = 2 or 3, pure DP",
+        constructor=ExactExponential.calibrated,
+        approximate=False,
+        has_components=True,
+    ),
+    Entry(
+        name="exponential-pca-deflation",
+        family="subspace",
+        source="Amin et al., NeurIPS 2019, Algorithm 1; calibration by dpaudit",
+        summary="k components one after the other, each drawn exactly, pure DP",
+        constructor=DeflationExponential.calibrated,
         approximate=False,
         has_components=True,
     ),

@@ -1,11 +1,11 @@
 r"""Stacks of frames: matrices with orthonormal columns, shape (size, d, k).
 
 The uniform law on frames is the only one that no rotation of R^d changes (Haar's). The
-frame Q of a normal matrix G = QR has it, if R has a positive diagonal: Q is then unique,
-hence moves with G under rotations, which do not change the law of G (Mezzadri, *How to
-generate random matrices from the classical compact groups*, Notices of the AMS 54,
-2007). In the same way a frame Q together with normal columns gives a uniform frame of
-the orthogonal complement, because only the components of the normal columns in that
+frame Q of a normal matrix G = QR has it, if R has a positive diagonal: Q is then
+unique, hence moves with G under rotations, which do not change the law of G (Mezzadri,
+*How to generate random matrices from the classical compact groups*, Notices of the AMS
+54, 2007). In the same way a frame Q together with normal columns gives a uniform frame
+of the orthogonal complement, because only the components of the normal columns in that
 complement are left.
 """
 

@@ -29,29 +29,29 @@ step 2 is independent of V.
 Convergence. The angles have densities that are bounded away from 0, products of
 rotations in coordinate planes reach every rotation, and d(d - 1)/2 sweeps contain every
 order of planes: the chain is uniformly ergodic, and from the uniform start approaches
-its stationary law at a geometric rate. How fast is not known; measured, from the uniform
-start and from the eigenvectors, for k up to 15, d up to 150, and spectra with wide,
-narrow, repeated and decaying eigenvalues: the mean of every P_ii, P = V V^T, and of the
-utility could not be told from those of the stationary law after 4 to 10 sweeps where
-the gaps of S were up to 1e6, and after 20 where one of 1e10 follows k + 1 equal
+its stationary law at a geometric rate. How fast is not known. Measured, from the
+uniform start and from the eigenvectors, for k up to 15, d up to 150, and spectra with
+wide, narrow, repeated and decaying eigenvalues: the means of every P_ii, P = V V^T, and
+of the utility could not be told from those of the stationary law after 4 to 10 sweeps
+where the gaps of S were up to 1e6, and after 20 where one of 1e10 follows k + 1 equal
 eigenvalues. (The numbering matters. In a fixed tournament the pairs of one coordinate
 lie such that it needs 10 times as many.) The default is 30.
 
 Deviation from Hoff, who draws one column of V at a time given the others. With
-eigenvalues that decay, his chain needs hundreds of sweeps: a column that is a mixture of
-a sharp and of a vague direction can move by no more than the sharp one lets it. In the
-planes of eigenvectors the directions are apart, no draw is ever rejected, and a sweep
-costs d^2 k operations, where a sweep over columns takes k eigendecompositions.
+eigenvalues that decay, his chain can need hundreds of sweeps: a column that is a
+mixture of a sharp and of a vague direction can move by no more than the sharp one lets
+it. In the planes of eigenvectors the directions are apart, no draw is ever rejected,
+and a sweep costs d^2 k operations, where one over columns takes k eigendecompositions.
 
 Privacy. The stationary law is pure epsilon-DP, and that is the claim. **A finite chain
 is not proven to be**: if its law is within total variation eta of the stationary one on
-both neighbours, it is (epsilon, (1 + e^epsilon) eta)-DP, and eta is not known. The start
-is uniform, so that it says nothing about the data, and the number of sweeps is public.
-The planes do depend on the data; this is no matter for the stationary law, but means
-that nothing can be said for few sweeps by composing them. The exact alternative is
-`dpaudit.algorithms.subspace.matrix_acg`, for small k. NumPy draws von Mises angles
-exactly up to a concentration of 1e6, and as normal ones beyond, by then a difference in
-total variation of about 1e-7.
+both neighbours, it is (epsilon, (1 + e^epsilon) eta)-DP, and eta is not known. The
+start is uniform, so that it says nothing about the data, and the number of sweeps is
+public. The planes do depend on the data; this is no matter for the stationary law, but
+means that composing the sweeps proves nothing, however few they are. The exact
+alternative is `dpaudit.algorithms.subspace.matrix_acg`, for small k. NumPy draws von
+Mises angles exactly up to a concentration of 1e6, and as normal ones beyond, which by
+then is a difference in total variation of about 1e-7.
 """
 
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ class PlaneRotations:
 
     @property
     def utility(self) -> Array:
-        """tr V^T S V, shape (size,)."""
+        """The utility tr V^T S V, shape (size,)."""
         squares = (self._rows**2).sum(axis=-1)
         return np.asarray((self._values[self._order] * squares).sum(axis=0))
 

@@ -166,11 +166,11 @@ class MatrixBinghamMechanism(SubspaceMechanism):
         return (exponent, k) if k <= d - k else (-exponent, d - k)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a pair whose pure epsilon is near the claim, if k < d.
+        """Return a pair whose pure epsilon is about 0.8 of the claim, if k < d.
 
         ADD_REMOVE: a row e_(k+1) joins m rows at each of e_1, ..., e_k. REPLACE_ONE:
         e_1 takes the place of the row e_(k+1) beside them. With more rows epsilon is
-        approached more closely, and the releases that show it become rarer. m is 5 k
+        approached more closely, and the releases that show it become rarer. m is 3 k
         over the coefficient, and 10,000/k at most. The default d is 2 for k = 1, and
         k + 2 for more: the least for which a draw is not that of a vector.
         """
@@ -180,7 +180,7 @@ class MatrixBinghamMechanism(SubspaceMechanism):
         return new_direction_pair(
             k,
             check_count("dimension", dimension, minimum=k),
-            int(np.ceil(5 * k / self._unit_coefficient)),
+            int(np.ceil(min(3 * k / self._unit_coefficient, 1e9))),
             self.relation,
             self.row_norm,
         )
@@ -194,13 +194,13 @@ class MatrixBinghamMechanism(SubspaceMechanism):
         sampler with a wrong exponent from the right one.
         """
         k = self.n_components
-        copies = int(np.ceil(20 / self._unit_coefficient))
+        copies = int(np.ceil(min(20 / self._unit_coefficient, 1e9)))
         tied = tied_directions_pair(k, k + 7, copies, self.relation, self.row_norm)
         return self.worst_case(), tied
 
     @property
     def _unit_coefficient(self) -> float:
-        """c R^2, the coefficient for rows of length 1."""
+        """The coefficient for rows of length 1."""
         return self.coefficient * self.row_norm**2
 
     def _draw_reduced(

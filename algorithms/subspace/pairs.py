@@ -1,15 +1,19 @@
 """Neighbouring pairs that show what a mechanism for subspaces does to rare directions.
 
-Both are made of rows along basis vectors, so that A is diagonal.
+All are made of rows along basis vectors, so that A is diagonal.
 """
 
 import numpy as np
 
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["new_direction_pair", "tied_directions_pair"]
+__all__ = [
+    "new_direction_pair",
+    "repeated_direction_pair",
+    "tied_directions_pair",
+]
 
-MOST_ROWS = 10_000
+_MOST_ROWS = 10_000
 
 
 def new_direction_pair(
@@ -44,13 +48,47 @@ def new_direction_pair(
            [0., 0., 1.]])
     """
     basis = row_norm * np.eye(dimension)
-    copies = max(1, min(copies, MOST_ROWS // n_components))
+    copies = max(1, min(copies, _MOST_ROWS // n_components))
     common = np.repeat(basis[:n_components], copies, axis=0)
     new = -basis[[-1]] if n_components == dimension else basis[[n_components]]
     extended = np.vstack([common, new])
     if relation is Relation.ADD_REMOVE:
         return Pair(common, extended, relation)
     return Pair(extended, np.vstack([common, basis[:1]]), relation)
+
+
+def repeated_direction_pair(
+    dimension: int, copies: int, relation: Relation, row_norm: float = 1.0
+) -> Pair:
+    """Return a pair on which all rows point in one direction, and then one more.
+
+    `copies` rows at the first basis vector, but at most 10,000. ADD_REMOVE: another one
+    joins them. REPLACE_ONE: it takes the place of a row at the last basis vector, or of
+    one with the opposite sign where d = 1.
+
+    Parameters
+    ----------
+    dimension : int
+        d.
+    copies : int
+        At least 1.
+    relation : Relation
+    row_norm : float
+        Length of every row.
+
+    Examples
+    --------
+    >>> repeated_direction_pair(2, 1, Relation.REPLACE_ONE).data
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    basis = row_norm * np.eye(dimension)
+    common = np.repeat(basis[:1], max(1, min(copies, _MOST_ROWS)), axis=0)
+    extended = np.vstack([common, basis[:1]])
+    if relation is Relation.ADD_REMOVE:
+        return Pair(common, extended, relation)
+    last = -basis if dimension == 1 else basis[[-1]]
+    return Pair(np.vstack([common, last]), extended, relation)
 
 
 def tied_directions_pair(
@@ -84,7 +122,7 @@ def tied_directions_pair(
     """
     basis = row_norm * np.eye(dimension)
     count = n_components + 1
-    copies = max(1, min(copies, MOST_ROWS // count))
+    copies = max(1, min(copies, _MOST_ROWS // count))
     rows = np.repeat(basis[:count], copies, axis=0)
     if relation is Relation.ADD_REMOVE:
         return Pair(rows, np.vstack([rows, basis[:1]]), relation)

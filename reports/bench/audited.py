@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpaudit.audit.identity import code_version
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.page import render_html, render_markdown
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.runner import carry_out
-from dpaudit.reports.bench.store import Store, code_version
+from dpaudit.reports.bench.store import Store
 from dpaudit.reports.bench.study import PROFILES, Study, Table
 from dpaudit.reports.bench.suite import SuiteBounds
 from dpaudit.reports.bench.tightness import Tightness

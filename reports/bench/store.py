@@ -6,39 +6,14 @@ line that an interruption cut off in the middle is ignored, and the next one beg
 line of its own.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
-from functools import cache
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
 from dpaudit.errors import InputError
 from dpaudit.reports.bench.study import Record, Unit
 
-__all__ = ["Store", "code_version"]
-
-_MEASURED = ("algorithms", "attacks", "audit")
-_NOT_SHIPPED = "checks"
-
-
-@cache
-def code_version() -> str:
-    """Return dpaudit's version and a hash of the sources that the figures depend on.
-
-    These are the modules of `dpaudit.algorithms`, `dpaudit.attacks` and
-    `dpaudit.audit`.
-    """
-    digest = hashlib.sha256()
-    for name in _MEASURED:
-        root = Path(str(files(f"dpaudit.{name}")))
-        for path in sorted(root.rglob("*.py")):
-            inside = path.relative_to(root)
-            if inside.parts[0] != _NOT_SHIPPED:
-                digest.update(f"{name}/{inside.as_posix()}\0".encode())
-                digest.update(path.read_bytes())
-    return f"{version('dpaudit')}+{digest.hexdigest()[:12]}"
+__all__ = ["Store"]
 
 
 class Store:

@@ -14,26 +14,32 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
 ]
 
+# The extras that each file of constraints is for.
+PINNED = {
+    "constraints.txt": ("test", "lint", "bench"),
+    "constraints-third-party.txt": ("test", "opendp", "diffprivlib"),
+}
 DECLARED = [
-    Requirement(text)
+    pytest.param(file, Requirement(text), id=f"{file}-{text}")
+    for file, extras in PINNED.items()
     for requirements in (
         PROJECT["dependencies"],
-        *(PROJECT["optional-dependencies"][name] for name in ("test", "lint", "bench")),
+        *(PROJECT["optional-dependencies"][name] for name in extras),
     )
     for text in requirements
 ]
 
 
-def pinned_versions() -> dict[str, str]:
-    """Return the version of every package in constraints.txt."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+def pinned_versions(file: str) -> dict[str, str]:
+    """Return the version of every package in a file of constraints."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
     pins = (line.split("==") for line in lines if line and not line.startswith("#"))
     return {canonicalize_name(name): version for name, version in pins}
 
 
-@pytest.mark.parametrize("requirement", DECLARED, ids=str)
-def test_constraints_pin_what_is_declared(requirement):
-    version = pinned_versions().get(canonicalize_name(requirement.name))
+@pytest.mark.parametrize(("file", "requirement"), DECLARED)
+def test_constraints_pin_what_is_declared(file, requirement):
+    version = pinned_versions(file).get(canonicalize_name(requirement.name))
 
     assert version is not None, "run `make constraints`"
     assert requirement.specifier.contains(version), "run `make constraints`"

@@ -22,6 +22,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.algorithms.textbook import SUITE, Laplace
 from dpaudit.audit import bounds
+from dpaudit.audit.identity import code_version
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.cli import main
 from dpaudit.errors import InputError
@@ -42,7 +43,7 @@ from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteB
 from dpaudit.reports.bench.page import render_html, render_markdown, render_text
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.runner import carry_out
-from dpaudit.reports.bench.store import Store, code_version
+from dpaudit.reports.bench.store import Store
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS

@@ -1,6 +1,7 @@
 """``dpaudit list``."""
 
 import json
+from typing import Any
 
 import click
 
@@ -15,7 +16,7 @@ def list_command(as_json: bool) -> None:
     """List the mechanisms of the catalogue."""
     from dpaudit.algorithms import CATALOGUE
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for entry in CATALOGUE.values():
         mechanism = entry.build()
         rows.append(
@@ -26,12 +27,22 @@ def list_command(as_json: bool) -> None:
                 "claim": str(mechanism.claim),
                 "source": entry.source,
                 "summary": entry.summary,
+                "extra": entry.extra,
+                "installed": entry.installed,
             }
         )
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    columns = ("name", "family", "relation", "claim", "source")
+    for row in rows:
+        row["needs"] = _needs(row["extra"], row["installed"])
+    columns = ("name", "family", "relation", "claim", "source", "needs")
     widths = {c: max(len(c), *(len(row[c]) for row in rows)) for c in columns}
     for row in ({c: c for c in columns}, *rows):
         click.echo("  ".join(row[c].ljust(widths[c]) for c in columns).rstrip())
+
+
+def _needs(extra: str | None, installed: bool) -> str:
+    if extra is None:
+        return ""
+    return f"dpaudit[{extra}]" + ("" if installed else " (not installed)")

@@ -1,0 +1,241 @@
+r"""Mechanisms of diffprivlib, IBM's differential privacy library.
+
+Written against diffprivlib 0.6.6; the places named below are in its package.
+
+**Claims.** A mechanism of `diffprivlib.mechanisms` claims epsilon (and delta) for a
+query whose sensitivity it is told; which neighbours that is for is up to the query.
+
+- Laplace, Gaussian, GaussianAnalytic are told sensitivity 1, that of a sum of rows in
+  [0, 1] under ADD_REMOVE. Gaussian has the classical constant, and accepts epsilon <= 1
+  only; GaussianAnalytic has the calibration of Balle and Wang (ICML 2018).
+- Bingham samples a unit vector u with utility u^T A u. Its sensitivity defaults to 1,
+  and its one caller in the library, ``models/utils.py:covariance_eig``, hands it
+  X^T X / norm^2 with this default. A row of length <= 1 that is replaced moves the
+  utility by at most 1. The adapter passes row_norm^2, which is the same.
+- PCA claims epsilon for what it releases. That a row is replaced, not added, follows
+  from ``covariance_eig``: the eigenvalues get noise for the l1 sensitivity 2, which is
+  that of replacing a unit row (adding one needs 1), and from the use of the number of
+  rows as public. It is told that the data are centred, so that no epsilon goes to a
+  mean: of k components of d > k, each takes epsilon/(k + 1), and the eigenvalues too.
+
+So REPLACE_ONE for Bingham and PCA. There is no Wishart mechanism any more: it was
+removed for the flaw of `dpaudit.algorithms.covariance.symmetric_noise`, and PCA has
+used ``covariance_eig`` in its place since.
+
+**The eigenvector sampler is wrong** (``mechanisms/bingham.py``, ``Bingham.randomise``).
+With M = epsilon (lambda_max I - A)/(4 sensitivity) and t = u^T M u, the density wanted
+is proportional to e^-t. Candidates have the density (1 + 2t/b)^(-d/2) (angular central
+Gaussian with Omega = I + 2M/b), so they must be accepted with probability
+e^-t (1 + 2t/b)^(+d/2)/c, where c = e^(-(d-b)/2) (d/b)^(d/2) is the maximum of the
+numerator (Kent, Ganeiber, Mardia 2018, section 3). The code divides by
+(1 + 2t/b)^(d/2) instead of multiplying. What it releases has a density proportional to
+e^-t (1 + 2t/b)^-d: too sharp, by a factor that grows with d. The library's constant
+epsilon/4 leaves a reserve of two, since epsilon/2 would do for a utility of sensitivity
+1; from about d = 4 on the sharpness uses up more than that. The acceptance probability
+falls with it, to about 3e-4 for the pair of `near_degenerate_pair` at d = 8, 1e-5 at
+d = 10 and 1e-6 at d = 12: **for larger d a draw does not return**.
+
+**Randomness.** The library takes a `numpy.random.RandomState`; the adapter gives it one
+on top of the bit generator of the caller. Without one the library would use
+`secrets.SystemRandom`, with the same code behind it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.third_party.base import (
+    ApproximateScalarSum,
+    Array,
+    ScalarSum,
+)
+from dpaudit.algorithms.third_party.components import (
+    EigenvectorMechanism,
+    PCAMechanism,
+)
+from dpaudit.errors import InputError
+
+__all__ = [
+    "DiffprivlibBingham",
+    "DiffprivlibGaussian",
+    "DiffprivlibGaussianAnalytic",
+    "DiffprivlibLaplace",
+    "DiffprivlibPCA",
+]
+
+
+class _Diffprivlib:
+    """What all adapters of this module say of themselves."""
+
+    library: ClassVar[str] = "diffprivlib"
+    seedable: ClassVar[bool] = True
+
+
+class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
+    """A sum that a scalar mechanism of the library randomises."""
+
+    @abstractmethod
+    def _mechanism(self, random_state: np.random.RandomState) -> Any:
+        """Return the library's mechanism, with sensitivity 1."""
+
+    def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
+        mechanism = self._mechanism(_random_state(rng))
+        return lambda rows: float(mechanism.randomise(float(rows.sum())))
+
+
+@dataclass(frozen=True)
+class DiffprivlibLaplace(_ScalarNoise):
+    """``diffprivlib.mechanisms.Laplace`` on a sum.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+
+    Examples
+    --------
+    >>> DiffprivlibLaplace(epsilon=0.5).claim
+    PureDP(epsilon=0.5)
+    """
+
+    def _mechanism(self, random_state: np.random.RandomState) -> Any:
+        return _mechanisms().Laplace(
+            epsilon=self.epsilon, sensitivity=1, random_state=random_state
+        )
+
+
+@dataclass(frozen=True)
+class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
+    """``diffprivlib.mechanisms.Gaussian`` on a sum: the classical constant.
+
+    Parameters
+    ----------
+    epsilon : float
+        In (0, 1]: the library refuses more.
+    delta : float
+        In (0, 1).
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epsilon > 1:
+            raise InputError(
+                "epsilon must be in (0, 1] for the Gaussian mechanism of diffprivlib, "
+                f"got {self.epsilon!r}"
+            )
+
+    def _mechanism(self, random_state: np.random.RandomState) -> Any:
+        return _mechanisms().Gaussian(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sensitivity=1,
+            random_state=random_state,
+        )
+
+
+@dataclass(frozen=True)
+class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
+    """``diffprivlib.mechanisms.GaussianAnalytic`` on a sum: the least noise.
+
+    Parameters
+    ----------
+    epsilon : float
+        > 0.
+    delta : float
+        In (0, 1).
+    """
+
+    def _mechanism(self, random_state: np.random.RandomState) -> Any:
+        return _mechanisms().GaussianAnalytic(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sensitivity=1,
+            random_state=random_state,
+        )
+
+
+@dataclass(frozen=True)
+class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
+    """``diffprivlib.mechanisms.Bingham`` on the second-moment matrix.
+
+    Releases are unit vectors, shape (d,); the sign is random.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    row_norm : float
+        Rows are clipped to it; the sensitivity is its square.
+
+    Examples
+    --------
+    >>> DiffprivlibBingham().worst_case().data.shape
+    (5998, 8)
+    """
+
+    def _eigenvector(
+        self, moment: Array, size: int, rng: np.random.Generator
+    ) -> Callable[[], Array]:
+        mechanism = _mechanisms().Bingham(
+            epsilon=self.epsilon,
+            sensitivity=self.row_norm**2,
+            random_state=_random_state(rng),
+        )
+        return lambda: np.asarray(mechanism.randomise(moment), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
+    """``diffprivlib.models.PCA`` of data that are centred already.
+
+    Releases have ``components`` (k, d), ``singular_values`` (k,),
+    ``explained_variance`` (k,) and ``noise_variance`` (): all that a fitted model shows
+    of the data.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0, for all of it.
+    n_components : int
+        k.
+    row_norm : float
+        What the library calls ``data_norm``, and clips rows to.
+    """
+
+    def _sampler(
+        self, data: ArrayLike, rng: np.random.Generator
+    ) -> Callable[[], dict[str, Array]]:
+        library = import_module("diffprivlib")
+        rows, random_state = self._rows(data), _random_state(rng)
+
+        def fit() -> dict[str, Array]:
+            model = library.models.PCA(
+                n_components=self.n_components,
+                epsilon=self.epsilon,
+                data_norm=self.row_norm,
+                centered=True,
+                random_state=random_state,
+                # By default all models of a process report to one accountant.
+                accountant=library.BudgetAccountant(),
+            ).fit(rows)
+            return {
+                "components": np.asarray(model.components_),
+                "singular_values": np.asarray(model.singular_values_),
+                "explained_variance": np.asarray(model.explained_variance_),
+                "noise_variance": np.asarray(model.noise_variance_),
+            }
+
+        return fit
+
+
+def _mechanisms() -> Any:
+    return import_module("diffprivlib.mechanisms")
+
+
+def _random_state(rng: np.random.Generator) -> np.random.RandomState:
+    return np.random.RandomState(rng.bit_generator)

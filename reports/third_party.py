@@ -1,0 +1,216 @@
+"""Audit what other libraries ship: ``python -m dpaudit.reports.third_party``.
+
+Every mechanism of the family is held to the claim that its library makes, on its own
+worst pair, to the end of its budget. What comes out is written to a folder: a line of
+JSON per audit, appended to ``results.jsonl`` as it finishes, with the versions of the
+libraries; and the witness of every refutation, ``NAME.witness.json``, for ``dpaudit
+verify``. Mechanisms whose library is not installed are left out, and named.
+
+The exit code is 0 if the audits ran, whatever they say, and 2 for wrong usage.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from dpaudit.algorithms import Entry, entry, names_of
+from dpaudit.audit import AuditResult, audit
+from dpaudit.audit.identity import code_version
+from dpaudit.errors import DPAuditError, InputError
+
+__all__ = ["BUDGETS", "Finding", "examine", "main", "verdict_table"]
+
+BUDGETS = {
+    "diffprivlib-bingham": 1_000,
+    "diffprivlib-pca": 2_000,
+    "diffprivlib-laplace": 200_000,
+    "diffprivlib-gaussian": 200_000,
+    "diffprivlib-gaussian-analytic": 200_000,
+    "opendp-eigenvector": 1_000,
+    "opendp-pca": 2_000,
+    "opendp-pca-centred": 2_000,
+    "opendp-laplace": 50_000,
+    "opendp-gaussian": 50_000,
+}
+"""Releases a side: what takes minutes. Eigenvectors take tenths of a second each."""
+
+_DISTRIBUTIONS = {
+    "diffprivlib": ("diffprivlib", "scikit-learn", "numpy"),
+    "opendp": ("opendp", "randomgen", "scikit-learn", "numpy"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the audit of one mechanism says, and of which versions it says so.
+
+    Parameters
+    ----------
+    result : AuditResult
+        The witness, if there is one, names the versions too.
+    libraries : dict
+        Versions of the library and of what its noise depends on.
+    code : str
+        Version of dpaudit, with a hash of its sources.
+    """
+
+    result: AuditResult
+    libraries: dict[str, str]
+    code: str
+
+    @property
+    def witness_name(self) -> str | None:
+        """The name of the file that the witness goes to, None without one."""
+        return f"{self.result.name}.witness.json" if self.result.witness else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-ready Python, the witness by its file's name."""
+        return {
+            "mechanism": self.result.name,
+            "libraries": self.libraries,
+            "code": self.code,
+            "result": self.result.to_dict() | {"witness": self.witness_name},
+        }
+
+    def save(self, folder: Path) -> None:
+        """Append the finding to ``results.jsonl``, and write its witness.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be written to.
+        """
+        _append(folder, json.dumps(self.to_dict(), allow_nan=False) + "\n")
+        if self.witness_name is not None and self.result.witness is not None:
+            self.result.witness.save(folder / self.witness_name)
+
+
+def _append(folder: Path, text: str) -> None:
+    path = folder / "results.jsonl"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+
+
+def examine(
+    chosen: Entry,
+    *,
+    max_samples: int | None = None,
+    confidence: float = 0.999,
+    seed: int = 0,
+) -> Finding:
+    """Audit one mechanism of the catalogue.
+
+    Parameters
+    ----------
+    chosen : Entry
+    max_samples : int, optional
+        Releases a side; that of `BUDGETS` by default, 10,000 where there is none.
+    confidence, seed
+        As for `dpaudit.audit.audit`.
+
+    Raises
+    ------
+    MissingLibraryError
+        If its library is not installed.
+    """
+    result = audit(
+        chosen.build(),
+        name=chosen.name,
+        max_samples=max_samples or BUDGETS.get(chosen.name, 10_000),
+        confidence=confidence,
+        seed=seed,
+        stop_when_refuted=False,
+    )
+    needed = _DISTRIBUTIONS.get(chosen.extra or "", ())
+    libraries = {name: version(name) for name in needed}
+    if (witness := result.witness) is not None:
+        witness = replace(witness, versions=witness.versions | libraries)
+        result = replace(result, witness=witness)
+    return Finding(result, libraries, code_version())
+
+
+def verdict_table(findings: Iterable[Finding]) -> str:
+    """Return the verdicts as lines of text, one per finding, under a heading."""
+    rows = [("mechanism", "claim", "releases", "verdict", "epsilon >=", "at delta")]
+    rows += [
+        (
+            result.name,
+            str(result.claim),
+            f"{result.samples:,}",
+            result.verdict.value,
+            f"{result.epsilon_lower:.3g}",
+            f"{result.at_delta:.3g}",
+        )
+        for result in (finding.result for finding in findings)
+    ]
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Audit the mechanisms named on the command line, and return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        findings = _run(options)
+    except DPAuditError as error:
+        print(f"dpaudit: {error}", file=sys.stderr)
+        return 2
+    if findings:
+        print(verdict_table(findings))
+        print(f"written to {options.output}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m dpaudit.reports.third_party",
+        description="Audit the mechanisms of other libraries.",
+    )
+    parser.add_argument(
+        "names",
+        metavar="NAME",
+        nargs="*",
+        help="which ones [all whose library is installed]",
+    )
+    parser.add_argument("--output", type=Path, default=Path("build/third-party"))
+    parser.add_argument("--max-samples", type=int, help="releases a side [by name]")
+    parser.add_argument("--confidence", type=float, default=0.999)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> list[Finding]:
+    findings = []
+    _append(options.output, "")  # refuse before the work what fails after it
+    for name in options.names or names_of("third-party"):
+        chosen = entry(name)
+        if not (options.names or chosen.installed):
+            missing = f"left out, pip install 'dpaudit[{chosen.extra}]'"
+            print(f"{name}: {missing}", file=sys.stderr)
+            continue
+        finding = examine(
+            chosen,
+            max_samples=options.max_samples,
+            confidence=options.confidence,
+            seed=options.seed,
+        )
+        finding.save(options.output)
+        findings.append(finding)
+        print(finding.result, flush=True)
+    return findings
+
+
+if __name__ == "__main__":
+    sys.exit(main())

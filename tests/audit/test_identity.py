@@ -1,0 +1,347 @@
+"""Keys of audits: the same for what behaves alike, and for nothing else."""
+
+import functools
+import json
+import subprocess
+import sys
+import textwrap
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.attacks import BITS, PORTFOLIO
+from dpaudit.audit.identity import code_version, describe, key_of
+
+SCALE = 0.5
+CALLS = threading.Lock()
+
+
+def helper(data):
+    return data.sum()
+
+
+def uses_globals(data, rng):
+    return helper(data) + rng.laplace(scale=SCALE)
+
+
+def closure(scale):
+    def mechanism(data, rng):
+        return data.sum() + rng.laplace(scale=scale)
+
+    return mechanism
+
+
+def default(data, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale)
+
+
+def keyword(data, rng, *, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    scale: float = 1.0
+
+    @functools.cached_property
+    def noise(self):
+        return object()
+
+    def release(self, data, *, rng):
+        return self.scale
+
+
+@dataclass
+class Thawed:
+    scale: float = 1.0
+
+
+class Plain:
+    rate = 0.3
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def release(self, data, *, rng):
+        return self.scale
+
+    @property
+    def claim(self):
+        return PureDP(1.0)
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = 2
+
+
+@functools.lru_cache
+def cached(data):
+    return 1
+
+
+class Child(Plain):
+    pass
+
+
+DIFFERENT = [
+    None,
+    True,
+    1,
+    1.0,
+    -0.0,
+    0.0,
+    float("nan"),
+    1j,
+    "1",
+    b"1",
+    [1],
+    (1,),
+    {1},
+    {1: 1},
+    {1: 2},
+    Colour.RED,
+    Colour.BLUE,
+    ...,
+    np.zeros(2),
+    np.zeros((2, 1)),
+    np.zeros(2, dtype=np.float32),
+    np.ones(2),
+    np.float32(1.0),
+    np.array([1, None]),
+    np,
+    np.sin,
+    np.cos,
+    np.random.default_rng(0),
+    np.random.default_rng(1),
+    np.random.default_rng(0).normal,
+    np.random.default_rng(0).laplace,
+    default,
+    keyword,
+    uses_globals,
+    closure(1.0),
+    closure(2.0),
+    lambda data, rng: 1.0,
+    lambda data, rng: 2.0,
+    lambda data, rng: lambda: 2.0,
+    lambda data, rng: lambda: 3.0,
+    functools.partial(default, scale=1.0),
+    functools.partial(default, scale=2.0),
+    cached,
+    Frozen,
+    Frozen(),
+    Frozen(2.0),
+    Frozen().release,
+    Thawed(),
+    Thawed(2.0),
+    Plain(1.0),
+    Plain(2.0),
+    Child(1.0),
+    Slotted(1.0),
+    Slotted(2.0),
+    SimpleNamespace(a=1),
+    SimpleNamespace(a=2),
+    PureDP(1.0),
+    ApproxDP(1.0, 1e-5),
+    Profile((0.0,), (0.2,)),
+    Profile((0.0,), (0.3,)),
+    Domain.parse("box:0,1:3"),
+    Domain.parse("box:0,1:4"),
+    Pair([0.0], [0.0, 1.0]),
+    Pair([0.0], [0.0, 2.0]),
+    len,
+    [].append,
+    [1].append,
+]
+
+
+def text(value):
+    return json.dumps(describe(value))
+
+
+def test_what_behaves_differently_is_described_differently():
+    described = [text(value) for value in DIFFERENT]
+    assert len(set(described)) == len(described)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: closure(1.0),
+        lambda: Frozen(2.0),
+        lambda: Plain(2.0),
+        lambda: Slotted(2.0),
+        lambda: functools.partial(default, scale=2.0),
+        lambda: Pair([0.0], [0.0, 1.0]),
+        lambda: np.random.default_rng(3),
+        lambda: {"b": {1.5, "x", 2}, "a": [np.arange(3)]},
+        lambda: (1.5, 1.5, (2.5,), (2.5,)),
+    ],
+)
+def test_what_behaves_alike_is_described_alike(make):
+    assert text(make()) == text(make())
+
+
+def test_sharing_does_not_matter():
+    one = [1.5]
+    assert text([one, one]) == text([[1.5], [1.5]])
+
+
+def test_cycles_end():
+    circle = []
+    circle.append(circle)
+    text(circle)
+    text(recursive)
+
+
+def recursive(data, rng):
+    return recursive(data, rng)
+
+
+def test_values_that_were_cached_do_not_matter():
+    warm = Frozen()
+    assert warm.noise is not None
+    assert text(warm) == text(Frozen())
+
+
+def test_changes_of_a_thawed_object_matter():
+    changed = Thawed()
+    changed.beside = 1
+    assert text(changed) != text(Thawed())
+
+
+def test_what_a_function_names_matters(monkeypatch):
+    before = text(uses_globals)
+    monkeypatch.setitem(globals(), "SCALE", 0.4)
+    other = text(uses_globals)
+    monkeypatch.undo()
+    assert text(uses_globals) == before != other
+    monkeypatch.setitem(globals(), "helper", lambda data: 2 * data.sum())
+    assert text(uses_globals) != before
+
+
+def test_members_of_a_class_and_its_bases_matter(monkeypatch):
+    before = text(Child(1.0))
+    monkeypatch.setattr(Plain, "rate", 0.4)
+    assert text(Child(1.0)) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(Plain, "release", lambda self, data, *, rng: 0.0)
+    assert text(Child(1.0)) != before
+    monkeypatch.undo()
+    assert text(Child(1.0)) == before
+
+
+def locks(data, rng):
+    with CALLS:
+        return rng.laplace()
+
+
+def test_what_shows_no_state_is_refused_where_it_matters():
+    text(locks)  # a global that is named may be anything
+    stateless = threading.Lock(), closure(threading.Lock()), Plain(i for i in [])
+    for value in stateless:
+        with pytest.raises(InputError, match="cannot tell"):
+            describe(value)
+
+
+class Unsaid:
+    def __reduce_ex__(self, protocol):
+        raise TypeError("no")
+
+
+def test_the_message_names_the_object_and_what_to_do():
+    with pytest.raises(InputError, match=r"'Unsaid' objects apart \(no\): let the mech"):
+        key_of(mechanism=Unsaid())
+
+
+def test_the_catalogue_has_keys_of_its_own():
+    entries = [e for e in CATALOGUE.values() if getattr(e, "installed", True)]
+    keys = {key_of(mechanism=entry.build()) for entry in entries}
+    assert len(keys) == len(entries)
+    assert len({key_of(a=attack) for attack in PORTFOLIO + BITS}) == len(
+        {*PORTFOLIO, *BITS}
+    )
+
+
+def test_a_key_is_one_of_code_libraries_and_every_part(monkeypatch):
+    key = key_of(seed=0, name="a")
+    assert key == key_of(seed=0, name="a")
+    assert len(key) == 64
+    assert len({key, key_of(seed=1, name="a"), key_of(seed=0, name="b")}) == 3
+    monkeypatch.setattr("dpaudit.audit.identity.code_version", lambda: "other")
+    assert key_of(seed=0, name="a") != key
+    monkeypatch.undo()
+    monkeypatch.setattr("dpaudit.audit.identity.version", lambda name: "9.9")
+    assert key_of(seed=0, name="a") != key
+
+
+def test_the_code_version_covers_what_results_depend_on():
+    assert code_version() == code_version()
+    assert len(code_version().split("+")[-1]) == 12
+
+
+SCRIPT = """
+import numpy as np
+from dataclasses import dataclass
+{comment}
+SCALE = {scale}
+
+@dataclass(frozen=True)
+class Mechanism:
+    kinds: frozenset = frozenset("abc")
+
+    def release(self, data, *, rng):
+        return noise(rng)
+
+def noise(rng):
+    names = {{"x", "y", "z"}}
+    return rng.laplace(scale=SCALE)
+
+if __name__ == "__main__":
+    from dpaudit.audit.identity import key_of
+    print(key_of(mechanism=Mechanism()))
+"""
+
+
+def test_a_script_has_the_same_key_every_time_and_comments_are_free(tmp_path):
+    """In other processes, with other hashes of strings."""
+
+    def key(comment="", scale=0.5, seed="1"):
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(SCRIPT).format(comment=comment, scale=scale))
+        done = subprocess.run(
+            [sys.executable, str(path)],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    first = key()
+    assert key("# something else\n", seed="2") == first
+    assert key(scale=0.4) != first
+
+
+def test_a_changed_pair_is_another():
+    pair = Pair([0.0], [1.0])
+    assert key_of(pair=pair) != key_of(pair=replace_relation(pair))
+
+
+def replace_relation(pair):
+    return SimpleNamespace(**{**vars(pair), "relation": "other"})
+
+
