@@ -24,6 +24,7 @@ from dpaudit.reports.measures import (
     reference_variance,
     run_time,
 )
+from dpaudit.reports.problems import SYNTHETIC
 from dpaudit.validation import check_count, check_name
 
 __all__ = ["PROFILES", "Experiment", "Profile", "plan", "profile_named"]
@@ -137,6 +138,9 @@ _CONFIDENCE = 0.999
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
 _DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": _DELTA}
+# What draws one component only, or takes for ever to draw ten.
+_FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
+_SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
 
 
 def profile_named(name: str) -> Profile:
@@ -165,10 +169,12 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
     --------
     >>> [experiment.name for experiment in plan(PROFILES["quick"], seed=0)]
     ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
-     'run-time', 'textbook-suite']
+     'components', 'run-time', 'textbook-suite']
     """
     seed = check_count("seed", seed, minimum=0)
     covariance = names_of("covariance")
+    private_pca = (*covariance, *names_of("subspace"))
+    several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
     epsilons = tuple(float(e) for e in np.geomspace(0.1, 10.0, profile.epsilons))
     return (
         Experiment(
@@ -177,7 +183,7 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             question="How much privacy is lost: as claimed, in truth, as audited?",
             source="dpaudit",
             measure=audited_privacy,
-            mechanisms=covariance,
+            mechanisms=private_pca,
             grid={"epsilon": (1.0,)},
             seed=seed,
             options={
@@ -185,7 +191,7 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
                 "confidence": _CONFIDENCE,
                 "max_samples": profile.max_samples,
             },
-            effort=20.0,
+            effort=40.0,
         ),
         Experiment(
             name="exact-privacy",
@@ -224,12 +230,25 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             effort=0.1,
         ),
         Experiment(
+            name="components",
+            title="Ten components of a known spectrum",
+            question="Which mechanism keeps most of the variance at epsilon 1?",
+            source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
+            measure=captured_variance,
+            mechanisms=several,
+            grid={"epsilon": (1.0,)},
+            repetitions=profile.repetitions,
+            seed=seed,
+            options=_SYNTHETIC,
+            effort=4.0,
+        ),
+        Experiment(
             name="run-time",
             title="Run time",
             question="How long does a fit take, compared with PCA without privacy?",
             source="dpaudit",
             measure=run_time,
-            mechanisms=(BASELINE, *covariance),
+            mechanisms=(BASELINE, *several),
             grid={"epsilon": (1.0,)},
             repetitions=profile.timings,
             seed=seed,

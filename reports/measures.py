@@ -12,25 +12,25 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms import entry
 from dpaudit.audit import AuditResult, audit
 from dpaudit.claims import Claim
-from dpaudit.datasets import load
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import (
     HasBatchedDraw,
+    HasComponents,
     HasExactClaim,
     HasTrueEpsilon,
     HasWorstCase,
     Mechanism,
 )
 from dpaudit.neighbours import Pair
+from dpaudit.reports.problems import problem_named
 from dpaudit.rows import clip_rows
 from dpaudit.streams import stream
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
@@ -94,7 +94,10 @@ class Cell:
 
         Where epsilon is no coordinate of the grid, that is the catalogue's.
         """
-        return entry(self.mechanism).build(
+        chosen = entry(self.mechanism)
+        if chosen.has_components and "n_components" in self.options:
+            options["n_components"] = self.options["n_components"]
+        return chosen.build(
             epsilon=self.point.get("epsilon"), delta=self.options["delta"], **options
         )
 
@@ -190,15 +193,20 @@ def captured_variance(cell: Cell) -> list[Record]:
     """Return the share of the best possible variance that each release captures.
 
     The components are those of releases on clipped rows; their variance is measured
-    on the rows as they are, so that what clipping costs is included.
+    on the rows as they are, so that what clipping costs is included. A release that
+    says that there are no components captures nothing.
     """
-    problem = _problem(cell.options["dataset"])
+    problem = problem_named(cell.options["dataset"])
     mechanism = cell.build(row_norm=cell.options["row_norm"])
-    if not isinstance(mechanism, HasBatchedDraw):
-        raise UnsupportedError(f"{cell.mechanism} does not draw in batches")
+    if not (
+        isinstance(mechanism, HasBatchedDraw) and isinstance(mechanism, HasComponents)
+    ):
+        raise UnsupportedError(f"{cell.mechanism} does not draw components in batches")
     releases = np.asarray(mechanism.draw(problem.rows, cell.size, rng=cell.rng()))
-    components = top_components(releases, cell.options["n_components"])
-    shares = captured_variance_share(components, problem.moment)
+    components = mechanism.components(releases, cell.options["n_components"])
+    some = np.isfinite(components).all(axis=(1, 2))
+    shares = np.zeros(cell.size)
+    shares[some] = captured_variance_share(components[some], problem.moment)
     return [
         {"repetition": cell.first + i, "captured_share": float(share)}
         for i, share in enumerate(shares)
@@ -212,7 +220,7 @@ def reference_variance(cell: Cell) -> list[Record]:
     alone, ``RANDOM_SUBSPACE`` the expectation over uniformly random subspaces,
     k tr(A) / d, all as shares of the best that k components can do.
     """
-    problem, k = _problem(cell.options["dataset"]), cell.options["n_components"]
+    problem, k = problem_named(cell.options["dataset"]), cell.options["n_components"]
     optimum = np.linalg.eigvalsh(problem.moment)[-k:].sum()
     clipped = second_moment(clip_rows(problem.rows, cell.options["row_norm"]))
     match cell.mechanism:
@@ -234,7 +242,7 @@ def run_time(cell: Cell) -> list[Record]:
     Each fit is timed right beside a fit without privacy on the same rows: the ratio
     of the two is less at the mercy of the machine than either.
     """
-    rows, k = _problem(cell.options["dataset"]).rows, cell.options["n_components"]
+    rows, k = problem_named(cell.options["dataset"]).rows, cell.options["n_components"]
     norm, batch = cell.options["row_norm"], cell.options["batch"]
     rng = cell.rng()
 
@@ -246,7 +254,8 @@ def run_time(cell: Cell) -> list[Record]:
     def fit() -> object:
         if mechanism is None:
             return without_privacy()
-        return top_components(np.asarray(mechanism.release(rows, rng=rng)), k)
+        assert isinstance(mechanism, HasComponents)
+        return mechanism.components(np.asarray(mechanism.release(rows, rng=rng)), k)
 
     # Twice unmeasured: caches, page faults and lazy imports are not what is compared.
     timed = [(_seconds(without_privacy), _seconds(fit)) for _ in range(cell.size + 2)]
@@ -263,18 +272,6 @@ def run_time(cell: Cell) -> list[Record]:
         }
         for i, (baseline, seconds) in enumerate(timed[2:])
     ]
-
-
-@dataclass(frozen=True)
-class _Problem:
-    rows: NDArray[np.float64]
-    moment: NDArray[np.float64]
-
-
-@cache
-def _problem(dataset: str) -> _Problem:
-    rows = load(dataset).rows
-    return _Problem(rows, second_moment(rows))
 
 
 def _audits(

@@ -8,16 +8,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.formats import count, delta, duration, number, setting
+from dpaudit.reports.formats import count, delta, duration, number, percent, setting
 from dpaudit.reports.measures import BASELINE
 
 __all__ = [
+    "ComponentRow",
     "Quartiles",
     "Row",
     "SuiteRow",
     "TimeRow",
     "VerdictRow",
     "captured",
+    "component_rows",
     "point",
     "quartiles",
     "records",
@@ -76,6 +78,18 @@ class VerdictRow:
 
 
 @dataclass(frozen=True)
+class ComponentRow:
+    """One line of the table of captured variance, every field ready to print."""
+
+    name: str
+    claim: tuple[str, ...]
+    captured: str
+    spread: str
+    refuted: bool
+    verdict: str
+
+
+@dataclass(frozen=True)
 class SuiteRow:
     """One line of the table of the textbook suite, every field ready to print."""
 
@@ -126,6 +140,25 @@ def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
             ),
         )
         for row in records(wall)
+    ]
+
+
+def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[ComponentRow]:
+    """Return what each mechanism captures, the most first, beside its verdict."""
+    shares = quartiles(components, ("mechanism",), "captured_share")
+    audited = {row["mechanism"]: row for row in records(wall)}
+    return [
+        ComponentRow(
+            name=name,
+            claim=point(audited[name], "claimed_{}"),
+            captured=percent(middle),
+            spread=f"{percent(low)} to {percent(high)}",
+            refuted=audited[name]["verdict"] == "REFUTED",
+            verdict=audited[name]["verdict"].replace("_", " "),
+        )
+        for name, (low, middle, high) in sorted(
+            shares.items(), key=lambda item: -item[1][1]
+        )
     ]
 
 

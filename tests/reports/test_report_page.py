@@ -28,14 +28,18 @@ DETERMINISTIC = (
     "exact-privacy",
     "captured-variance",
     "variance-references",
+    "components",
     "textbook-suite",
 )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_suite():
-    """Leave two textbook mechanisms: more would take most of a tiny report's time."""
-    few = {"textbook": names_of("textbook")[:2]}
+    """Leave two mechanisms of a family: more would take most of a report's time."""
+    few = {
+        "textbook": names_of("textbook")[:2],
+        "subspace": ("power-method", "exponential-pca"),
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             experiments, "names_of", lambda family: few.get(family) or names_of(family)
@@ -157,6 +161,13 @@ def results(**tables):
                 "captured_share": [0.9999, 0.75, 0.2],
             }
         ),
+        "components": pd.DataFrame(
+            {
+                "mechanism": ["good"] * 3 + ["bad"] * 3,
+                "epsilon": 1.0,
+                "captured_share": [0.5, 0.6, 0.7, 0.8, 0.875, 0.9],
+            }
+        ),
         "run-time": pd.DataFrame(
             {
                 "mechanism": [BASELINE, "good", "bad"],
@@ -274,6 +285,15 @@ def test_the_table_of_the_suite():
     assert row in text
 
 
+def test_the_table_of_components_has_the_best_first():
+    page = render_html(results())
+    section = page[page.index('<section id="components">') :]
+    names = re.findall(r'<th scope="row">(.*?)</th>', section)
+    assert names[:2] == ["bad", "good"]
+    assert "| bad | " in render_markdown(results())
+    assert "| 87.5 % | 83.8 % to 88.8 % | **REFUTED** |" in render_markdown(results())
+
+
 def test_the_page_is_whole_and_fetches_nothing():
     page = render_html(results())
 
@@ -299,6 +319,7 @@ def test_whatever_comes_from_the_tables_is_escaped():
                 "privacy-wall": wall([nasty], names, source="<b>bold</b>"),
                 "exact-privacy": exact(names=names),
                 "captured-variance": variance(names),
+                "components": variance(names),
             }
         )
     )
