@@ -4,33 +4,36 @@ This package holds the vocabulary that everything else shares: privacy claims,
 neighbouring datasets, the `Mechanism` protocol, subspace measures and datasets. The
 work is done by `dpaudit.audit`, `dpaudit.algorithms`, `dpaudit.attacks` and
 `dpaudit.reports`.
+
+Names are imported when they are first used: the pytest plugin is imported by every
+pytest of an environment that has dpaudit, and most of them audit nothing.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from dpaudit.claims import (
-    ApproxDP,
-    Claim,
-    GaussianDP,
-    Profile,
-    PureDP,
-    ZeroConcentratedDP,
-)
-from dpaudit.domains import Domain
-from dpaudit.errors import (
-    DataUnavailableError,
-    DPAuditError,
-    InputError,
-    MechanismError,
-    UnsupportedError,
-)
-from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Pair, Relation
+if TYPE_CHECKING:
+    from dpaudit.algorithms.private_pca import PrivatePCA
+    from dpaudit.claims import (
+        ApproxDP,
+        Claim,
+        GaussianDP,
+        Profile,
+        PureDP,
+        ZeroConcentratedDP,
+    )
+    from dpaudit.domains import Domain
+    from dpaudit.errors import (
+        DataUnavailableError,
+        DPAuditError,
+        InputError,
+        MechanismError,
+        UnsupportedError,
+    )
+    from dpaudit.mechanism import Mechanism
+    from dpaudit.neighbours import Pair, Relation
 
-try:
-    __version__ = version("dpaudit")
-except PackageNotFoundError:  # a checkout on the path, not installed
-    __version__ = "0+unknown"
+    __version__: str
 
 __all__ = [
     "ApproxDP",
@@ -43,6 +46,7 @@ __all__ = [
     "Mechanism",
     "MechanismError",
     "Pair",
+    "PrivatePCA",
     "Profile",
     "PureDP",
     "Relation",
@@ -50,3 +54,47 @@ __all__ = [
     "ZeroConcentratedDP",
     "__version__",
 ]
+
+_HOMES = {
+    "ApproxDP": "dpaudit.claims",
+    "Claim": "dpaudit.claims",
+    "DPAuditError": "dpaudit.errors",
+    "DataUnavailableError": "dpaudit.errors",
+    "Domain": "dpaudit.domains",
+    "GaussianDP": "dpaudit.claims",
+    "InputError": "dpaudit.errors",
+    "Mechanism": "dpaudit.mechanism",
+    "MechanismError": "dpaudit.errors",
+    "Pair": "dpaudit.neighbours",
+    "PrivatePCA": "dpaudit.algorithms.private_pca",
+    "Profile": "dpaudit.claims",
+    "PureDP": "dpaudit.claims",
+    "Relation": "dpaudit.neighbours",
+    "UnsupportedError": "dpaudit.errors",
+    "ZeroConcentratedDP": "dpaudit.claims",
+}
+
+if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            value = _installed_version()
+        elif name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dpaudit")
+    except PackageNotFoundError:  # a checkout on the path, not installed
+        return "0+unknown"

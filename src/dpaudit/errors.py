@@ -8,6 +8,7 @@ without a traceback (the command line does just that, with exit code 2).
 __all__ = [
     "DPAuditError",
     "DataUnavailableError",
+    "ExecutorError",
     "InputError",
     "MechanismError",
     "UnsupportedError",
@@ -24,6 +25,10 @@ class InputError(DPAuditError, ValueError):
 
 class MechanismError(DPAuditError, RuntimeError):
     """The mechanism under audit raised, or changed the shape of its output."""
+
+
+class ExecutorError(DPAuditError, RuntimeError):
+    """The workers of an executor were lost, or cannot be given the work."""
 
 
 class UnsupportedError(DPAuditError, NotImplementedError):

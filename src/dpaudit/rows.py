@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.validation import check_matrix, check_positive
 
-__all__ = ["clip_rows", "normalise_rows"]
+__all__ = ["clip_into", "clip_rows", "normalise_rows"]
 
 Array = NDArray[np.float64]
+
+_LEAST_LENGTH = 1e-140  # the squares of shorter rows may lose digits
 
 
 def clip_rows(rows: ArrayLike, norm: float) -> Array:
@@ -50,16 +52,51 @@ def clip_rows(rows: ArrayLike, norm: float) -> Array:
     array([[0.6, 0.8],
            [0.3, 0.4]])
     """
-    clipped = check_matrix("rows", rows).copy()
+    rows = check_matrix("rows", rows)
     norm = check_positive("norm", norm)
+    clipped = clip_into(rows, norm, np.empty(rows.shape))
+    return rows.copy() if clipped is rows else clipped
+
+
+def clip_into(rows: Array, norm: float, out: Array) -> Array:
+    """Do what `clip_rows` does, without its checks, and without a copy if possible.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+    norm : float
+        > 0.
+    out : ndarray, shape (n, d)
+        Where clipped rows are written; may be `rows` itself.
+
+    Returns
+    -------
+    ndarray, shape (n, d)
+        `rows` if none is too long, else `out`. A row with a NaN or an infinity has
+        one there too; the other rows are what they would be without it.
+    """
     # A length that overflows is inf, which is longer than `norm`, as it should be.
-    with np.errstate(over="ignore"):
-        long = np.linalg.norm(clipped, axis=1) > norm
-    # Computing a direction and then its length again errs by at most d + 7 rounding
-    # units; aiming that much lower keeps the bound of the sensitivity proof.
-    rounding = (clipped.shape[1] + 8) * np.finfo(np.float64).epsneg
-    clipped[long] = _directions(clipped[long]) * (norm * (1 - rounding))
-    return clipped
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        longest = lengths.max(initial=0.0)
+        if longest <= norm:
+            return rows
+        # The lengths computed before and after, and the scaling between them, err by
+        # at most d + 7 rounding units together; aiming that much lower keeps the bound
+        # of the sensitivity proof.
+        rounding = (rows.shape[1] + 8) * np.finfo(np.float64).epsneg
+        target = norm * (1 - rounding)
+        factors = target / lengths
+        factors[lengths <= norm] = 1.0
+        if longest < np.inf and norm > _LEAST_LENGTH:
+            return np.multiply(rows, factors[:, np.newaxis], out=out)
+        # Squares that over- or underflow give no length to divide by.
+        inexact = ~((lengths <= norm) | (lengths > _LEAST_LENGTH) & (lengths < np.inf))
+        directions = _directions(rows[inexact])
+        np.multiply(rows, factors[:, np.newaxis], out=out)
+        out[inexact] = directions * target
+        out[np.isnan(lengths)] = np.nan
+    return out
 
 
 def normalise_rows(rows: ArrayLike) -> Array:

@@ -24,9 +24,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.blocks import Rows
 from dpaudit.errors import InputError
+from dpaudit.gram import gram
 from dpaudit.stacks import check_aligned, check_basis, check_symmetric
-from dpaudit.validation import check_count, check_matrix, check_name
+from dpaudit.validation import check_count, check_name
 
 __all__ = [
     "captured_variance",
@@ -42,7 +44,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-def second_moment(data: ArrayLike) -> Array:
+def second_moment(data: Rows) -> Array:
     r"""Return the second-moment matrix :math:`X^T X = \sum_i x_i x_i^T`.
 
     Neither centred nor divided by n: a row of length at most 1 then changes the matrix
@@ -51,7 +53,8 @@ def second_moment(data: ArrayLike) -> Array:
     Parameters
     ----------
     data : array_like, shape (n, d)
-        One row per person.
+        One row per person. Blocks of rows, files and whatever else
+        `dpaudit.gram.gram` takes will do; that also clips and centres in passing.
 
     Returns
     -------
@@ -61,7 +64,7 @@ def second_moment(data: ArrayLike) -> Array:
     Raises
     ------
     InputError
-        If `data` is not a finite matrix.
+        If `data` is not a finite matrix, or its squares overflow.
 
     Examples
     --------
@@ -70,8 +73,7 @@ def second_moment(data: ArrayLike) -> Array:
     array([[2., 1.],
            [1., 1.]])
     """
-    rows = check_matrix("data", data)
-    return rows.T @ rows
+    return gram(data).moment
 
 
 def top_components(matrix: ArrayLike, n_components: int) -> Array:

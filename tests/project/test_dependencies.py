@@ -8,6 +8,7 @@ too, and it imports nothing.
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+import dpaudit
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -91,6 +94,33 @@ ROOMS = {
         lazy_rooms=EVERYTHING,
         lazy_packages=CORE | OPTIONAL,
     ),
+    # The package itself hands out the estimator, late: see
+    # test_the_package_hands_out_one_name_from_above.
+    "src/dpaudit/__init__.py": Room(
+        rooms=frozenset({VOCABULARY}),
+        packages=frozenset(),
+        lazy_rooms=frozenset({"algorithms"}),
+        lazy_packages=frozenset(),
+    ),
+    # Reads files of rows; what for is imported when there is one.
+    "src/dpaudit/blocks.py": Room(
+        rooms=frozenset({VOCABULARY}),
+        packages=NUMERICAL,
+        lazy_packages=frozenset({"pyarrow"}),
+    ),
+    # The user's own things as mechanisms.
+    "src/dpaudit/adapters": Room(
+        rooms=frozenset({VOCABULARY, "src/dpaudit/adapters"}),
+        packages=NUMERICAL,
+        lazy_packages=frozenset({"scikit-learn"}),
+    ),
+    # Every pytest of an environment that has dpaudit imports it.
+    "src/dpaudit/pytest_plugin.py": Room(
+        rooms=frozenset(),
+        packages=frozenset({"pytest"}),
+        lazy_rooms=frozenset({VOCABULARY, "audit"}),
+        lazy_packages=frozenset(),
+    ),
     # python -m dpaudit: starts the command line and does nothing else.
     "src/dpaudit/__main__.py": Room(rooms=frozenset({CLI}), packages=frozenset()),
 }
@@ -154,7 +184,15 @@ def imports(tree: ast.AST, path: PurePosixPath, lazy: bool = False) -> Iterator[
             ):
                 yield Import(name, node.lineno, lazy)
         function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        yield from imports(node, path, lazy or function)
+        yield from imports(node, path, lazy or function or for_type_checkers(node))
+
+
+def for_type_checkers(node: ast.AST) -> bool:
+    """Say whether nothing below a node is ever run."""
+    match node:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
+            return True
+    return False
 
 
 def complaint(found: Import, path: PurePosixPath) -> str | None:
@@ -224,8 +262,21 @@ def test_imports_follow_the_arrows(path):
         ("src/dpaudit/claims.py", "import click"),
         ("src/dpaudit/claims.py", "import pandas"),
         ("src/dpaudit/claims.py", "def f():\n    import sklearn"),
+        ("src/dpaudit/claims.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
+        ("src/dpaudit/__init__.py", "from dpaudit.algorithms import private_pca"),
+        ("src/dpaudit/__init__.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
+        (
+            "src/dpaudit/__init__.py",
+            "if TYPE_CHECKING:\n    pass\nelse:\n    import dpaudit.algorithms",
+        ),
+        ("src/dpaudit/blocks.py", "import pyarrow.parquet"),
+        ("src/dpaudit/gram.py", "def f():\n    import pyarrow.parquet"),
         ("src/dpaudit/datasets/real.py", "from sklearn.datasets import load_digits"),
         ("src/dpaudit/datasets/real.py", "from ..validation import positive"),
+        ("src/dpaudit/adapters/command.py", "from dpaudit.audit import engine"),
+        ("src/dpaudit/adapters/estimator.py", "from sklearn.base import clone"),
+        ("src/dpaudit/pytest_plugin.py", "from dpaudit.validation import positive"),
+        ("src/dpaudit/pytest_plugin.py", "def f():\n    import numpy"),
         ("src/dpaudit/cli/audit.py", "from dpaudit.audit import engine"),
         ("src/dpaudit/cli/audit.py", "import pandas"),
         ("src/dpaudit/__main__.py", "from dpaudit.reports import page"),
@@ -257,7 +308,8 @@ def test_checker_finds_a_planted_violation(path, source):
         ("src/dpaudit/claims.py", "import math, numpy as np, scipy.stats"),
         ("src/dpaudit/claims.py", "from dpaudit.validation import positive"),
         ("src/dpaudit/claims.py", "from dp_accounting.pld import accountant"),
-        ("src/dpaudit/__init__.py", "from . import claims"),
+        ("src/dpaudit/codec.py", "from . import claims"),
+        ("src/dpaudit/blocks.py", "def f():\n    import pyarrow.parquet"),
         ("src/dpaudit/datasets/real.py", "def f():\n    import sklearn.datasets"),
         ("src/dpaudit/datasets/real.py", "f = lambda: import_module('sklearn')"),
         ("src/dpaudit/datasets/real.py", "from .dataset import Dataset"),
@@ -267,6 +319,11 @@ def test_checker_finds_a_planted_violation(path, source):
         ),
         ("src/dpaudit/cli/audit.py", "def f():\n    from dpaudit.reports import page"),
         ("src/dpaudit/cli/audit.py", "async def f():\n    import pandas"),
+        ("src/dpaudit/pytest_plugin.py", "import pytest"),
+        (
+            "src/dpaudit/pytest_plugin.py",
+            "def f():\n    from dpaudit.audit import audit",
+        ),
         ("algorithms/noise.py", "from dpaudit import Mechanism\nimport numpy"),
         ("algorithms/noise.py", "from dpaudit.algorithms.second_moment import Array"),
         ("algorithms/noise.py", "from .second_moment import Array"),
@@ -288,6 +345,35 @@ def test_a_violation_names_the_file_the_line_and_the_import():
     assert violations(source, "attacks/base.py") == [
         "attacks/base.py:3: attacks imports reports (dpaudit.reports.page)"
     ]
+
+
+def test_the_package_hands_out_one_name_from_above():
+    """`ROOMS` lets ``dpaudit/__init__.py`` into all of algorithms: this does not."""
+    path = "src/dpaudit/__init__.py"
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    imported = {
+        found.name
+        for found in imports(tree, PurePosixPath(path))
+        if found.name.startswith("dpaudit.algorithms")
+    }
+    looked_up = {
+        name: home
+        for name, home in dpaudit._HOMES.items()
+        if room_of_module(home) != VOCABULARY
+    }
+
+    assert imported == {"dpaudit.algorithms.private_pca.PrivatePCA"}
+    assert looked_up == {"PrivatePCA": "dpaudit.algorithms.private_pca"}
+
+
+def test_importing_the_package_imports_nothing_from_above():
+    """Nor what is slow to import."""
+    code = "import sys, dpaudit; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    assert not loaded & {"dpaudit.algorithms", "dpaudit.gram", "sklearn", "pandas"}
 
 
 def mapped_roots() -> dict[str, str]:

@@ -1,0 +1,299 @@
+r"""The mean of clipped rows, released with noise: the centre of a private PCA.
+
+The query is the sum S = sum_i x_i over rows of norm at most R (`row_norm`), each
+clipped by itself. Under REPLACE_ONE the number of rows n is public and the mean is S/n.
+Under ADD_REMOVE it is not, so it is released with the sum:
+
+1. q(D) = (S, c n), with the weight c = R d^(-1/4).
+2. Release q(D) + Z with Z spherical, i.e. of the same law in every direction.
+3. The mean is the first d entries over the last one, projected onto the ball of radius
+   R (where the mean of the rows lies); this is post-processing.
+
+Sensitivity in l2. ADD_REMOVE: one row moves q by (x, c), so by at most
+sqrt(R^2 + c^2) = R sqrt(1 + d^(-1/2)). REPLACE_ONE: by x - y, at most 2 R. Both are
+attained.
+
+The weight. With noise of standard deviation s per entry the mean errs by about
+(Z_1 - m Z_2/c)/n, m the mean itself: a mean square of s^2 (d + ||m||^2/c^2)/n^2, where
+s is proportional to sqrt(R^2 + c^2). For ||m|| = R, the worst case, that is least at
+c = R d^(-1/4), and the count then costs a factor (1 + d^(-1/2))^2 over a public n.
+
+Privacy. `GaussianMean`: Z ~ N(0, s^2 I). The laws on neighbours are a spherical
+Gaussian and its shift by at most the sensitivity, so the release is mu-GDP, tightly,
+with mu = sensitivity/s (Dong, Roth, Su 2022, Theorem 1).
+
+`LaplaceMean`: Z has the density proportional to exp(-||z||/s). By the triangle
+inequality ||y - q'|| - ||y - q|| <= ||q - q'||, so the loss is at most sensitivity/s
+everywhere, and comes arbitrarily close to it on a cone around the direction of
+q - q': the release is epsilon-DP, tightly, with epsilon = sensitivity/s. Z is a
+direction, uniform on the sphere, times a length with the Gamma(D, s) law, D the number
+of entries: the density in polar coordinates is r^(D-1) exp(-r/s).
+
+Sources: Chaudhuri, Monteleoni, Sarwate, *Differentially private empirical risk
+minimization*, JMLR 2011, Algorithm 1 (that noise); Hardt, Talwar, *On the geometry of
+differential privacy*, STOC 2010, section 4 (it is the K-norm mechanism of the unit
+ball). The weight is ours.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.gram import RowSum, row_sum
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanMechanism(ABC):
+    """The sum of clipped rows, and their number if it is private, plus noise.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+    row_norm : float
+        R, the public bound on the l2 norm of a row; longer rows are clipped onto it.
+    """
+
+    claim: Claim
+    relation: Relation = Relation.ADD_REMOVE
+    row_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @abstractmethod
+    def scale(self, dimension: int) -> float:
+        """Return the s of the noise for rows of that length."""
+
+    @abstractmethod
+    def noise(
+        self, size: int, entries: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        """Return spherical noise vectors, shape (size, entries)."""
+
+    def sensitivity(self, dimension: int) -> float:
+        """Return the l2 sensitivity of the query for rows of that length."""
+        if self.relation is Relation.REPLACE_ONE:
+            return 2 * self.row_norm
+        return float(np.hypot(self.row_norm, self._count_weight(dimension)))
+
+    def answers(self, data: ArrayLike) -> Array:
+        """Return the exact query, shape (d + 1,), or (d,) under REPLACE_ONE."""
+        return self._query(row_sum(data, row_norm=self.row_norm))
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, stacked along the first axis."""
+        return self.draw_from(row_sum(data, row_norm=self.row_norm), size, rng=rng)
+
+    def draw_from(self, sums: RowSum, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases for the sum of rows that are clipped already."""
+        query = self._query(sums)
+        size = check_count("size", size, minimum=0)
+        scale = self.scale(len(sums.total))
+        return query + self.noise(size, len(query), scale, rng)
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, of the shape of `answers`."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def mean(self, release: Array, *, n_rows: int | None = None) -> Array:
+        """Return the mean that a release tells of, shape (d,).
+
+        Parameters
+        ----------
+        release : ndarray
+            One release.
+        n_rows : int, optional
+            Needed under REPLACE_ONE, where it is public, and not looked at else.
+
+        Raises
+        ------
+        InputError
+            If `n_rows` is needed and is no integer >= 1.
+        """
+        if self.relation is Relation.REPLACE_ONE:
+            mean = release / check_count("n_rows", n_rows)
+        else:
+            count = release[-1] / self._count_weight(len(release) - 1)
+            mean = release[:-1] / max(count, 1.0)
+        return mean * min(1.0, self.row_norm / max(float(np.linalg.norm(mean)), 1e-300))
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair at which the sensitivity is attained (default d = 2).
+
+        A row of the largest norm joins a zero row, or replaces its opposite.
+        """
+        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        row = np.zeros((1, dimension))
+        row[0, 0] = self.row_norm
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair(0 * row, np.vstack([0 * row, row]), self.relation)
+        return Pair(-row, row, self.relation)
+
+    def _count_weight(self, dimension: int) -> float:
+        return self.row_norm * dimension**-0.25
+
+    def _query(self, sums: RowSum) -> Array:
+        if self.relation is Relation.REPLACE_ONE:
+            return sums.total
+        return np.append(sums.total, self._count_weight(len(sums.total)) * sums.n_rows)
+
+    def _distance(self, pair: Pair) -> float:
+        """Return how far the query moves, in units of the noise's scale."""
+        moved = np.linalg.norm(self.answers(pair.data) - self.answers(pair.neighbour))
+        return float(moved) / self.scale(pair.data.shape[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMean(MeanMechanism):
+    """The query plus spherical Gaussian noise.
+
+    Parameters
+    ----------
+    mu : float
+        The release is mu-GDP.
+    claim, relation, row_norm
+        See `MeanMechanism`.
+
+    Examples
+    --------
+    >>> mechanism = GaussianMean.calibrated(epsilon=1.0, delta=1e-5, row_norm=2.0)
+    >>> round(mechanism.scale(dimension=16), 3)
+    8.342
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "GaussianMean":
+        """Return the mechanism with the least noise that is (epsilon, delta)-DP."""
+        return cls(
+            mu=gaussian_mu(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    @classmethod
+    def from_mu(
+        cls,
+        mu: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "GaussianMean":
+        """Return the mechanism with the least noise that is mu-GDP."""
+        return cls(
+            mu=mu,
+            claim=GaussianDP(mu),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    def scale(self, dimension: int) -> float:
+        return self.sensitivity(dimension) / self.mu
+
+    def noise(
+        self, size: int, entries: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        return scale * rng.standard_normal((size, entries))
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss: linear in the release, shape (size,)."""
+        mean, other_mean = self.answers(data), self.answers(other)
+        scale = self.scale(np.shape(data)[1])
+        return (releases - (mean + other_mean) / 2) @ (mean - other_mean) / scale**2
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return mu-GDP with mu the distance of the two means."""
+        distance = self._distance(pair)
+        return GaussianDP(distance) if distance > 0 else NO_LOSS
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceMean(MeanMechanism):
+    """The query plus noise of density proportional to exp(-||z||/s).
+
+    Parameters
+    ----------
+    epsilon : float
+        The release is epsilon-DP.
+    claim, relation, row_norm
+        See `MeanMechanism`.
+
+    Examples
+    --------
+    >>> round(LaplaceMean.calibrated(epsilon=1.0, row_norm=2.0).scale(dimension=16), 3)
+    2.236
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "LaplaceMean":
+        """Return the mechanism with the least such noise that is epsilon-DP."""
+        return cls(
+            epsilon=epsilon,
+            claim=PureDP(epsilon),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    def scale(self, dimension: int) -> float:
+        return self.sensitivity(dimension) / self.epsilon
+
+    def noise(
+        self, size: int, entries: int, scale: float, rng: np.random.Generator
+    ) -> Array:
+        directions = rng.standard_normal((size, entries))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return directions * rng.gamma(entries, scale, size=(size, 1))
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, a difference of two distances, shape (size,)."""
+        near, far = (
+            np.linalg.norm(releases - self.answers(rows), axis=1)
+            for rows in (data, other)
+        )
+        return (far - near) / self.scale(np.shape(data)[1])
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the smallest pure epsilon of a pair: the distance of its answers."""
+        distance = self._distance(pair)
+        return PureDP(distance) if distance > 0 else NO_LOSS

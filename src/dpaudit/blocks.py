@@ -1,0 +1,266 @@
+"""Datasets as blocks of rows: arrays, files and streams, also larger than memory.
+
+What is computed in one pass reads its rows through `blocks`, which takes
+
+- an array of shape (n, d), or what converts to one (nested lists, a data frame); a
+  memory-mapped array is read piece by piece;
+- an iterable of such arrays, a generator for example: whoever makes the blocks decides
+  how large they are;
+- the path of a Parquet file of numeric columns (needs pyarrow);
+- a Dask array of two axes, one chunk of rows at a time, in order.
+
+Nothing is copied that is an array already, and no more than one block is held.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import chain, islice
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count
+
+__all__ = ["Block", "Rows", "blocks", "is_table", "peek", "restarts"]
+
+Rows: TypeAlias = ArrayLike | Iterable[ArrayLike] | str | os.PathLike[str]
+"""Whatever `blocks` takes; a Dask array too."""
+
+# Numbers in a block: 2 MiB as float64, which stays in cache; and the least
+# number of rows, so that work per block, d^2 for a matrix, is little beside that of
+# its rows.
+_NUMBERS = 2**18
+_ROWS = 2**11
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows of a dataset.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, d)
+        Real numbers of any type.
+    source : str
+        What to call, in an error, that which the rows are part of.
+    first : int
+        The number of the first row in the source.
+    """
+
+    rows: NDArray[Any]
+    source: str
+    first: int
+
+    def check_finite(self) -> None:
+        """Raise `InputError`, naming the row, if there is a NaN or an infinity."""
+        finite = np.isfinite(self.rows).all(axis=1)
+        if not finite.all():
+            row = self.first + int(np.argmin(finite))
+            raise InputError(
+                f"{self.source} must be finite, but row {row} has a NaN or infinity"
+            )
+
+
+def blocks(data: Rows, *, block_rows: int | None = None) -> Iterator[Block]:
+    """Yield the rows of a dataset in order, block by block.
+
+    Parameters
+    ----------
+    data : array_like, iterable of array_like, path or Dask array
+        See the head of this module.
+    block_rows : int, optional
+        The most rows in a block. Default: as many as fill 2 MiB, and at least 2048.
+
+    Yields
+    ------
+    Block
+        At least one; it may have no rows. Views where `data` has arrays.
+
+    Raises
+    ------
+    InputError
+        If there is no block (then nobody knows how long a row is), a block is not a
+        numeric matrix with at least one column, blocks differ in their width, or a
+        file cannot be read.
+
+    Examples
+    --------
+    >>> from dpaudit.blocks import blocks
+    >>> for block in blocks(([[i, 1.0]] for i in range(2))):
+    ...     print(block.rows, block.source)
+    [[0. 1.]] block 0 of data
+    [[1. 1.]] block 1 of data
+    """
+    if block_rows is not None:
+        check_count("block_rows", block_rows)
+    width = None
+    for part in _parts(data, block_rows):
+        columns = part.rows.shape[1]
+        width = columns if width is None else width
+        if columns != width:
+            raise InputError(
+                f"{part.source} must have {width} columns, as all before, got {columns}"
+            )
+        yield from _slices(part, block_rows or _default_rows(width))
+    if width is None:
+        raise InputError(
+            "data has no block, so that the length of a row is unknown; "
+            "a dataset without rows is one block of shape (0, d)"
+        )
+
+
+def peek(data: Rows) -> tuple[int, Rows]:
+    """Return the length of a row, and data to be used from now on in place of `data`.
+
+    No more than the first block is read, and nothing is lost of an iterator.
+
+    Examples
+    --------
+    >>> width, data = peek(iter([[[1.0, 2.0]], [[3.0, 4.0]]]))
+    >>> width, list(data)
+    (2, [[[1.0, 2.0]], [[3.0, 4.0]]])
+    """
+    sample = data
+    if isinstance(data, Iterator):
+        first = tuple(islice(data, 1))
+        sample, data = iter(first), chain(first, data)
+    block = next(blocks(sample))
+    return block.rows.shape[1], data
+
+
+def is_table(data: object) -> bool:
+    """Say whether `data` is one array, or converts to one: no path, blocks or chunks.
+
+    Examples
+    --------
+    >>> is_table([[1.0, 2.0]]), is_table([np.ones((1, 2))]), is_table("rows.parquet")
+    (True, False, False)
+    """
+    if isinstance(data, str | os.PathLike) or _is_chunked(data):
+        return False
+    if isinstance(data, list | tuple):
+        return not (data and np.ndim(data[0]) == 2)
+    # A sparse matrix has a shape; that it does not convert is said later.
+    like_array = hasattr(data, "__array__") or hasattr(data, "shape")
+    return like_array or not isinstance(data, Iterable)
+
+
+def restarts(data: object) -> bool:
+    """Say whether `data` can be read more than once, as an iterator cannot.
+
+    Examples
+    --------
+    >>> restarts([np.ones((1, 2))]), restarts(iter([np.ones((1, 2))]))
+    (True, False)
+    """
+    return not isinstance(data, Iterator)
+
+
+def _default_rows(width: int) -> int:
+    return max(_NUMBERS // width, _ROWS)
+
+
+def _is_chunked(data: object) -> bool:
+    # By its interface: whoever has a Dask array has imported Dask.
+    return all(hasattr(data, name) for name in ("blocks", "numblocks", "rechunk"))
+
+
+def _parts(data: Any, block_rows: int | None) -> Iterator[Block]:
+    """Yield the dataset in the parts in which it comes."""
+    if isinstance(data, np.ndarray):  # first: mechanisms ask for small ones often
+        yield Block(_matrix("data", data), "data", 0)
+    elif isinstance(data, str | os.PathLike):
+        yield from _parquet_batches(os.fspath(data), block_rows)
+    elif _is_chunked(data):
+        yield from _chunks(data)
+    elif is_table(data):
+        yield Block(_matrix("data", data), "data", 0)
+    else:
+        for index, part in enumerate(data):
+            name = f"block {index} of data"
+            yield Block(_matrix(name, part), name, 0)
+
+
+def _slices(part: Block, block_rows: int) -> Iterator[Block]:
+    rows = part.rows
+    for start in range(0, max(len(rows), 1), block_rows):
+        piece = rows[start : start + block_rows]
+        yield Block(piece, part.source, part.first + start)
+
+
+def _matrix(name: str, value: Any) -> NDArray[Any]:
+    """Return `value` as a real matrix with a column at least, without a copy if it is.
+
+    Whether its entries are finite is not looked at: that costs a pass of its own.
+    """
+    try:
+        matrix = np.asarray(value)
+        if matrix.dtype.kind not in "fiub":
+            if matrix.dtype.kind == "c":
+                raise TypeError
+            matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{name} must be a numeric array of shape (n, d), "
+            f"got {type(value).__name__} that does not convert to one"
+        ) from None
+    if matrix.ndim != 2 or matrix.shape[1] < 1:
+        raise InputError(
+            f"{name} must have shape (n, d) with d >= 1, got shape {matrix.shape}"
+        )
+    return matrix
+
+
+def _chunks(data: Any) -> Iterator[Block]:
+    """Yield the chunks of a Dask array, each computed when it is asked for."""
+    if data.ndim != 2:
+        raise InputError(f"data must have shape (n, d), got {data.ndim} axes")
+    yield Block(np.empty((0, data.shape[1])), "data", 0)
+    data = data.rechunk({1: -1})
+    first = 0
+    for index in range(data.numblocks[0]):
+        rows = _matrix("data", data.blocks[index].compute())
+        yield Block(rows, "data", first)
+        first += len(rows)
+
+
+def _parquet_batches(path: str, block_rows: int | None) -> Iterator[Block]:
+    try:
+        pyarrow = import_module("pyarrow")
+        parquet = import_module("pyarrow.parquet")
+    except ImportError:
+        raise InputError(
+            f"reading {path!r} needs pyarrow (pip install pyarrow); arrays and "
+            "iterables of arrays need nothing"
+        ) from None
+    try:
+        file = parquet.ParquetFile(path)
+    except OSError as error:
+        raise InputError(f"cannot read {path!r}: {error}") from None
+    except pyarrow.ArrowInvalid as error:
+        raise InputError(f"{path!r} is not a Parquet file: {error}") from None
+    types = pyarrow.types
+    numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
+    with file:
+        schema = file.schema_arrow
+        if not schema.names:
+            raise InputError(f"{path!r} has no columns")
+        for column in schema:
+            if not any(is_of_kind(column.type) for is_of_kind in numeric):
+                raise InputError(
+                    f"column {column.name!r} of {path!r} must be numeric, "
+                    f"got {column.type}"
+                )
+        yield Block(np.empty((0, len(schema.names))), "data", 0)
+        first = 0
+        for batch in file.iter_batches(block_rows or _default_rows(len(schema.names))):
+            # Column by column: what is contiguous in the file is so in memory.
+            rows = np.empty((batch.num_columns, batch.num_rows))
+            for row, column in zip(rows, batch.columns, strict=True):
+                row[:] = column.to_numpy(zero_copy_only=False)
+            yield Block(rows.T, "data", first)
+            first += batch.num_rows

@@ -1,0 +1,208 @@
+r"""Second-moment matrices and sums of rows, in one pass over any amount of data.
+
+Mechanisms read a dataset through :math:`A = \sum_i x_i x_i^T` or :math:`\sum_i x_i`,
+each row clipped to a public bound by itself. Both are sums over rows, so they are
+accumulated block by block: of the data, no more than one block is held in memory, and
+what is done to a row (a public centre subtracted, its length measured, the row scaled
+if it is too long) is done while the block is in cache. So it costs little beside the
+product of the block with itself, which one call of BLAS ``syrk`` makes.
+
+The order of the rows, and how they come in blocks, matter to rounding only.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.blocks import Block, Rows, blocks
+from dpaudit.errors import InputError
+from dpaudit.rows import clip_into
+from dpaudit.validation import check_matrix, check_positive
+
+__all__ = ["Gram", "RowSum", "gram", "row_sum"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """The second-moment matrix of a dataset, and how many rows it has.
+
+    Both are exact: neither may be published without noise, and under ADD_REMOVE that
+    includes the number of rows.
+
+    Parameters
+    ----------
+    moment : ndarray, shape (d, d)
+        The sum of x x^T over the rows; symmetric to the bit.
+    n_rows : int
+    """
+
+    moment: Array
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class RowSum:
+    """The sum of the rows of a dataset, and how many there are; exact, as `Gram` is.
+
+    Parameters
+    ----------
+    total : ndarray, shape (d,)
+    n_rows : int
+    """
+
+    total: Array
+    n_rows: int
+
+
+def gram(
+    data: Rows,
+    *,
+    row_norm: float | None = None,
+    centre: ArrayLike | None = None,
+    block_rows: int | None = None,
+) -> Gram:
+    """Return the sum of x x^T over the rows x of a dataset, in one pass.
+
+    Parameters
+    ----------
+    data : array_like, iterable of array_like, path or Dask array
+        Rows of length d, as `dpaudit.blocks.blocks` takes them: an array, a
+        memory-mapped one, an iterator of blocks, a Parquet file, a Dask array.
+        Numbers of other types than float64 are converted block by block, so that
+        products and sums are of float64 whatever comes in.
+    row_norm : float, optional
+        Rows longer than that, after centring, are scaled down to it. Must be public.
+    centre : array_like, shape (d,), optional
+        Subtracted from every row. Must be public, or private already: with the mean
+        of the rows themselves the result has no useful sensitivity.
+    block_rows : int, optional
+        The most rows held at a time. Default: as many as fill 2 MiB, and at least
+        2048.
+
+    Returns
+    -------
+    Gram
+
+    Raises
+    ------
+    InputError
+        If the data are not blocks of finite numeric rows of one length, of which there
+        is at least one block (it may be empty, of shape (0, d)); a file cannot be
+        read; squares overflow; or another argument is not what it should be.
+
+    Examples
+    --------
+    >>> from dpaudit.gram import gram
+    >>> gram([[1.0, 0.0], [3.0, 4.0]], row_norm=1.0)
+    Gram(moment=array([[1.36, 0.48],
+           [0.48, 0.64]]), n_rows=2)
+    """
+    moment = product = np.zeros((0, 0))
+    n_rows = 0
+    for block, rows in _prepared(data, row_norm, centre, block_rows):
+        if not moment.size:
+            moment = np.zeros((rows.shape[1], rows.shape[1]))
+            product = np.empty_like(moment)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # NumPy hands a product of an array with its own transpose to BLAS syrk,
+            # and copies the triangle that syrk leaves out.
+            np.matmul(rows.T, rows, out=product)
+            moment += product
+            # A NaN or an infinity in a row must show on the diagonal.
+            _check_finite(np.trace(moment), block)
+        n_rows += len(rows)
+    return Gram(moment, n_rows)
+
+
+def row_sum(
+    data: Rows,
+    *,
+    row_norm: float | None = None,
+    block_rows: int | None = None,
+) -> RowSum:
+    """Return the sum of the rows of a dataset, in one pass.
+
+    Parameters
+    ----------
+    data, row_norm, block_rows
+        As for `gram`.
+
+    Returns
+    -------
+    RowSum
+
+    Raises
+    ------
+    InputError
+        As `gram`.
+
+    Examples
+    --------
+    >>> from dpaudit.gram import row_sum
+    >>> row_sum([[1.0, 0.0], [3.0, 4.0]], row_norm=1.0)
+    RowSum(total=array([1.6, 0.8]), n_rows=2)
+    """
+    total = np.zeros(0)
+    n_rows = 0
+    for block, rows in _prepared(data, row_norm, None, block_rows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = rows.sum(axis=0) + (total if total.size else 0.0)
+            _check_finite(total.sum(), block)
+        n_rows += len(rows)
+    return RowSum(total, n_rows)
+
+
+def _prepared(
+    data: Rows,
+    row_norm: float | None,
+    centre: ArrayLike | None,
+    block_rows: int | None,
+) -> Iterator[tuple[Block, Array]]:
+    """Yield each block as it came, and its rows in float64, centred and clipped.
+
+    The rows are a view or lie in a buffer: they are to be used before the next block.
+    """
+    norm = None if row_norm is None else check_positive("row_norm", row_norm)
+    origin = None if centre is None else _check_centre(centre)
+    buffer = None
+    for block in blocks(data, block_rows=block_rows):
+        rows = block.rows
+        if buffer is None or len(buffer) < len(rows):
+            buffer = np.empty(rows.shape)
+        room = buffer[: len(rows)]
+        if origin is not None:
+            if rows.shape[1] != len(origin):
+                raise InputError(
+                    f"centre must have as many entries as {block.source} has columns, "
+                    f"{rows.shape[1]}, got {len(origin)}"
+                )
+            rows = np.subtract(rows, origin, out=room)
+        elif not _suits_blas(rows):
+            room[:] = rows
+            rows = room
+        yield block, rows if norm is None else clip_into(rows, norm, room)
+
+
+def _suits_blas(rows: NDArray[np.generic]) -> bool:
+    # One axis contiguous, the other in steps of any length.
+    return rows.dtype == np.float64 and min(rows.strides) == rows.itemsize
+
+
+def _check_centre(centre: ArrayLike) -> Array:
+    if np.ndim(centre) != 1:
+        raise InputError(f"centre must have shape (d,), got shape {np.shape(centre)}")
+    return check_matrix("centre", np.atleast_2d(centre))[0]
+
+
+def _check_finite(total: float, block: Block) -> None:
+    """Raise if a block has made a sum over all its entries infinite or NaN."""
+    if not np.isfinite(total):
+        block.check_finite()
+        raise InputError(
+            f"{block.source} must have squares that are finite numbers, but some "
+            f"overflow near row {block.first}"
+        )

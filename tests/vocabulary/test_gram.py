@@ -1,0 +1,399 @@
+"""Second-moment matrices in one pass: against the definition, from every source."""
+
+import sys
+import tracemalloc
+from math import fsum
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.sparse import csr_array
+
+from dpaudit.blocks import blocks, is_table, peek, restarts
+from dpaudit.errors import InputError
+from dpaudit.gram import gram, row_sum
+from dpaudit.rows import clip_rows
+
+matrices = hnp.arrays(
+    np.float64,
+    hnp.array_shapes(min_dims=2, max_dims=2, max_side=7),
+    elements=st.floats(-1e6, 1e6),
+)
+
+
+def naive(rows, row_norm=None, centre=None):
+    """Return sum x x^T entry by entry, each sum correctly rounded."""
+    rows = np.asarray(rows, dtype=np.float64)
+    rows = rows if centre is None else rows - centre
+    rows = rows if row_norm is None else clip_rows(rows, row_norm)
+    columns = rows.T
+    return np.array([[fsum(a * b) for b in columns] for a in columns])
+
+
+def example(n=500, d=6, seed=0):
+    """Return rows of which about half are longer than 1, and the centre is not 0."""
+    rng = np.random.default_rng(seed)
+    return 0.4 * rng.standard_normal((n, d)) + 0.1
+
+
+# Against the definition
+
+
+@given(
+    matrices,
+    st.none() | st.floats(1e-3, 1e6),
+    st.none() | st.floats(-1e3, 1e3),
+    st.none() | st.integers(1, 9),
+)
+def test_the_sum_of_outer_products(rows, row_norm, shift, block_rows):
+    centre = None if shift is None else np.full(rows.shape[1], shift)
+    found = gram(rows, row_norm=row_norm, centre=centre, block_rows=block_rows)
+
+    expected = naive(rows, row_norm, centre)
+    size = np.trace(expected)
+    np.testing.assert_allclose(found.moment, expected, rtol=1e-13, atol=1e-14 * size)
+    np.testing.assert_array_equal(found.moment, found.moment.T)
+    assert found.n_rows == len(rows)
+
+
+@given(matrices, st.none() | st.floats(1e-3, 1e6), st.none() | st.integers(1, 9))
+def test_the_sum_of_rows(rows, row_norm, block_rows):
+    found = row_sum(rows, row_norm=row_norm, block_rows=block_rows)
+
+    clipped = rows if row_norm is None else clip_rows(rows, row_norm)
+    expected = [fsum(column) for column in clipped.T]
+    size = np.abs(clipped).sum()
+    np.testing.assert_allclose(found.total, expected, rtol=0, atol=1e-14 * size)
+    assert found.n_rows == len(rows)
+
+
+def test_many_blocks_err_as_little_as_one():
+    """A bound of rounding errors: n units for the longest sum, few for pairs of it."""
+    rows = example(n=40_000, d=3, seed=1)
+    expected = naive(rows)
+    for block_rows in (None, 1000, 40_000):
+        found = gram(rows, block_rows=block_rows).moment
+        assert np.abs(found - expected).max() < 1e-13 * np.trace(expected)
+
+
+def test_clipped_rows_keep_to_the_bound():
+    rows = np.random.default_rng(2).standard_normal((300, 40)) * 100
+    for row in rows:
+        assert np.trace(gram([row], row_norm=0.1).moment) <= 0.01 * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e200, 1e300])
+def test_extreme_rows_are_clipped_too(size):
+    found = gram([[3 * size, 4 * size]], row_norm=min(size, 1.0)).moment
+    unit = np.array([0.6, 0.8]) * min(size, 1.0)
+    np.testing.assert_allclose(found, np.outer(unit, unit), rtol=1e-14)
+
+
+def test_single_precision_is_summed_in_double():
+    rows = example().astype(np.float32)
+    found = gram(rows).moment
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, naive(rows), rtol=1e-14, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.bool_, ">f8", np.float16])
+def test_other_numbers_are_converted(dtype):
+    rows = np.random.default_rng(3).integers(0, 100, size=(30, 4)).astype(dtype)
+    np.testing.assert_array_equal(gram(rows).moment, naive(rows))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda rows: rows[::-1],
+        lambda rows: rows[:, ::2],
+        lambda rows: rows[::3, 1:],
+        lambda rows: np.asfortranarray(rows),
+        lambda rows: np.asfortranarray(rows)[5:300],
+        lambda rows: np.broadcast_to(rows[0], (7, rows.shape[1])),
+    ],
+    ids=["reversed", "columns", "steps", "fortran", "slice", "broadcast"],
+)
+def test_any_layout_in_memory(view):
+    rows = view(example())
+    for row_norm in (None, 1.0):
+        found = gram(rows, row_norm=row_norm, block_rows=50).moment
+        np.testing.assert_allclose(found, naive(rows, row_norm), rtol=1e-12)
+
+
+def test_the_input_is_left_alone():
+    rows = example()
+    kept = rows.copy()
+    gram(rows, row_norm=0.1, centre=np.ones(6))
+    gram(rows, row_norm=0.1)
+    row_sum(rows, row_norm=0.1)
+    np.testing.assert_array_equal(rows, kept)
+    read_only = example()
+    read_only.flags.writeable = False
+    gram(read_only, row_norm=0.1)
+
+
+def test_results_do_not_share_memory():
+    rows = example()
+    first = row_sum(iter([rows[:1]])).total
+    first += 1.0
+    np.testing.assert_array_equal(row_sum(iter([rows[:1]])).total, rows[0])
+
+
+# Sources
+
+
+class Frame:
+    """What knows how to become an array, as a data frame does."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.rows, dtype=dtype)
+
+
+class Chunk:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def compute(self):
+        return self.rows
+
+
+class Chunked:
+    """The part of a Dask array's interface that is used; 3 columns at a time."""
+
+    ndim = 2
+
+    def __init__(self, rows, height, columns=3):
+        self.rows, self.height, self.columns = rows, height, columns
+        self.shape = rows.shape
+        self.numblocks = (-(-len(rows) // height), -(-rows.shape[1] // columns))
+
+    def rechunk(self, chunks):
+        assert chunks == {1: -1}
+        return Chunked(self.rows, self.height, self.rows.shape[1])
+
+    @property
+    def blocks(self):
+        starts = range(0, len(self.rows), self.height)
+        rows = self.rows[:, : self.columns]
+        return [Chunk(rows[i : i + self.height]) for i in starts]
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded into memory")
+
+
+def memory_mapped(rows, folder):
+    np.save(folder / "rows.npy", rows)
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
+def parquet(rows, folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    writer = pytest.importorskip("pyarrow.parquet")
+    columns = {f"c{j}": column for j, column in enumerate(rows.T)}
+    path = folder / "rows.parquet"
+    writer.write_table(pyarrow.table(columns), path, row_group_size=130)
+    return path
+
+
+def dask_array(rows, folder):
+    array = pytest.importorskip("dask.array")
+    return array.from_array(rows, chunks=(90, 4))
+
+
+SOURCES = {
+    "array": lambda rows, folder: rows,
+    "lists": lambda rows, folder: rows.tolist(),
+    "frame": lambda rows, folder: Frame(rows),
+    "memory-mapped": memory_mapped,
+    "generator": lambda rows, folder: (rows[i : i + 37] for i in range(0, 500, 37)),
+    "growing blocks": lambda rows, folder: np.split(rows, [0, 1, 10, 200]),
+    "blocks of lists": lambda rows, folder: [rows[:9].tolist(), rows[9:].tolist()],
+    "blocks, converted": lambda rows, folder: iter([Frame(rows[:9]), rows[9:]]),
+    "chunks": lambda rows, folder: Chunked(rows, 90),
+    "parquet": parquet,
+    "dask": dask_array,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("block_rows", [None, 64])
+def test_sources_agree_to_rounding(source, block_rows, tmp_path):
+    rows, centre = example(), np.linspace(-0.2, 0.3, 6)
+    data = SOURCES[source](rows, tmp_path)
+    found = gram(data, row_norm=1.0, centre=centre, block_rows=block_rows)
+    assert found.n_rows == 500
+    np.testing.assert_allclose(found.moment, naive(rows, 1.0, centre), rtol=1e-12)
+
+    data = SOURCES[source](rows, tmp_path)
+    total = row_sum(data, row_norm=1.0, block_rows=block_rows).total
+    np.testing.assert_allclose(total, clip_rows(rows, 1.0).sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_peek_loses_nothing(source, tmp_path):
+    rows = example()
+    width, data = peek(SOURCES[source](rows, tmp_path))
+    assert width == 6
+    assert gram(data).n_rows == 500
+
+
+def test_what_is_one_table_and_what_can_be_read_again():
+    rows = example()
+    assert is_table(rows)
+    assert is_table(rows.tolist())
+    assert is_table(Frame(rows))
+    assert not is_table([rows, rows])
+    assert not is_table(iter([rows]))
+    assert not is_table("rows.parquet")
+    assert not is_table(Chunked(rows, 90))
+    assert restarts(rows)
+    assert restarts([rows])
+    assert restarts("rows.parquet")
+    assert not restarts(iter([rows]))
+    assert not restarts(rows for _ in range(2))
+
+
+def test_blocks_are_views_of_at_most_that_many_rows():
+    rows = example()
+    found = list(blocks(iter([rows[:100], rows[100:]]), block_rows=64))
+    assert [len(block.rows) for block in found] == [64, 36, *[64] * 6, 16]
+    assert all(np.shares_memory(block.rows, rows) for block in found)
+    np.testing.assert_array_equal(np.concatenate([b.rows for b in found]), rows)
+
+
+def test_memory_is_bounded_by_the_block():
+    """A hundred blocks of 400 kB pass by; a copy of a few of them would show."""
+
+    def source():
+        for i in range(100):
+            yield np.full((1000, 50), i / 1000.0)
+
+    tracemalloc.start()
+    gram(source(), row_norm=0.01, centre=np.ones(50))
+    row_sum(np.ones((100_000, 2), dtype=np.float32)[:, ::-1], block_rows=1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
+
+
+# Nobody, and nothing
+
+
+def test_no_rows_are_fine_where_the_width_is_known():
+    for data in (np.empty((0, 3)), iter([np.empty((0, 3))] * 2)):
+        found = gram(data, row_norm=1.0)
+        np.testing.assert_array_equal(found.moment, np.zeros((3, 3)))
+        assert found.n_rows == 0
+    np.testing.assert_array_equal(row_sum(np.empty((0, 3))).total, np.zeros(3))
+
+
+def test_empty_blocks_change_nothing():
+    rows = example()
+    found = gram(iter([rows[:0], rows, rows[:0]]))
+    np.testing.assert_array_equal(found.moment, gram(rows).moment)
+
+
+@pytest.mark.parametrize("function", [gram, row_sum])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (lambda: iter([]), "data has no block, so that the length of a row is unknown"),
+        (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
+        (lambda: [1.0, 2.0], r"data must have shape .* got shape \(2,\)"),
+        (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
+        (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
+        (lambda: None, r"data must have shape"),
+        (lambda: [["a", "b"]], "data must be a numeric array"),
+        (lambda: [[1.0], [1.0, 2.0]], "data must be a numeric array"),
+        (lambda: np.ones((2, 2), dtype=complex), "data must be a numeric array"),
+        (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
+        (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
+        (lambda: [[0.0, -np.inf]], "^data must be finite, but row 0 has"),
+        (
+            lambda: iter([np.ones((2, 2)), np.ones((2, 3))]),
+            "block 1 of data must have 2 columns, as all before, got 3",
+        ),
+        (lambda: iter([np.ones(2)]), "block 0 of data must have shape"),
+        (
+            lambda: iter([np.ones((2, 2)), [[1, 2], [np.nan, 1]]]),
+            "block 1 of data must be finite, but row 1 has a NaN or infinity",
+        ),
+    ],
+)
+def test_bad_data_are_named(function, data, message):
+    for row_norm in (None, 1.0):
+        with pytest.raises(InputError, match=message):
+            function(data(), row_norm=row_norm)
+
+
+def test_the_bad_row_is_counted_over_all_blocks():
+    rows = example()
+    rows[321, 2] = np.nan
+    for data in (rows, Chunked(rows, 90)):
+        for row_norm in (None, 0.1):
+            with pytest.raises(InputError, match="data must be finite, but row 321"):
+                gram(data, block_rows=50, row_norm=row_norm)
+
+
+def test_squares_that_overflow_are_refused_unless_clipped():
+    rows = [[1e200, 0.0]]
+    with pytest.raises(InputError, match="overflow"):
+        gram(rows)
+    np.testing.assert_allclose(gram(rows, row_norm=1.0).moment, [[1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"row_norm": 0.0}, "row_norm must be"),
+        ({"row_norm": "1"}, "row_norm must be"),
+        ({"block_rows": 0}, "block_rows must be"),
+        ({"centre": [1.0]}, "centre must have as many entries as data has columns, 2"),
+        ({"centre": [[1.0, 1.0]]}, r"centre must have shape \(d,\)"),
+        ({"centre": [1.0, np.nan]}, "centre must be finite"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        gram([[1.0, 2.0]], **options)
+
+
+# Files
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match=r"'rows.parquet' needs pyarrow \(pip install"):
+        gram("rows.parquet")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match=r"cannot read .*nothing\.parquet"):
+        gram(tmp_path / "nothing.parquet")
+    (tmp_path / "text").write_text("no table")
+    with pytest.raises(InputError, match="is not a Parquet file"):
+        gram(tmp_path / "text")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["a", "b"], "column 'c' of .* must be numeric, got string"),
+        ([1.0, None], "data must be finite, but row 1 has a NaN"),
+    ],
+)
+def test_columns_that_are_no_numbers_are_named(column, message, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    writer = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "rows.parquet"
+    writer.write_table(pyarrow.table({"c": column}), path)
+    with pytest.raises(InputError, match=message):
+        gram(path)
