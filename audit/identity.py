@@ -21,7 +21,7 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from enum import Enum
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -34,7 +34,7 @@ import numpy as np
 
 from dpaudit.errors import InputError
 
-__all__ = ["code_version", "describe", "key_of"]
+__all__ = ["code_version", "describe", "describe_mechanism", "key_of"]
 
 _ROOMS = ("", ".algorithms", ".attacks", ".audit")
 _BESIDE = {"algorithms", "attacks", "audit", "reports", "cli", "checks"}
@@ -92,6 +92,23 @@ def key_of(**parts: Any) -> str:
         **{name: describe(part) for name, part in parts.items()},
     }
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+
+
+def describe_mechanism(mechanism: Any, reference: str | None) -> Any:
+    """Describe a mechanism, by its reference and the file behind it if need be.
+
+    Raises
+    ------
+    InputError
+        If it shows no state to go by, and there is no reference.
+    """
+    try:
+        return describe(mechanism)
+    except InputError:
+        if reference is None:
+            raise
+        module = sys.modules.get(reference.partition(":")[0])
+        return ["reference", reference, _file_digest(module)]
 
 
 def describe(value: Any) -> Any:
@@ -178,12 +195,12 @@ class _Description:
         return self._instance(value)
 
     def _instance(self, value: Any) -> Any:
-        if is_dataclass(value) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        if getattr(getattr(value, "__dataclass_params__", None), "frozen", False):
             # Its fields are all: what else it holds are values that it has cached.
             state = [[f.name, self.of(getattr(value, f.name))] for f in fields(value)]
             return ["object", self.of(type(value)), state]
         try:
-            registered = copyreg.dispatch_table.get(type(value))
+            registered: Any = copyreg.dispatch_table.get(type(value))
             reduced = registered(value) if registered else value.__reduce_ex__(4)
         except Exception as error:
             raise InputError(
@@ -266,9 +283,9 @@ def _is_own(module: str) -> bool:
         return module == "__main__" or module not in sys.modules
     inside = Path(path).resolve()
     installed = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
-    return not any(inside.is_relative_to(Path(p).resolve()) for p in installed) and not (
-        {"site-packages", "dist-packages"} & set(inside.parts)
-    )
+    return not any(
+        inside.is_relative_to(Path(p).resolve()) for p in installed
+    ) and not ({"site-packages", "dist-packages"} & set(inside.parts))
 
 
 def _file_digest(module: ModuleType | None) -> str | None:

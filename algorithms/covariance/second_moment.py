@@ -33,11 +33,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.rows import clip_rows
-from dpaudit.subspace import second_moment, top_components
-from dpaudit.validation import check_count, check_matrix, check_positive
+from dpaudit.subspace import top_components
+from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "SecondMomentMechanism",
@@ -130,7 +130,7 @@ class SecondMomentMechanism(ABC):
 
     def statistic(self, data: ArrayLike) -> Array:
         """Return A for the clipped rows of `data`, shape (d, d)."""
-        return second_moment(clip_rows(check_matrix("data", data), self.row_norm))
+        return gram(data, row_norm=self.row_norm).moment
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases, shape (size, d, d)."""

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
+from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
-from dpaudit.rows import clip_rows
-from dpaudit.subspace import second_moment
-from dpaudit.validation import check_count, check_matrix, check_positive
+from dpaudit.validation import check_count, check_positive
 
 __all__ = ["Array", "SubspaceMechanism"]
 
@@ -64,13 +63,13 @@ class SubspaceMechanism(ABC):
         InputError
             If `data` is not a finite matrix, or its rows are shorter than k.
         """
-        rows = check_matrix("data", data)
-        if rows.shape[1] < self.n_components:
+        moment = gram(data, row_norm=self.row_norm).moment
+        if len(moment) < self.n_components:
             raise InputError(
-                f"n_components must be at most the length of a row, {rows.shape[1]}, "
+                f"n_components must be at most the length of a row, {len(moment)}, "
                 f"got {self.n_components}"
             )
-        return second_moment(clip_rows(rows, self.row_norm))
+        return moment
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases, shape (size, d, k)."""

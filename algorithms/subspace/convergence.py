@@ -22,7 +22,7 @@ They can show that chains have not converged, and never that they have.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtri
 
 from dpaudit.errors import InputError
 from dpaudit.validation import check_matrix
@@ -126,8 +126,10 @@ def _halves(traces: ArrayLike) -> Array:
 
 
 def _normal_scores(values: Array) -> Array:
-    ranks = stats.rankdata(values).reshape(values.shape)
-    return np.asarray(stats.norm.ppf((ranks - 0.375) / (values.size + 0.25)))
+    from scipy.stats import rankdata  # slow to import
+
+    ranks = rankdata(values).reshape(values.shape)
+    return np.asarray(ndtri((ranks - 0.375) / (values.size + 0.25)))
 
 
 def _variances(scores: Array) -> tuple[float, float]:

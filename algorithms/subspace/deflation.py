@@ -50,7 +50,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
 from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
-from dpaudit.algorithms.subspace.frames import split_frames
+from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
@@ -160,11 +160,12 @@ class DeflationExponential(SubspaceMechanism):
         # All first columns have the same law, and need one eigendecomposition.
         releases[..., 0] = VectorBingham(first * moment).draw(size, rng=rng)
         for part in _chunks(releases):
-            _, rest = split_frames(_identities(len(part), d), part[..., 0])
+            rest, drawn = _identities(len(part), d), part[..., 0]
             for j, coefficient in enumerate(others, start=1):
+                rest = deflated_frames(rest, drawn)
                 inner = coefficient * _compressed(moment, rest)
                 drawn = draw_vector_bingham(inner, rng=rng)
-                part[..., j], rest = split_frames(rest, drawn)
+                part[..., j] = (rest @ drawn[..., np.newaxis])[..., 0]
         return releases
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
@@ -197,13 +198,15 @@ class DeflationExponential(SubspaceMechanism):
 
     def _log_density(self, releases: Array, moment: Array) -> Array:
         """Return the logarithm of the density with respect to the uniform law."""
+        first, *others = self.coefficients
         total = (moment @ releases * releases).sum(axis=-2) @ self.coefficients
+        total -= log_bingham_normaliser(first * np.linalg.eigvalsh(moment))
         rest = _identities(len(releases), len(moment))
-        for j, coefficient in enumerate(self.coefficients):
+        for j, coefficient in enumerate(others):
+            before = (releases[:, np.newaxis, :, j] @ rest)[:, 0]
+            rest = deflated_frames(rest, before)
             values = np.linalg.eigvalsh(_compressed(moment, rest))
             total -= log_bingham_normaliser(coefficient * values)
-            coordinates = (releases[:, np.newaxis, :, j] @ rest)[:, 0]
-            _, rest = split_frames(rest, coordinates)
         return np.asarray(total)
 
 

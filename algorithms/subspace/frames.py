@@ -12,7 +12,7 @@ complement are left.
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["split_frames", "uniform_complements", "uniform_frames"]
+__all__ = ["deflated_frames", "uniform_complements", "uniform_frames"]
 
 Array = NDArray[np.float64]
 
@@ -39,21 +39,20 @@ def uniform_complements(frames: Array, *, rng: np.random.Generator) -> Array:
     return _orthonormal_columns(np.concatenate([frames, columns], axis=-1))[..., k:]
 
 
-def split_frames(frames: Array, directions: Array) -> tuple[Array, Array]:
-    """Return one unit vector in the span of each frame, and a frame of the rest.
+def deflated_frames(frames: Array, directions: Array) -> Array:
+    """Return frames of what is left of the spans when one direction is taken away.
 
     Parameters
     ----------
     frames : ndarray, shape (size, d, q)
         q >= 1.
     directions : ndarray, shape (size, q)
-        Unit vectors: the coordinates of the vectors in the frames.
+        Unit vectors: coordinates, in the frames, of what is taken away.
 
     Returns
     -------
-    vectors : ndarray, shape (size, d)
-    rest : ndarray, shape (size, d, q - 1)
-        Orthonormal columns that span, together with the vector, what the frame spans.
+    ndarray, shape (size, d, q - 1)
+        Orthonormal columns in the span, orthogonal to the direction.
 
     Notes
     -----
@@ -61,12 +60,10 @@ def split_frames(frames: Array, directions: Array) -> tuple[Array, Array]:
     first basis vector and minus or plus the direction, whichever is further from it:
     no digits are lost.
     """
-    vectors = (frames @ directions[..., np.newaxis])[..., 0]
     normals = directions.copy()
-    sign = np.where(normals[:, 0] < 0, -1.0, 1.0)
-    normals[:, 0] += sign
+    normals[:, 0] += np.where(normals[:, 0] < 0, -1.0, 1.0)
     along = (frames @ normals[..., np.newaxis]) / (1 + np.abs(directions[:, :1, None]))
-    return vectors, frames[..., 1:] - along * normals[:, np.newaxis, 1:]
+    return np.asarray(frames[..., 1:] - along * normals[:, np.newaxis, 1:])
 
 
 def _orthonormal_columns(matrices: Array) -> Array:

@@ -1,6 +1,7 @@
 """Keys of audits: the same for what behaves alike, and for nothing else."""
 
 import functools
+import importlib
 import json
 import subprocess
 import sys
@@ -16,7 +17,12 @@ import pytest
 from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
-from dpaudit.audit.identity import code_version, describe, key_of
+from dpaudit.audit.identity import (
+    code_version,
+    describe,
+    describe_mechanism,
+    key_of,
+)
 
 SCALE = 0.5
 CALLS = threading.Lock()
@@ -257,13 +263,33 @@ def test_what_shows_no_state_is_refused_where_it_matters():
             describe(value)
 
 
+def test_a_reference_serves_where_no_state_is_shown(tmp_path, monkeypatch):
+    source = tmp_path / "referred.py"
+    source.write_text("import threading\nlock = threading.Lock()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    lock = importlib.import_module("referred").lock
+
+    def described(reference):
+        return describe_mechanism(lock, reference)
+
+    first = described("referred:lock")
+    assert described("referred:lock") == first != described("referred:other")
+    source.write_text(source.read_text() + "# changed")
+    assert described("referred:lock") != first
+    with pytest.raises(InputError, match="cannot tell"):
+        described(None)
+    assert describe_mechanism(default, "referred:lock") == describe(default)
+
+
 class Unsaid:
     def __reduce_ex__(self, protocol):
         raise TypeError("no")
 
 
 def test_the_message_names_the_object_and_what_to_do():
-    with pytest.raises(InputError, match=r"'Unsaid' objects apart \(no\): let the mech"):
+    with pytest.raises(
+        InputError, match=r"'Unsaid' objects apart \(no\): let the mech"
+    ):
         key_of(mechanism=Unsaid())
 
 
@@ -334,14 +360,3 @@ def test_a_script_has_the_same_key_every_time_and_comments_are_free(tmp_path):
     first = key()
     assert key("# something else\n", seed="2") == first
     assert key(scale=0.4) != first
-
-
-def test_a_changed_pair_is_another():
-    pair = Pair([0.0], [1.0])
-    assert key_of(pair=pair) != key_of(pair=replace_relation(pair))
-
-
-def replace_relation(pair):
-    return SimpleNamespace(**{**vars(pair), "relation": "other"})
-
-

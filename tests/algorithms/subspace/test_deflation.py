@@ -1,0 +1,402 @@
+"""Components one after the other: their law, their exact loss, and the calibration.
+
+Type-I error: 1e-9 for each of the 10 goodness-of-fit tests, 2e-9 for each of the 4 runs
+of the conformance kit that should pass: 2e-8 in total, at fixed seeds.
+"""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from bingham_oracles import TYPE_I_ERROR, angle_p_value, marginal_cdf, series
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from dpaudit.algorithms import build, entry
+from dpaudit.algorithms.subspace.deflation import DeflationExponential
+from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.frames import uniform_frames
+from dpaudit.claims import PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import ConformanceError, run_conformance
+
+RELATIONS = pytest.mark.parametrize("relation", list(Relation))
+
+
+def random_pair(seed, relation, n, d):
+    rows = np.random.default_rng(seed).standard_normal((n + 1, d))
+    if relation is Relation.ADD_REMOVE:
+        return Pair(rows, rows[:-1])
+    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("row_norm", [1.0, 3.0])
+def test_the_coefficients_are_those_of_the_proof(row_norm):
+    for k in (1, 2, 5):
+        options = {"epsilon": 0.7, "row_norm": row_norm, "n_components": k}
+        adding = build("exponential-pca-deflation", **options).coefficients
+        np.testing.assert_allclose(adding * row_norm**2, np.full(k, 0.7 / k))
+        replacing = build(
+            "exponential-pca-deflation", relation="replace-one", **options
+        ).coefficients
+        np.testing.assert_allclose(replacing * row_norm**2, np.full(k, 0.7 / (k + 1)))
+
+
+def test_shares_are_ratios():
+    options = {"n_components": 3, "epsilon": 2.0}
+    mechanism = DeflationExponential(shares=[1, 3, 4], **options)
+    assert mechanism.shares == (1.0, 3.0, 4.0)
+    np.testing.assert_allclose(mechanism.coefficients, [0.25, 0.75, 1.0])
+    scaled = DeflationExponential(shares=(0.5, 1.5, 2.0), **options)
+    np.testing.assert_array_equal(scaled.coefficients, mechanism.coefficients)
+    replacing = dataclasses.replace(mechanism, relation=Relation.REPLACE_ONE)
+    np.testing.assert_allclose(
+        replacing.coefficients, np.array([0.25, 0.75, 1.0]) / 1.5
+    )
+    assert replacing.coefficients.sum() + replacing.coefficients.max() == 2.0
+
+
+@RELATIONS
+def test_one_component_is_the_exponential_mechanism(relation):
+    one = ExponentialMechanism(epsilon=0.7, relation=relation, row_norm=2.0)
+    same = DeflationExponential(epsilon=0.7, relation=relation, row_norm=2.0)
+    assert same.coefficients == pytest.approx([one.coefficient])
+    pair = random_pair(0, relation, 9, 4)
+    releases = same.draw(pair.data, 20, rng=np.random.default_rng(0))
+    expected = one.draw(pair.data, 20, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(releases, expected, atol=1e-12)
+    np.testing.assert_allclose(
+        same.privacy_loss(releases, pair.data, pair.neighbour),
+        one.privacy_loss(releases, pair.data, pair.neighbour),
+        atol=1e-12,
+    )
+
+
+def test_it_is_built_as_it_is_written():
+    mechanism = DeflationExponential(n_components=2, epsilon=1.0)
+    assert mechanism == DeflationExponential.calibrated(1.0, n_components=2)
+    assert mechanism == build("exponential-pca-deflation", n_components=2)
+    assert mechanism.claim == PureDP(1.0)
+    assert mechanism.true_epsilon == 1.0
+    each = entry("exponential-pca-deflation")
+    assert each.has_components
+    assert not each.approximate
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"n_components": 0}, "n_components must be an integer >= 1"),
+        ({"row_norm": 0.0}, "row_norm must be"),
+        ({"n_components": 2, "shares": (1.0,)}, "shares must be 2 numbers, .* got 1"),
+        ({"n_components": 2, "shares": (1.0, 0.0)}, "shares must be a finite number"),
+        ({"n_components": 2, "shares": (1.0, -1)}, "shares must be a finite number"),
+        ({"n_components": 1, "shares": ("1",)}, "shares must be a real number"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        DeflationExponential(**options)
+
+
+def test_bad_data_are_refused():
+    mechanism, rng = DeflationExponential(n_components=3), np.random.default_rng(0)
+    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
+        mechanism.draw(np.zeros((5, 2)), 3, rng=rng)
+    with pytest.raises(InputError, match="n_components must be"):
+        mechanism.draw_from(np.eye(2), 3, rng=rng)
+    with pytest.raises(InputError, match="symmetric"):
+        mechanism.draw_from(np.triu(np.ones((4, 4))), 3, rng=rng)
+    with pytest.raises(InputError, match="data must"):
+        mechanism.draw([[np.nan, 1.0, 0.0]], 3, rng=rng)
+
+
+# The law
+
+
+def second_angle_share(draws, values, coefficient):
+    """The conditional distribution function of the second column, d = 3.
+
+    In an eigenbasis of A compressed to the plane orthogonal to the first column, twice
+    the angle is von Mises with half the coefficient times the eigengap.
+    """
+    planes = np.linalg.svd(draws[..., 0][:, np.newaxis]).Vh[:, 1:]
+    found, vectors = np.linalg.eigh(planes * values @ planes.swapaxes(-2, -1))
+    seconds = planes @ draws[..., 1:]
+    x, y = (vectors[..., ::-1].swapaxes(-2, -1) @ seconds)[..., 0].T
+    angle = np.angle((x + 1j * y) ** 2)
+    return stats.vonmises.cdf(angle, coefficient * (found[:, 1] - found[:, 0]) / 2)
+
+
+@RELATIONS
+@pytest.mark.parametrize("values", [[5.0, 2.0, 0.0], [60.0, 3.0, 40.0]])
+def test_each_column_has_its_conditional_law(relation, values):
+    # Null hypothesis: the entries of the first column have the law of the quadrature,
+    # and given the first, the angle of the second is von Mises.
+    values = np.array(values)
+    mechanism = DeflationExponential(
+        n_components=2, epsilon=3.0, shares=(2, 1), relation=relation
+    )
+    # A from rows in the unit ball, of any basis.
+    rng = np.random.default_rng(1)
+    rotation = uniform_frames(1, 3, 3, rng=rng)[0]
+    moment = rotation * values @ rotation.T
+    draws = rotation.T @ mechanism.draw_from(moment, 4000, rng=rng)
+    c = (2.0, 1.0) if relation is Relation.ADD_REMOVE else (1.2, 0.6)
+    for axis in range(3):
+        cdf = marginal_cdf(c[0] * np.roll(values, -axis))
+        p_value = stats.kstest(draws[:, axis, 0], cdf).pvalue
+        assert p_value >= TYPE_I_ERROR / 4
+    share = second_angle_share(draws, values, c[1])
+    assert stats.kstest(share, stats.uniform.cdf).pvalue >= TYPE_I_ERROR / 4
+    wrong = second_angle_share(draws, values, 4 * c[1])
+    assert stats.kstest(wrong, stats.uniform.cdf).pvalue < TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_in_the_plane_the_first_column_is_von_mises(k):
+    mechanism = DeflationExponential(n_components=k, epsilon=1.0)
+    draws = mechanism.draw_from(
+        np.diag([9.0, 1.0]), 10_000, rng=np.random.default_rng(0)
+    )
+    assert angle_p_value(draws[..., 0], 8.0 / k) >= TYPE_I_ERROR
+    assert angle_p_value(draws[..., 0], 16.0 / k) < TYPE_I_ERROR
+
+
+def test_the_last_of_all_columns_has_either_sign():
+    mechanism = DeflationExponential(n_components=3)
+    draws = mechanism.draw(np.empty((0, 3)), 10_000, rng=np.random.default_rng(0))
+    positive = int((np.linalg.det(draws) > 0).sum())
+    assert stats.binomtest(positive, len(draws)).pvalue >= TYPE_I_ERROR
+
+
+def test_no_rows_give_uniform_columns():
+    mechanism = DeflationExponential(n_components=2)
+    draws = mechanism.draw(np.empty((0, 3)), 20_000, rng=np.random.default_rng(0))
+    for column in draws.reshape(-1, 6).T:
+        p_value = stats.kstest(column, stats.uniform(-1, 2).cdf).pvalue
+        assert p_value >= TYPE_I_ERROR / 6
+
+
+# Releases
+
+
+@RELATIONS
+@pytest.mark.parametrize(
+    ("n", "d", "k"),
+    [(0, 4, 2), (1, 1, 1), (1, 5, 2), (30, 6, 3), (9, 4, 4), (500, 5, 4), (50, 7, 5)],
+)
+def test_releases_are_orthonormal_bases(relation, n, d, k):
+    mechanism = DeflationExponential(n_components=k, relation=relation)
+    rng = np.random.default_rng(0)
+    rows = np.random.default_rng(1).standard_normal((n, d))
+    releases = mechanism.draw(rows, 20, rng=rng)
+    gram = releases.swapaxes(-2, -1) @ releases
+    np.testing.assert_allclose(gram, np.tile(np.eye(k), (20, 1, 1)), atol=1e-13)
+    assert mechanism.release(rows, rng=rng).shape == (d, k)
+    assert mechanism.components(releases, k) is releases
+    none = mechanism.draw(rows, 0, rng=rng)
+    assert none.shape == (0, d, k)
+    assert mechanism.privacy_loss(none, rows, rows).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.full((7, 4), 0.5),
+        np.repeat(np.eye(4)[:1], 9, axis=0),
+        np.repeat(np.eye(4), 5, axis=0),
+        np.zeros((3, 4)),
+    ],
+    ids=["constant", "rank one", "repeated eigenvalues", "zero"],
+)
+def test_degenerate_data_are_welcome(rows):
+    mechanism = DeflationExponential(n_components=3)
+    releases = mechanism.draw(rows, 20, rng=np.random.default_rng(0))
+    assert np.isfinite(releases).all()
+    loss = mechanism.privacy_loss(releases, rows, rows[1:])
+    assert np.abs(loss).max() <= 1.0
+
+
+def test_many_rows_give_the_top_eigenvectors_in_order():
+    moment = 1e6 * np.diag([0.5, 0.3, 0.15, 0.05])
+    draws = DeflationExponential(n_components=3).draw_from(
+        moment, 50, rng=np.random.default_rng(0)
+    )
+    assert np.abs(draws[:, range(3), range(3)]).min() > 0.999
+
+
+def test_large_batches_are_drawn_in_parts(monkeypatch):
+    from dpaudit.algorithms.subspace import deflation
+
+    monkeypatch.setattr(deflation, "_BUDGET", 64)
+    mechanism = DeflationExponential(n_components=2)
+    pair = random_pair(0, Relation.ADD_REMOVE, 9, 4)
+    releases = mechanism.draw(pair.data, 30, rng=np.random.default_rng(0))
+    gram = releases.swapaxes(-2, -1) @ releases
+    np.testing.assert_allclose(gram, np.tile(np.eye(2), (30, 1, 1)), atol=1e-13)
+    parts = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    monkeypatch.undo()
+    whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_allclose(parts, whole, atol=1e-13)
+
+
+# Loss
+
+
+def naive_log_density(frame, moment, coefficients):
+    """Column by column, with a basis of the complement from a singular decomposition.
+
+    The constants are Bessel functions in two dimensions, and power series in more.
+    """
+    total = 0.0
+    for j, c in enumerate(coefficients):
+        before = frame[:, :j].T
+        basis = np.linalg.svd(before).Vh[j:] if j else np.eye(len(frame))
+        values = np.linalg.eigvalsh(c * basis @ moment @ basis.T)
+        if len(values) == 2:
+            half = (values[1] - values[0]) / 2
+            log_constant = values.mean() + half + np.log(special.i0e(half))
+        else:
+            log_constant = series(list(values))
+        total += c * frame[:, j] @ moment @ frame[:, j] - log_constant
+    return total
+
+
+@RELATIONS
+@pytest.mark.parametrize(("k", "d"), [(1, 3), (2, 3), (2, 4), (3, 3)])
+def test_the_loss_is_that_of_the_definition(relation, k, d):
+    mechanism = DeflationExponential(
+        n_components=k,
+        epsilon=2.0,
+        row_norm=1.5,
+        relation=relation,
+        shares=range(1, k + 1),
+    )
+    pair = random_pair(k, relation, 6, d)
+    releases = mechanism.draw(pair.data, 6, rng=np.random.default_rng(0))
+    here, there = mechanism.moment(pair.data), mechanism.moment(pair.neighbour)
+    expected = [
+        naive_log_density(frame, here, mechanism.coefficients)
+        - naive_log_density(frame, there, mechanism.coefficients)
+        for frame in releases
+    ]
+    loss = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
+    np.testing.assert_allclose(loss, expected, atol=1e-11)
+    back = mechanism.privacy_loss(releases, pair.neighbour, pair.data)
+    np.testing.assert_allclose(back, -loss, atol=1e-13)
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(Relation),
+    st.integers(2, 5),
+    st.integers(1, 30),
+    st.floats(0.01, 20.0),
+)
+def test_no_frame_loses_more_than_the_bounds_of_the_proof(
+    seed, relation, d, n, epsilon
+):
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(1, d + 1))
+    mechanism = DeflationExponential(
+        n_components=k,
+        epsilon=epsilon,
+        relation=relation,
+        shares=rng.random(k) + 0.05,
+    )
+    pair = random_pair(seed, relation, n, d)
+    eigenvectors = np.linalg.eigh(mechanism.moment(pair.data)).eigenvectors
+    frames = np.concatenate(
+        [
+            mechanism.draw(pair.data, 10, rng=rng),
+            uniform_frames(30, d, k, rng=rng),
+            eigenvectors[np.newaxis, :, :k],
+            eigenvectors[np.newaxis, :, ::-1][..., :k],
+        ]
+    )
+    loss = mechanism.privacy_loss(frames, pair.data, pair.neighbour)
+    rounding = 1e-12 * (1 + epsilon)
+    assert np.abs(loss).max() <= epsilon + rounding
+    if relation is Relation.ADD_REMOVE:
+        # The data have one row more than the neighbour.
+        largest = mechanism.coefficients.max()
+        assert loss.max() <= largest + rounding
+
+
+@RELATIONS
+@pytest.mark.parametrize("shares", [(1, 1), (1, 3)])
+def test_epsilon_is_the_supremum(relation, shares):
+    # Rows e_1, and a release that is orthogonal to them; with the row that is replaced
+    # as the column of the largest share.
+    found = []
+    for epsilon in (1.0, 1.02):
+        mechanism = DeflationExponential(
+            n_components=2, epsilon=epsilon, relation=relation, shares=shares
+        )
+        many = np.repeat(np.eye(3)[:1], 2000, axis=0)
+        if relation is Relation.ADD_REMOVE:
+            pair = Pair(many, many[1:])
+        else:
+            pair = Pair(np.vstack([many[1:], np.eye(3)[2:]]), many)
+        frame = np.eye(3)[np.newaxis, :, 1:]
+        loss = mechanism.privacy_loss(frame, pair.data, pair.neighbour)
+        found.append(abs(float(loss[0])))
+    assert 0.99 < found[0] < 1.0 < found[1]
+
+
+@RELATIONS
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 1), (1.0, 3), (4.0, 2)])
+def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
+    mechanism = DeflationExponential(
+        n_components=k, epsilon=epsilon, relation=relation, row_norm=2.0
+    )
+    for pair in mechanism.canonical_pairs():
+        assert pair.relation is relation
+        d = pair.data.shape[1]
+        frame = np.eye(d)[np.newaxis, :, -k:]
+        loss = mechanism.privacy_loss(frame, pair.data, pair.neighbour)
+        assert 0.6 * epsilon <= abs(float(loss[0])) < epsilon
+
+
+@RELATIONS
+def test_the_worst_pair_has_few_rows_and_any_dimension(relation):
+    mechanism = DeflationExponential(n_components=2, epsilon=1e-9, relation=relation)
+    assert len(mechanism.worst_case(50).data) <= 10_001
+    assert mechanism.worst_case().data.shape[1] == 3
+    assert mechanism.worst_case(2).data.shape[1] == 2
+    with pytest.raises(InputError, match="dimension must be"):
+        mechanism.worst_case(1)
+    assert DeflationExponential(relation=relation).worst_case(1).relation is relation
+
+
+# Conformance
+
+
+@RELATIONS
+@pytest.mark.parametrize("k", [1, 2])
+def test_it_conforms(relation, k):
+    mechanism = DeflationExponential(n_components=k, relation=relation, epsilon=3.0)
+    pair = random_pair(0, relation, 3, k + 1)
+    run_conformance(mechanism, pair=pair, size=500)
+
+
+def test_a_loss_without_the_constants_does_not_conform():
+    class Wrong(DeflationExponential):
+        def privacy_loss(self, releases, data, other):
+            difference = self.moment(data) - self.moment(other)
+            captured = (releases * (difference @ releases)).sum(axis=-2)
+            return captured @ self.coefficients
+
+    mechanism = Wrong(n_components=2, epsilon=6.0)
+    pair = Pair(np.zeros((1, 3)), [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    with pytest.raises(ConformanceError, match="is not that of the releases"):
+        run_conformance(mechanism, pair=pair, size=1000)
