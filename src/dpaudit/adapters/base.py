@@ -1,0 +1,55 @@
+"""What all adapters share: what is promised, and seeds for what seeds itself."""
+
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+
+__all__ = ["Adapter", "draw_seed"]
+
+_SEEDS = 2**31  # what every language takes for a seed
+
+
+@dataclass(frozen=True)
+class Adapter(ABC):
+    """A mechanism that stands for something else; also a function ``(data, rng)``.
+
+    Parameters
+    ----------
+    claim : Claim, optional
+        What is promised. Without it, an audit has to be told.
+    relation : Relation or str, optional
+        Under which relation. Without it, an audit takes that of the pair.
+    """
+
+    _: KW_ONLY
+    claim: Claim | None = None
+    relation: Relation | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim | None):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if self.relation is not None:
+            object.__setattr__(self, "relation", Relation.parse(self.relation))
+
+    @abstractmethod
+    def release(self, data: NDArray[np.float64], *, rng: np.random.Generator) -> Any:
+        """Return one release."""
+
+    def __call__(self, data: NDArray[np.float64], rng: np.random.Generator) -> Any:
+        return self.release(data, rng=rng)
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Return a seed for one release, uniform in [0, 2^31).
+
+    So the law that is audited is the mixture over these seeds, and releases are
+    independent draws from it, although two may share their seed.
+    """
+    return int(rng.integers(_SEEDS))

@@ -1,0 +1,477 @@
+"""Estimators and programs as mechanisms: what they release, and how they fail."""
+
+import os
+import pickle
+import sys
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, laplace
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dpaudit import ApproxDP, InputError, MechanismError, Pair, PureDP, Relation
+from dpaudit.adapters import (
+    BadReply,
+    ProcessCrashed,
+    ProcessTimedOut,
+    from_command,
+    from_estimator,
+    process,
+)
+from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit import audit, verify
+from dpaudit.audit.identity import key_of
+from dpaudit.codec import decode, encode
+
+PAIR = Pair([0.0], [0.0, 1.0])
+FEW = [attack for attack in PORTFOLIO if attack.name in ("identity", "abnormal")]
+audit_quickly = partial(
+    audit, pair=PAIR, claim=PureDP(1.0), confidence=1 - 1e-6, attacks=FEW
+)
+
+# What every program does, before and after what it does instead of an answer.
+HEAD = """
+import json, random, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    total = sum(row for row in request["data"] if isinstance(row, float))
+    seed, size = request["seed"], request.get("size")
+    random.seed(seed)
+    noise = [random.expovariate(1) - random.expovariate(1) for _ in range(size or 1)]
+"""
+TAIL = """
+    answer = [total + x for x in noise]
+    print(json.dumps(answer[0] if size is None else answer), flush=True)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that makes mechanisms of Python programs."""
+    made = []
+
+    def make(instead="", *, tail=TAIL, **options):
+        path = tmp_path / f"program{len(made)}.py"
+        path.write_text(HEAD + instead + tail)
+        made.append(from_command([sys.executable, "-S", path], **options))
+        return made[-1]
+
+    yield make
+    for mechanism in made:
+        mechanism.close()
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def releases(mechanism, size, data=(0.0,)):
+    generator = rng()
+    return [mechanism.release(np.array(data), rng=generator) for _ in range(size)]
+
+
+# Programs
+
+
+def test_a_program_releases_what_it_writes(program):
+    """Null: Laplace(0, 1). The p-value is below 1e-9 with probability 1e-9."""
+    drawn = releases(program(), 500)
+    assert all(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in drawn)
+    assert kstest(np.array(drawn), laplace.cdf).pvalue > 1e-9
+
+
+def test_the_seed_decides(program):
+    mechanism = program()
+    first, second, third = (
+        mechanism.release([0.0], rng=rng(seed)) for seed in (1, 1, 2)
+    )
+    assert first == second != third
+
+
+def test_one_process_serves_many_releases(program):
+    mechanism = program(tail="    import os; print(os.getpid(), flush=True)\n")
+    assert len({float(x) for x in releases(mechanism, 5)}) == 1
+    mechanism.close()
+    assert float(releases(mechanism, 1)[0]) > 0
+
+
+def test_rows_arrive_as_they_are(program):
+    mechanism = program(tail="    print(json.dumps(request['data']), flush=True)\n")
+    for rows in ([0.1, -1e-300, 3.0], [[1.0, 2.0], [0.1 + 0.2, 4.0]], []):
+        assert np.array_equal(mechanism.release(rows, rng=rng()), rows)
+
+
+def test_a_correct_program_is_not_refuted(program):
+    """A true claim is refuted with probability <= 1e-6."""
+    result = audit_quickly(program(), max_samples=50)
+    assert not result.refuted
+    assert result.warnings == ()
+
+
+def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
+    mechanism = program(
+        "    noise = [x / 4 for x in noise]", claim=PureDP(1.0), relation="add-remove"
+    )
+    result = audit(mechanism, pair=PAIR, attacks=FEW)
+    assert result.refuted
+    assert verify(result.witness, seed=1).confirmed
+
+
+def test_batches(program):
+    mechanism = program(batched=True)
+    drawn = mechanism.draw(np.array([0.0]), 500, rng=rng())
+    assert drawn.shape == (500,)
+    assert kstest(drawn, laplace.cdf).pvalue > 1e-9
+    assert mechanism.release(np.array([0.0]), rng=rng()).shape == ()
+    assert not audit_quickly(mechanism, max_samples=50).refuted
+
+
+@pytest.mark.parametrize(
+    ("written", "released"),
+    [
+        ("[1, 2.5]", [1.0, 2.5]),
+        ("[[1], [2]]", [[1.0], [2.0]]),
+        ("true", 1.0),
+        ("NaN", np.nan),
+        ("[1, -Infinity]", [1.0, -np.inf]),
+    ],
+)
+def test_numbers_become_arrays(program, written, released):
+    (release,) = releases(program(tail=f"    print('{written}', flush=True)\n"), 1)
+    assert release.dtype == np.float64
+    assert np.array_equal(release, released, equal_nan=True)
+
+
+def test_an_object_becomes_a_dictionary_of_arrays(program):
+    tail = """    print('{"mean": [1, 2], "count": 3}', flush=True)\n"""
+    (release,) = releases(program(tail=tail), 1)
+    assert list(release) == ["mean", "count"]
+    assert np.array_equal(release["mean"], [1.0, 2.0])
+    assert release["count"] == 3.0
+
+
+@pytest.mark.parametrize("written", ["What?", "[1, 2", "", "1 2", '"word"', "nan"])
+def test_rubbish_is_a_release_of_text(program, written):
+    (release,) = releases(program(tail=f"    print('{written}', flush=True)\n"), 1)
+    assert release == written.strip('"')
+
+
+def test_bytes_that_are_no_text_are_a_release_too(program):
+    tail = "    sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush()\n"
+    assert releases(program(tail=tail), 1) == ["\\xff\\xfe"]
+
+
+def test_rubbish_stops_no_audit(program):
+    mechanism = program("    if seed % 4 == 0: print('oops', flush=True); continue\n")
+    assert not audit_quickly(mechanism, max_samples=30).refuted
+
+
+def test_rubbish_that_leaks_is_a_leak(program):
+    mechanism = program("    if total > 0.5: print('oops', flush=True); continue\n")
+    assert audit_quickly(mechanism, max_samples=1000).refuted
+
+
+def test_a_crash_names_the_reason_and_is_survived(program):
+    mechanism = program("    if total > 0.5: sys.exit('out of luck')\n")
+    for _ in range(2):
+        with pytest.raises(ProcessCrashed, match=r"^exit code 1: out of luck$"):
+            releases(mechanism, 1, data=(1.0,))
+        assert releases(mechanism, 1) == releases(program(), 1)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_crash_by_a_signal_is_named(program):
+    mechanism = program("    import os; os.abort()\n")
+    with pytest.raises(ProcessCrashed, match="signal 6"):
+        releases(mechanism, 1)
+
+
+def test_crashes_stop_no_audit(program):
+    mechanism = program("    if seed % 8 == 0: sys.exit(3)\n")
+    assert not audit_quickly(mechanism, max_samples=40).refuted
+
+
+def test_crashes_that_leak_are_a_leak(program):
+    mechanism = program("    if total > 0.5: sys.exit(3)\n")
+    assert audit_quickly(mechanism, confidence=0.99, max_samples=100).refuted
+
+
+def test_a_hanging_program_is_killed_and_started_again(program):
+    """It hangs at its second request; the third is the second program's first."""
+    tail = "    print('0', flush=True)\n    for line in sys.stdin: time.sleep(60)\n"
+    mechanism = program(tail=tail, timeout=2.0)
+    assert releases(mechanism, 1) == [0.0]
+    with pytest.raises(ProcessTimedOut, match="no answer in 2 s"):
+        releases(mechanism, 1)
+    assert releases(mechanism, 1) == [0.0]
+
+
+def test_hanging_stops_no_audit(program):
+    mechanism = program("    if seed % 16 == 1: time.sleep(60)\n", timeout=1.0)
+    assert not audit_quickly(mechanism, max_samples=12).refuted
+
+
+def test_a_program_that_never_answers_is_an_error(program):
+    mechanism = program("    time.sleep(60)\n", timeout=0.01)
+    with pytest.raises(MechanismError, match="raises ProcessTimedOut on both datasets"):
+        audit_quickly(mechanism)
+
+
+def test_a_program_that_always_ends_is_an_error(program):
+    mechanism = program("    import no_such_module\n")
+    with pytest.raises(MechanismError, match="No module named 'no_such_module'"):
+        audit_quickly(mechanism)
+
+
+def test_a_program_that_does_not_exist_is_an_error():
+    with pytest.raises(MechanismError, match="cannot start 'no-such-program'"):
+        audit_quickly(from_command(["no-such-program"]))
+
+
+def test_a_program_that_does_not_read_holds_up_nobody(tmp_path):
+    """The request is longer than any pipe."""
+    mechanism = from_command(
+        [sys.executable, "-S", "-c", "import time; time.sleep(60)"], timeout=0.5
+    )
+    with pytest.raises(ProcessTimedOut):
+        mechanism.release(np.zeros(100_000), rng=rng())
+
+
+def test_a_line_without_end_is_cut_off(program, monkeypatch):
+    monkeypatch.setattr(process, "_LONGEST", 1000)
+    mechanism = program(tail="    while True: sys.stdout.write('y')\n")
+    assert releases(mechanism, 2) == ["y" * 1000] * 2
+
+
+def test_lines_without_end_fill_no_memory(program):
+    mechanism = program(tail="    while True: print('1')\n")
+    assert releases(mechanism, 2) == [1.0, 1.0]
+
+
+def test_answers_out_of_turn_do_not_pass_for_the_next_ones(program):
+    """Two lines for a request: the second is never taken for another's answer.
+
+    A sleep lets it arrive before the next request is made.
+    """
+    tail = "    print('0'); print('1', flush=True)\n"
+    mechanism, drawn = program(tail=tail), []
+    for _ in range(3):
+        drawn += releases(mechanism, 1)
+        threading.Event().wait(0.3)
+    assert drawn == [0.0, 0.0, 0.0]
+
+
+def test_closing_ends_the_program_and_what_it_has_started(program):
+    """The grandchild holds the pipes open: only its end lets the threads end."""
+    before = threading.active_count()
+    mechanism = program(
+        "    import subprocess\n"
+        "    subprocess.Popen([sys.executable, '-S', '-c', "
+        "'import time; time.sleep(60)'])\n"
+    )
+    releases(mechanism, 1)
+    assert threading.active_count() > before
+    mechanism.close()
+    assert threading.active_count() == before
+
+
+def test_a_mechanism_that_is_forgotten_ends_its_program(program):
+    before = threading.active_count()
+    mechanism = from_command([sys.executable, "-S", "-c", "print(input() and 1)"])
+    assert releases(mechanism, 1) == [1.0]
+    del mechanism
+    assert threading.active_count() == before
+
+
+def test_after_a_fork_the_program_is_left_to_the_parent(program, monkeypatch):
+    mechanism = program(tail="    import os; print(os.getpid(), flush=True)\n")
+    (parents,) = releases(mechanism, 1)
+    line_process = mechanism._talk._process
+    with monkeypatch.context() as forked:
+        forked.setattr(process.os, "getpid", lambda: -1)
+        (childs,) = releases(mechanism, 1)
+        assert childs != parents
+        mechanism.close()
+    assert line_process.ask(b'{"data": [], "seed": 1}\n', 60) == b"%d\n" % parents
+    line_process._process.kill()
+    line_process._process.wait()
+
+
+def test_a_program_can_be_pickled_and_stored(program):
+    mechanism = program(claim=ApproxDP(1.0, 1e-5), relation="add-remove", timeout=3)
+    expected = mechanism.release([0.5], rng=rng())
+    for copy in (pickle.loads(pickle.dumps(mechanism)), decode(encode(mechanism))):
+        assert copy == mechanism
+        assert copy.relation is Relation.ADD_REMOVE
+        assert copy.release([0.5], rng=rng()) == expected
+        copy.close()
+
+
+def test_a_store_knows_a_program_by_its_command(program):
+    mechanism = program()
+    before = key_of(mechanism=mechanism)
+    releases(mechanism, 1)
+    assert key_of(mechanism=mechanism) == before
+    assert key_of(mechanism=program()) != before
+
+
+def test_a_bad_batch_is_looked_at_one_by_one(program):
+    mechanism = program(
+        "    if seed % 8 == 0: print('[]', flush=True); continue\n", batched=True
+    )
+    with pytest.raises(BadReply, match="not a list of 1 releases"):
+        releases(mechanism, 100)
+    assert not audit_quickly(mechanism, max_samples=40).refuted
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("1", "not a list of 2"),
+        ("[1]", "not a list of 2"),
+        ("[1, [2]]", "not a list of 2"),
+        ('{"a": [1, 2], "b": [1]}', "not a list of 2"),
+        ("What?", "not JSON"),
+    ],
+)
+def test_bad_batches(program, written, problem):
+    mechanism = program(tail=f"    print('{written}', flush=True)\n", batched=True)
+    with pytest.raises(BadReply, match=problem):
+        mechanism.draw([0.0], 2, rng=rng())
+
+
+def test_batches_of_dictionaries(program):
+    tail = """    print('{"a": [1, 2], "b": [[3], [4]]}', flush=True)\n"""
+    drawn = program(tail=tail, batched=True).draw([0.0], 2, rng=rng())
+    assert drawn["a"].shape == (2,)
+    assert drawn["b"].shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"argv": "python x.py"}, "argv must be a sequence of words"),
+        ({"argv": []}, "argv must be a sequence of words"),
+        ({"argv": ["a", 1]}, "got 1 in it"),
+        ({"argv": ["a"], "timeout": 0}, "timeout must be"),
+        ({"argv": ["a"], "claim": 1.0}, "claim must be a Claim"),
+        ({"argv": ["a"], "relation": "cousins"}, "relation must be one of"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, problem):
+    with pytest.raises(InputError, match=problem):
+        from_command(**arguments)
+
+
+# Estimators
+
+
+class NoisySum(BaseEstimator):
+    """Learns the sum of its rows, with Laplace noise, and overwrites them."""
+
+    def __init__(self, scale=1.0, random_state=None):
+        self.scale = scale
+        self.random_state = random_state
+
+    def fit(self, rows, y=None):
+        generator = np.random.default_rng(self.random_state)
+        self.sum_ = rows.sum() + generator.laplace(scale=self.scale)
+        rows[:] = 0.0
+        return self
+
+
+class Unseeded(BaseEstimator):
+    def fit(self, rows):
+        return self
+
+
+def the_sum(estimator):
+    return estimator.sum_
+
+
+def test_an_estimator_is_fitted_anew_for_every_release():
+    """Null: Laplace(1, 2). The p-value is below 1e-9 with probability 1e-9."""
+    mechanism = from_estimator(partial(NoisySum, 2.0), extract=the_sum)
+    drawn = releases(mechanism, 500, data=(0.25, 0.75))
+    assert kstest(np.array(drawn), laplace(1.0, 2.0).cdf).pvalue > 1e-9
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [NoisySum, NoisySum(), NoisySum().fit(np.zeros(1))],
+    ids=["class", "estimator", "fitted"],
+)
+def test_a_correct_estimator_is_not_refuted(factory):
+    """A true claim is refuted with probability <= 1e-6."""
+    mechanism = from_estimator(
+        factory, extract=the_sum, claim=PureDP(1.0), relation="add-remove"
+    )
+    result = audit(
+        mechanism, pair=PAIR, confidence=1 - 1e-6, max_samples=30, attacks=FEW
+    )
+    assert not result.refuted
+    assert result.warnings == ()
+
+
+def test_a_wrong_estimator_is_refuted_and_its_witness_replayed():
+    mechanism = from_estimator(partial(NoisySum, 0.3), extract=the_sum)
+    result = audit_quickly(mechanism)
+    assert result.refuted
+    assert verify(result.witness, mechanism=mechanism, seed=1).confirmed
+
+
+def test_every_random_state_of_a_pipeline_is_set():
+    pipeline = make_pipeline(StandardScaler(), SGDClassifier(max_iter=1, tol=None))
+    seeds = set()
+
+    def fit(estimator, rows):
+        seeds.add(estimator.get_params()["sgdclassifier__random_state"])
+        return estimator.fit(rows[:, :-1], rows[:, -1])
+
+    mechanism = from_estimator(pipeline, extract=lambda p: p[-1].coef_, fit=fit)
+    rows = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.0]])
+    generator = rng()
+    drawn = [mechanism.release(rows, rng=generator) for _ in range(3)]
+    assert drawn[0].shape == (1, 1)
+    assert len(seeds) == 3
+    assert np.array_equal(mechanism.release(rows, rng=rng()), drawn[0])
+
+
+def test_a_fit_that_returns_nothing_is_in_place():
+    mechanism = from_estimator(
+        NoisySum, extract=the_sum, fit=lambda e, rows: e.fit(rows) and None
+    )
+    assert np.isfinite(releases(mechanism, 1)[0])
+
+
+def test_an_estimator_can_be_pickled():
+    mechanism = from_estimator(NoisySum, extract=the_sum, claim=PureDP(1.0))
+    copy = pickle.loads(pickle.dumps(mechanism))
+    assert copy == mechanism
+    assert releases(copy, 1) == releases(mechanism, 1)
+    assert releases(decode(encode(mechanism)), 1) == releases(mechanism, 1)
+
+
+def test_an_adapter_is_a_function_too():
+    mechanism = from_estimator(NoisySum, extract=the_sum)
+    assert mechanism(np.zeros(1), rng()) == mechanism.release(np.zeros(1), rng=rng())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"factory": Unseeded()}, "Unseeded has no random_state"),
+        ({"factory": 1.0}, "factory must be callable"),
+        ({"extract": "sum_"}, "extract must be callable"),
+        ({"fit": "fit"}, "fit must be callable"),
+        ({"claim": 1.0}, "claim must be a Claim"),
+    ],
+)
+def test_bad_parts_of_an_estimator_are_named(arguments, problem):
+    with pytest.raises(InputError, match=problem):
+        from_estimator(**{"factory": NoisySum, "extract": the_sum} | arguments)
