@@ -245,7 +245,8 @@ def check_relation(mechanism: Any, pair: Pair) -> None:
     """Raise `InputError` unless the mechanism's relation is that of the pair."""
     if not isinstance(pair, Pair):
         raise InputError(f"pair must be a Pair, got {type(pair).__name__}")
-    relation = getattr(mechanism, "relation", pair.relation)
+    # Adapters may state none, as None.
+    relation = getattr(mechanism, "relation", None) or pair.relation
     if relation != pair.relation:
         raise InputError(
             f"the mechanism's claim is under {relation}, but the pair is "
