@@ -7,7 +7,10 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
+from dpaudit.algorithms.subspace.deflation import DeflationExponential
+from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.laplace_power_method import LaplacePowerMethod
 from dpaudit.algorithms.subspace.power_method import PowerMethod
 from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
@@ -18,9 +21,12 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
 __all__ = [
     "CATALOGUE",
     "AnalyzeGauss",
+    "DeflationExponential",
     "Entry",
+    "ExactExponential",
     "ExponentialMechanism",
     "GOEGaussian",
+    "GibbsExponential",
     "LaplaceCovariance",
     "LaplacePowerMethod",
     "PowerMethod",

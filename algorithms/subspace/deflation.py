@@ -35,9 +35,9 @@ Where V is orthogonal to x, log Z_j(A')/Z_j(A) tends to c_j R^2 as m grows, for 
 REPLACE_ONE: let a row y, orthogonal to x, beside m rows x be replaced by x; where V is
 orthogonal to x and contains y as the column of the largest share, y adds R^2 max c.
 
-Against `dpaudit.algorithms.subspace.matrix_acg` and `.gibbs`: there the coefficient of
-all components is epsilon/R^2, here that is what the components share. It is the price
-of exact draws in any dimension, at k eigendecompositions.
+Against `dpaudit.algorithms.subspace.matrix_bingham`: there the coefficient of all
+components is epsilon/R^2, here that is what they share. It is the price of exact draws
+in any dimension, at k eigendecompositions.
 """
 
 from collections.abc import Iterator, Sequence

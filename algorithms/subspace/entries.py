@@ -2,10 +2,10 @@
 
 from dpaudit.algorithms.entries import Entry
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
+from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.algorithms.subspace.laplace_power_method import LaplacePowerMethod
-from dpaudit.algorithms.subspace.matrix_acg import ExactExponential
 from dpaudit.algorithms.subspace.power_method import PowerMethod
 from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
 from dpaudit.algorithms.subspace.published_private_subspace import (

@@ -49,9 +49,9 @@ both neighbours, it is (epsilon, (1 + e^epsilon) eta)-DP, and eta is not known. 
 start is uniform, so that it says nothing about the data, and the number of sweeps is
 public. The planes do depend on the data; this is no matter for the stationary law, but
 means that composing the sweeps proves nothing, however few they are. The exact
-alternative is `dpaudit.algorithms.subspace.matrix_acg`, for small k. NumPy draws von
-Mises angles exactly up to a concentration of 1e6, and as normal ones beyond, which by
-then is a difference in total variation of about 1e-7.
+alternative is `dpaudit.algorithms.subspace.exact_exponential`, for small k. NumPy draws
+von Mises angles exactly up to a concentration of 1e6, and as normal ones beyond, which
+by then is a difference in total variation of about 1e-7.
 """
 
 from collections.abc import Iterator

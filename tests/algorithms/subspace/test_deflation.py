@@ -1,6 +1,6 @@
 """Components one after the other: their law, their exact loss, and the calibration.
 
-Type-I error: 1e-9 for each of the 10 goodness-of-fit tests, 2e-9 for each of the 4 runs
+Type-I error: 1e-9 for each of the 8 goodness-of-fit tests, 2e-9 for each of the 4 runs
 of the conformance kit that should pass: 2e-8 in total, at fixed seeds.
 """
 
