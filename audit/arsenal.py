@@ -200,9 +200,12 @@ class Arsenal:
             if not contender.in_use and self.seen[side] > _TRIAL:
                 continue
             scores = contender.fitted.score(self._target, batch)
-            contender.record.add(side, scores)
+            counted = contender.record.add(side, scores)
             mine = events.attack == index
-            hits[mine] = count_hits(scores, events.threshold[mine])
+            if counted is None:
+                counted = count_hits(scores, events.threshold[mine])
+            if mine.any():
+                hits[mine] = counted
         self._remember(side, batch)
         self.seen[side] += batch.size
         return hits

@@ -34,10 +34,10 @@ _SMALLEST_ROUND = 4
 # Growth of the past by one round: the share of the releases that stopping at the end
 # of a round costs at most. Less while a refutation may be a matter of dozens, more
 # later, where rounds are dear and evidence is steady.
-_GROWTH = {100_000: 0.15, math.inf: 0.25}
+_GROWTH = {10_000: 0.15, math.inf: 0.25}
 _GROWTH_TO_REFUTE = {200: 0.06, **_GROWTH}
-_OPENING, _OPENING_GROWTH = 200, 0.5  # a bound hardly rests on its first 1/200
-_ENDGAME, _FINEST = 3, 100
+_OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
+_ENDGAME, _FINEST = 3, 50
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)

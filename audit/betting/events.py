@@ -21,6 +21,7 @@ only choose the bets.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,14 +121,23 @@ class ScoreRecord:
         self._shares = np.zeros((2, 1))
         self.scored = np.zeros(2, dtype=np.intp)
 
-    def add(self, side: int, scores: Array) -> None:
-        """Remember scores that the attack did not learn from."""
+    def add(self, side: int, scores: Array) -> Counts | None:
+        """Remember scores that the attack did not learn from.
+
+        Returns
+        -------
+        ndarray of int, shape (T,), or None
+            How many of them reach each threshold, once thresholds are fixed.
+        """
         self.scored[side] += len(scores)
         if self._thresholds is None:
             self._scores[side].append(scores)
-        else:
-            self._hits[side] += count_hits(scores, self._thresholds)
-            self._shares[side] += _shares_of_hits(scores, self._thresholds)
+            return None
+        reached = _reached(scores, self._thresholds)
+        hits = _from_the_rarest(reached, self._thresholds)[:-1]
+        self._hits[side] += hits
+        self._shares[side] += _from_the_rarest(reached, self._thresholds, expit(scores))
+        return hits
 
     def events(self, attack: int) -> Events:
         """Return the candidate events of the attack of that index."""
@@ -198,9 +208,23 @@ class ScoreRecord:
 
 def count_hits(scores: Array, thresholds: Array) -> Counts:
     """Return how many scores reach each of the decreasing thresholds."""
-    reached = np.searchsorted(thresholds[::-1], scores, side="right")
-    exactly = np.bincount(reached, minlength=len(thresholds) + 1)
-    return np.cumsum(exactly[:0:-1])
+    return _from_the_rarest(_reached(scores, thresholds), thresholds)[:-1]
+
+
+def _reached(scores: Array, thresholds: Array) -> Counts:
+    """Return how many of the decreasing thresholds each score reaches."""
+    return np.searchsorted(thresholds[::-1], scores, side="right")
+
+
+def _from_the_rarest(
+    reached: Counts, thresholds: Array, weights: Array | None = None
+) -> NDArray[Any]:
+    """Return the number of scores that reach each threshold, and of all, or weights.
+
+    Shape (T + 1,).
+    """
+    exactly = np.bincount(reached, weights, minlength=len(thresholds) + 1)
+    return np.cumsum(exactly[::-1])
 
 
 def _balance(mass: Array, tilt: Array) -> Array | None:
@@ -229,9 +253,8 @@ def _shares_of_hits(losses: Array, thresholds: Array) -> Array:
 
     Shape (T + 1,).
     """
-    reached = np.searchsorted(thresholds[::-1], losses, side="right")
-    weights = np.bincount(reached, expit(losses), minlength=len(thresholds) + 1)
-    return np.cumsum(weights[::-1])
+    reached = _reached(losses, thresholds)
+    return _from_the_rarest(reached, thresholds, expit(losses))
 
 
 def _thresholds(scores: Array) -> Array:
