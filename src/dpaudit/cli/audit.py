@@ -2,14 +2,13 @@
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
+from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
 
 __all__ = ["audit_command"]
@@ -59,6 +58,18 @@ __all__ = ["audit_command"]
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes that draw releases; they change nothing but the time.",
+)
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the audit in this file, and go on with it if it is there.",
+)
+@click.option(
     "--witness",
     "witness_path",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -81,6 +92,8 @@ def audit_command(
     max_samples: int,
     to_the_end: bool,
     seed: int,
+    workers: int,
+    store: Path | None,
     witness_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -88,6 +101,9 @@ def audit_command(
 
     Your own is an object with a release method (and a claim and worst_case, or the
     options --epsilon and --pair or --domain), or a function (data, rng) -> array.
+
+    Ctrl-C ends the audit after the present round, with the verdict so far and exit code
+    130; a second one ends it at once. With --store the same command goes on from there.
     """
     from dpaudit.audit import audit
 
@@ -101,29 +117,40 @@ def audit_command(
         options = {"name": mechanism}
     pair = _pair(subject, pair_reference, dimension, relation)
     if layer in ("exact", "white-box"):
-        if domain is not None or bits or witness_path is not None:
-            raise InputError(f"--layer {layer} takes no --domain, --bits or --witness")
+        unused = (domain, witness_path, store)
+        if bits or workers != 1 or any(option is not None for option in unused):
+            raise InputError(
+                f"--layer {layer} takes no --domain, --bits, --witness, --workers or "
+                "--store"
+            )
         claim = options.get("claim")
         refuted = _analyse(
             layer, subject, pair, claim, confidence, max_samples, seed, as_json
         )
         ctx.exit(REFUTED if refuted else 0)
-    result = audit(
-        subject,
-        pair=pair,
-        domain=domain,
-        relation=relation,
-        layer=layer,
-        bits=bits,
-        confidence=confidence,
-        max_samples=max_samples,
-        seed=seed,
-        stop_when_refuted=not to_the_end,
-        progress=_progress(max_samples),
-        **options,
-    )
-    if sys.stderr.isatty():
-        click.echo("\r\033[K", err=True, nl=False)  # the progress line has served
+    with (
+        Interrupt() as interrupt,
+        told_in_a_line(),
+        crew(workers) as executor,
+        watch() as progress,
+    ):
+        result = audit(
+            subject,
+            pair=pair,
+            domain=domain,
+            relation=relation,
+            layer=layer,
+            bits=bits,
+            confidence=confidence,
+            max_samples=max_samples,
+            seed=seed,
+            stop_when_refuted=not to_the_end,
+            executor=executor,
+            store=store,
+            progress=progress,
+            should_stop=interrupt.asked,
+            **options,
+        )
     if result.witness is not None and witness_path is not None:
         result.witness.save(witness_path)
     if as_json:
@@ -134,6 +161,8 @@ def audit_command(
             wrote = f"witness written to {witness_path}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
+    if result.interrupted:
+        ctx.exit(INTERRUPTED)
     ctx.exit(REFUTED if result.refuted else 0)
 
 
@@ -258,18 +287,3 @@ def _check_writable(path: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
-
-
-def _progress(limit: int) -> Callable[[int, float], None] | None:
-    """Return a callback that keeps one line on a terminal, None off it."""
-    if not sys.stderr.isatty():
-        return None
-    started = time.monotonic()
-
-    def show(samples: int, lower: float) -> None:
-        if time.monotonic() - started < 1:
-            return
-        line = f"{samples:,} of {limit:,} releases a side, lower bound {lower:.4g}"
-        click.echo(f"\r\033[K{line}", err=True, nl=False)
-
-    return show
