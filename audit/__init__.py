@@ -7,19 +7,26 @@ proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
+from dpaudit.audit.database import StoreWarning
 from dpaudit.audit.harness import audit
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer, applicable_layers
 from dpaudit.audit.layers.whitebox import white_box
 from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
+from dpaudit.audit.progress import Progress
 from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.store import Store
 from dpaudit.audit.verification import Verification, verify
 from dpaudit.audit.witness import Witness
+from dpaudit.audit.workers import process_pool
 
 __all__ = [
     "AuditResult",
     "ExactVerdict",
     "Layer",
+    "Progress",
+    "Store",
+    "StoreWarning",
     "Verdict",
     "Verification",
     "WhiteBoxResult",
@@ -27,6 +34,7 @@ __all__ = [
     "applicable_layers",
     "audit",
     "exact_verdict",
+    "process_pool",
     "verify",
     "white_box",
 ]

@@ -15,6 +15,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.workers import Crew
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
@@ -34,6 +35,7 @@ class Arena:
     pair : Pair
     attacks : sequence of Attack
     seed, key : int
+    crew : Crew, optional
         As for `Sampler`.
     """
 
@@ -44,16 +46,18 @@ class Arena:
         attacks: Sequence[Attack],
         seed: int,
         key: int,
+        crew: Crew | None = None,
     ) -> None:
         self.target = Target(mechanism, pair)
         self.arsenal = Arsenal(self.target, attacks)
-        self._sampler = Sampler(mechanism, pair, seed, key)
+        self._sampler = Sampler(mechanism, pair, seed, key, crew=crew)
         self._seed, self._key = seed, key
         self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
         self.pilot_size = 0
+        self.favourite: str | None = None
 
     def pilot(self, size: int) -> None:
         """Draw the round that only teaches.
@@ -63,13 +67,9 @@ class Arena:
         MechanismError
             If nothing but one failure comes back on both sides.
         """
-        sides = [
-            Batch.join(list(self._sampler.batches(side, 0, size)))
-            for side in (DATA, NEIGHBOUR)
-        ]
-        _check_alive(sides, self._sampler)
-        self.first_look = (sides[DATA], sides[NEIGHBOUR])
-        self.arsenal.begin(sides[DATA], sides[NEIGHBOUR])
+        self.first_look = _joined(self._sampler, size)
+        _check_alive(self.first_look, self._sampler)
+        self.arsenal.begin(*self.first_look)
         self.drawn += size
         self.pilot_size, self._round = size, 1
 
@@ -79,15 +79,11 @@ class Arena:
         return self._sampler.layout or ""
 
     def replay_pilot(self) -> tuple[Batch, Batch]:
-        """Draw the pilot once more, from the same streams."""
+        """Draw the pilot once more, from the same streams, and in this thread."""
         sampler = Sampler(
             self.target.mechanism, self.target.pair, self._seed, self._key
         )
-        data, neighbour = (
-            Batch.join(list(sampler.batches(side, 0, self.pilot_size)))
-            for side in (DATA, NEIGHBOUR)
-        )
-        return data, neighbour
+        return _joined(sampler, self.pilot_size)
 
     def uses_rng(self) -> bool:
         """Say whether a release draws from the generator that it is handed."""
@@ -113,12 +109,10 @@ class Arena:
         n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
         bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
         self.arsenal.trust(events, np.unique(np.concatenate(bet_on)))
-        hits: list[NDArray[np.intp]] = []
-        for side, n in ((DATA, n_p), (NEIGHBOUR, n_q)):
-            count = np.zeros(len(events), dtype=np.intp)
-            for batch in self._sampler.batches(side, self._round, n):
-                count += self.arsenal.absorb(side, batch, events)
-            hits.append(count)
+        self._note_favourite(events, bet_on[0])
+        hits = np.zeros((2, len(events)), dtype=np.intp)
+        for side, batch in self._sampler.round(self._round, (n_p, n_q)):
+            hits[side] += self.arsenal.absorb(side, batch, events)
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         self.drawn += (n_p, n_q)
@@ -137,6 +131,12 @@ class Arena:
             events = Events.single(0.5, heads, drawn)
         return violation(family, null, events)
 
+    def _note_favourite(self, events: Events, bet_on: NDArray[np.intp]) -> None:
+        """Remember whose event tells D from D' best, of those that are bet on."""
+        if len(bet_on):
+            best = bet_on[np.argmax(np.abs(events.p - events.q)[bet_on])]
+            self.favourite = self.arsenal.fitted(int(events.attack[best])).attack.name
+
     def _divide(
         self, events: Events, family: NullFamily, null: int, total: int
     ) -> tuple[int, int]:
@@ -147,6 +147,14 @@ class Arena:
             self._considered = seen
         n_p = min(max(round(total * self._share), 1), total - 1)
         return n_p, total - n_p
+
+
+def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
+    """Return the outputs of the first round, of `size` releases a side."""
+    sides: tuple[list[Batch], list[Batch]] = ([], [])
+    for side, batch in sampler.round(0, (size, size)):
+        sides[side].append(batch)
+    return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
 
 
 def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:

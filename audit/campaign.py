@@ -9,7 +9,7 @@ by searching needs no second look.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,9 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
+from dpaudit.audit.checkpoint import freeze, thaw
 from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.workers import Crew
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import Mechanism
@@ -69,6 +71,8 @@ class Campaign:
         Releases a side, on average of the two.
     attacks : sequence of Attack
     stop_when_refuted : bool
+    crew : Crew, optional
+        Who draws; by default whoever plays.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Campaign:
         max_samples: int,
         attacks: Sequence[Attack],
         stop_when_refuted: bool,
+        crew: Crew | None = None,
     ) -> None:
         self.claim, self.alpha, self.seed = claim, alpha, seed
         self.at_epsilon, self.at_delta = reference_point
@@ -100,22 +105,60 @@ class Campaign:
         self.drawn = np.zeros(2, dtype=np.intp)
         self._mechanism, self._attacks = mechanism, attacks
         self._max_samples, self._stop = max_samples, stop_when_refuted
-        self._search = search
+        self._search, self._crew = search, crew or Crew()
+        self._history: list[tuple[int, int, float, int]] = []
         self._arenas: dict[int, Arena] = {}
         self.pairs = 0
+        self.favourite: str | None = None
 
     @property
     def samples(self) -> int:
         """Releases so far, on average of the two sides."""
         return math.ceil(int(self.drawn.sum()) / 2)
 
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to play for."""
+        refuted = self._stop and self.verdict.refutes_claim
+        return refuted or self.samples >= self._max_samples
+
     def rounds(self) -> Iterator[tuple[int, float]]:
         """Play to the end; yield the releases a side and the bound after each round."""
-        while self.samples < self._max_samples:
-            if self._stop and self.verdict.refutes_claim:
-                return
+        while not self.finished:
             self._play()
             yield self.samples, self.verdict.lower_bound
+
+    def freeze(self) -> bytes:
+        """Return the state between two rounds, as `thaw` takes it."""
+        state = self.tests, self.drawn, self.pairs, self.favourite, self._arenas
+        return freeze((self._history, freeze(state, self._supplied(self._arenas))), {})
+
+    def thaw(self, frozen: bytes) -> None:
+        """Bring a campaign that has not begun to the state of another like it.
+
+        The search is asked again what it was asked, and given the same reports: so it
+        comes to the same decisions.
+        """
+        self._history, state = thaw(frozen, {})
+        played = set()
+        for size, arm, score, releases in self._history:
+            self._search.next_round(size)
+            self._search.report(arm, score, releases)
+            played.add(arm)
+        self.tests, self.drawn, self.pairs, self.favourite, self._arenas = thaw(
+            state, self._supplied(played)
+        )
+        self.verdict = next(iter(self.tests.values()))
+
+    def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
+        """Return what is not part of the state: whoever resumes has it."""
+        return {
+            "mechanism": self._mechanism,
+            "claim": self.claim,
+            "crew": self._crew,
+            **{f"attack {i}": attack for i, attack in enumerate(self._attacks)},
+            **{f"pair {arm}": self._search.pair(arm) for arm in arms},
+        }
 
     def best(self) -> tuple[Arena, Events]:
         """Return the pair that seems worst now, and what is known of its events."""
@@ -148,18 +191,24 @@ class Campaign:
 
     def _play(self) -> None:
         left = 2 * self._max_samples - int(self.drawn.sum())
-        arm, size = self._search.next_round(min(self._round_size(), max(left // 2, 1)))
+        asked = min(self._round_size(), max(left // 2, 1))
+        arm, size = self._search.next_round(asked)
         arena = self._arenas.get(arm)
         before = np.zeros(2, dtype=np.intp)
         if arena is None:
             arena = Arena(
-                self._mechanism, self._search.pair(arm), self._attacks, self.seed, arm
+                self._mechanism,
+                self._search.pair(arm),
+                self._attacks,
+                self.seed,
+                arm,
+                self._crew,
             )
             try:
                 arena.pilot(min(size, _PILOT))
             except (InputError, MechanismError):
                 # The mechanism refuses the pair, or does nothing but fail on it.
-                self._search.report(arm, -math.inf, 0)
+                self._report(asked, arm, -math.inf, 0)
                 if not self._search.live:
                     raise
                 return
@@ -169,14 +218,19 @@ class Campaign:
             before = arena.drawn.copy()
             size = min(size, self._growth(before.sum() / 2))
             arena.play(list(self.tests.values()), self._null_in_play, size, left)
+            self.favourite = arena.favourite
         spent = arena.drawn - before
         self.drawn += spent
         score = 0.0
         if self._search.searching:
             score = arena.violation(self.verdict.family, self._null_in_play)
-        self._search.report(arm, score, max(int(spent.sum()) // 2, 1))
+        self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
         for retired in set(self._arenas) - self._search.live:
             del self._arenas[retired]
+
+    def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
+        self._search.report(arm, score, releases)
+        self._history.append((asked, arm, score, releases))
 
     @property
     def _null_in_play(self) -> int:

@@ -1,28 +1,32 @@
 """`audit`: attack a mechanism until its claim falls, or the releases are spent.
 
-The work is done by a `dpaudit.audit.campaign.Campaign`; here its arguments are checked
-and its outcome is put into words.
+Here the arguments are checked, and it is settled who works and where the work is kept.
+The work is done by a `dpaudit.audit.campaign.Campaign`, and put into words by
+`dpaudit.audit.summary.summarise`.
 """
 
 import math
-import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.betting.power import detectable_epsilon
 from dpaudit.audit.campaign import Campaign
-from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
+from dpaudit.audit.checkpoint import Recorder
+from dpaudit.audit.identity import describe_mechanism, key_of
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.purity import impurities
-from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.progress import Clock, Progress
+from dpaudit.audit.result import AuditResult
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.witness import Witness, current_versions
+from dpaudit.audit.store import Store
+from dpaudit.audit.summary import summarise
+from dpaudit.audit.workers import Crew, single_threaded
 from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.codec import encode
 from dpaudit.domains import Domain
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction
@@ -48,9 +52,16 @@ def audit(
     attacks: Sequence[Attack] | None = None,
     name: str | None = None,
     reference: str | None = None,
-    progress: Callable[[int, float], None] | None = None,
+    executor: Executor | None = None,
+    store: Store | str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> AuditResult:
     """Attack a mechanism on neighbouring datasets, and say what that shows.
+
+    The result is the same for any `executor` or none, and for an audit that was
+    interrupted and resumed from its `store` as often as may be: all but its `seconds`.
+    BLAS has one thread meanwhile, because it rounds by their number.
 
     Parameters
     ----------
@@ -88,8 +99,23 @@ def audit(
     reference : str, optional
         ``module:object`` under which a witness finds the mechanism, where it is not
         a dataclass or a function of a module.
+    executor : concurrent.futures.Executor, optional
+        Who draws the releases, and who is sent the mechanism and a dataset with every
+        few of them: `dpaudit.audit.process_pool`, the ``get_executor()`` of a Dask
+        client, ... Threads gain only where the mechanism leaves Python's lock, and may
+        call it twice at a time. By default this thread draws.
+    store : Store or path, optional
+        Where the audit is kept while it runs. The same audit (of the same code) with
+        the same store goes on where the last was interrupted; if it was finished, its
+        result comes back at once, with `from_store` set. A store is to be trusted like
+        code: see `dpaudit.audit.store`.
     progress : callable, optional
-        Called after every round with the releases so far and the lower bound.
+        Called with a `Progress` after every round.
+    should_stop : callable, optional
+        Asked after every round whether to end the audit here. Its verdict and bounds
+        hold no less, whatever the reason, since they hold at all rounds at once. The
+        result is marked as `interrupted`, and is not kept; the state is, so that the
+        same audit can still be finished.
 
     Returns
     -------
@@ -99,9 +125,13 @@ def audit(
     ------
     InputError
         If an argument is not allowed, or pair or claim is missing and the mechanism
-        has none, or the mechanism's relation is not the pair's.
+        has none, or the mechanism's relation is not the pair's; if the mechanism
+        cannot be sent to another process, or the store cannot be written to.
     MechanismError
         If the mechanism does nothing but raise, or breaks the protocol.
+    ExecutorError
+        If the executor loses its workers. With a store the same audit goes on from its
+        last checkpoint.
 
     Examples
     --------
@@ -113,126 +143,83 @@ def audit(
     >>> str(result.verdict)
     'REFUTED'
     """
-    started = time.perf_counter()
     claim = _claim(mechanism, claim)
     alpha = 1 - check_fraction("confidence", confidence)
     max_samples = check_count("max_samples", max_samples, minimum=2)
     seed = check_count("seed", seed, minimum=0)
     layer = _layer(layer)
     subject = view_transcript(mechanism) if layer is Layer.TRANSCRIPT else mechanism
-    search = PairSearch(pair_source(mechanism, pair, domain, relation, seed), seed)
+    attacks = tuple((BITS if bits else PORTFOLIO) if attacks is None else attacks)
+    if isinstance(domain, str):
+        domain = Domain.parse(domain)
+    source = pair_source(mechanism, pair, domain, relation, seed)
+    crew = Crew(executor)
+    crew.check(subject)
+    recorder = None
+    if store is not None:
+        key = key_of(
+            mechanism=describe_mechanism(mechanism, reference),
+            pairs=source.first(),
+            domain=domain,
+            claim=claim,
+            confidence=confidence,
+            max_samples=max_samples,
+            seed=seed,
+            stop_when_refuted=stop_when_refuted,
+            layer=layer,
+            bits=bits,
+            attacks=attacks,
+            name=name,
+            reference=reference,
+        )
+        kept_in = store if isinstance(store, Store) else Store(store)
+        recorder = Recorder(kept_in, key, claim)
+        found = recorder.finished()
+        if found is not None:
+            return found
     campaign = Campaign(
         subject,
-        search,
+        PairSearch(source, seed),
         claim,
         _reference_point(claim),
         alpha=alpha,
         seed=seed,
         max_samples=max_samples,
-        attacks=(BITS if bits else PORTFOLIO) if attacks is None else attacks,
+        attacks=attacks,
         stop_when_refuted=stop_when_refuted,
+        crew=crew,
     )
-    for samples, lower in campaign.rounds():
-        if progress is not None:
-            progress(samples, lower)
-    return _result(
-        campaign,
-        mechanism=mechanism,
-        name=name or _name(mechanism),
-        reference=reference,
-        layer=layer,
-        bits=bits,
-        started=started,
-    )
-
-
-def _result(
-    campaign: Campaign,
-    *,
-    mechanism: Any,
-    name: str,
-    reference: str | None,
-    layer: Layer,
-    bits: bool,
-    started: float,
-) -> AuditResult:
-    tests, verdict = campaign.tests, campaign.verdict
-    refuted, samples = verdict.refutes_claim, campaign.samples
-    claimed = verdict.family.claimed
-    assert claimed is not None  # the first family is the one that decides
-    log_evidence = float(verdict.log_wealth[claimed])
-    arena, events = campaign.best()
-    loudest = campaign.loudest(arena, events)
-    mu, pair = tests.get("mu"), arena.target.pair
-    witness = None
-    if refuted and loudest is not None and _is_known(loudest.fitted.attack):
-        witness = Witness(
+    before = 0.0 if recorder is None else recorder.resume(campaign)
+    clock = Clock(campaign, max_samples, before)
+    interrupted = False
+    with single_threaded():
+        for _ in campaign.rounds():
+            if progress is not None:
+                progress(clock.progress())
+            # Where no pair was accepted yet, there is nothing to report.
+            interrupted = bool(
+                should_stop is not None
+                and campaign.pairs
+                and not campaign.finished
+                and should_stop()
+            )
+            if recorder is not None:
+                recorder.keep(campaign, clock.seconds, now=interrupted)
+            if interrupted:
+                break
+        result = summarise(
+            campaign,
+            mechanism=mechanism,
             name=name,
-            mechanism=_stored(mechanism, reference),
-            claim=campaign.claim,
-            at_epsilon=campaign.at_epsilon,
-            at_delta=campaign.at_delta,
-            pair=pair,
-            layer=layer.value,
-            layout=arena.layout,
-            attack=loudest.fitted.attack.name,
-            parameters=dict(loudest.fitted.parameters),
-            resolution=loudest.fitted.resolution,
-            threshold=loudest.threshold,
-            counts=loudest.counts,
-            confidence=1 - campaign.alpha,
-            samples=samples,
-            seed=campaign.seed,
-            log_evidence=log_evidence,
-            versions=current_versions(),
+            reference=reference,
+            layer=layer,
+            bits=bits,
+            interrupted=interrupted,
         )
-    return AuditResult(
-        name=name,
-        verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
-        claim=campaign.claim,
-        relation=pair.relation,
-        layer=layer,
-        bits=bits,
-        confidence=1 - campaign.alpha,
-        samples=samples,
-        drawn=(int(campaign.drawn[0]), int(campaign.drawn[1])),
-        pairs=campaign.pairs,
-        epsilon_lower=tests["epsilon"].lower_bound,
-        at_delta=campaign.at_delta,
-        delta_lower=tests["delta"].lower_bound,
-        at_epsilon=campaign.at_epsilon,
-        mu_lower=None if mu is None else mu.lower_bound,
-        attack=None if loudest is None else loudest.fitted.attack.name,
-        log_evidence=log_evidence,
-        detectable_epsilon=None
-        if refuted
-        else detectable_epsilon(
-            verdict.family.claim_only(),
-            events.less_likely,
-            samples,
-            campaign.alpha,
-            campaign.at_delta,
-        ),
-        rarest_event=min(1.0, -math.log(campaign.alpha) / samples),
-        exact=_exact(mechanism, pair, campaign.claim),
-        warnings=impurities(arena),
-        seed=campaign.seed,
-        seconds=time.perf_counter() - started,
-        witness=witness,
-    )
-
-
-def _is_known(attack: Attack) -> bool:
-    """Say whether `verify` would find the attack by its name."""
-    return type(attack) in {type(known) for known in PORTFOLIO + BITS}
-
-
-def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
-    """Return what the exact layer says on the pair, where there is one."""
-    try:
-        return exact_verdict(mechanism, pair, claim)
-    except UnsupportedError:
-        return None
+    result = replace(result, seconds=clock.seconds)
+    if recorder is not None and not interrupted:
+        recorder.finish(result)
+    return result
 
 
 def _layer(layer: Layer | str) -> Layer:
@@ -263,18 +250,3 @@ def _reference_point(claim: Claim) -> tuple[float, float]:
         if math.isfinite(epsilon):
             return max(epsilon, 0.1), delta
     raise InputError(f"the claim {claim} promises next to nothing")
-
-
-def _name(mechanism: Any) -> str:
-    kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
-    return str(kind.__qualname__)
-
-
-def _stored(mechanism: Any, reference: str | None) -> Any:
-    """Return the mechanism for a witness, None if it cannot be imported by name."""
-    if reference is not None:
-        return {"$reference": reference}
-    try:
-        return encode(mechanism)
-    except InputError:
-        return None

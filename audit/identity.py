@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import cache, cached_property
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -39,6 +39,7 @@ __all__ = ["code_version", "describe", "describe_mechanism", "key_of"]
 _ROOMS = ("", ".algorithms", ".attacks", ".audit")
 _BESIDE = {"algorithms", "attacks", "audit", "reports", "cli", "checks"}
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_AUDITED = ("opendp", "randomgen", "diffprivlib")  # if installed
 _PLAIN = (type(None), bool, int, str)
 # What Python writes into a class, and what says nothing of what it does.
 _FURNITURE = {
@@ -89,9 +90,17 @@ def key_of(**parts: Any) -> str:
         "code": code_version(),
         "python": platform.python_version(),
         "libraries": [version(name) for name in _LIBRARIES],
+        "audited": [_version_if_any(name) for name in _AUDITED],
         **{name: describe(part) for name, part in parts.items()},
     }
     return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+
+
+def _version_if_any(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def describe_mechanism(mechanism: Any, reference: str | None) -> Any:

@@ -103,8 +103,9 @@ def as_numbers(output: Any, *, copy: bool = True) -> Release | None:
         return None  # ragged
     if array.dtype.kind not in "biuf":
         return None
-    # What is kept must be a copy: this may be the mechanism's own buffer.
-    return array.astype(np.float64, copy=copy)
+    # What is kept must be a copy: this may be the mechanism's own buffer. In one order,
+    # because BLAS rounds by it, and it does not survive a journey between processes.
+    return array.astype(np.float64, order="C", copy=copy)
 
 
 def arrays_of(releases: Release) -> list[NDArray[np.float64]]:

@@ -1,6 +1,6 @@
 """What an audit says, and what it does not."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -75,6 +75,10 @@ class AuditResult:
         Wall-clock time, sampling included.
     witness : Witness or None
         For REFUTED: what it takes to replay the refutation.
+    interrupted : bool
+        Whether the audit was ended before its time; what it says holds no less.
+    from_store : bool
+        Whether an earlier run, kept in a store, brought this result.
     """
 
     name: str
@@ -101,6 +105,8 @@ class AuditResult:
     seed: int
     seconds: float
     witness: Witness | None
+    interrupted: bool = False
+    from_store: bool = field(default=False, compare=False)
 
     @property
     def refuted(self) -> bool:
@@ -135,6 +141,10 @@ class AuditResult:
             f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
             f"{self.at_epsilon:.4g})",
         ]
+        if self.interrupted:
+            lines.insert(1, "  INTERRUPTED    before its end; what it says holds")
+        if self.from_store:
+            lines.insert(1, "  from the store: this audit was finished before")
         if self.mu_lower is not None:
             lines.append(f"  mu_lower       {self.mu_lower:.4g}")
         if self.attack is not None:

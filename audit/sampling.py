@@ -1,26 +1,26 @@
-"""Drawing releases from whatever is under audit, in batches of bounded memory.
+"""Sampling from whatever is under audit: the releases of a round, in a fixed order.
 
-Whatever comes back is an output (`dpaudit.audit.outputs`), an exception too.
+A round is cut into units of work (`dpaudit.audit.drawing`), each with a random stream
+of its own, in a way that depends on the round and on the size of a release. It does
+not depend on who works: units may be drawn anywhere and at any time, and are put
+together in order. They come back in batches of bounded memory, in which releases are
+scored. Whatever comes back is an output (`dpaudit.audit.outputs`), an exception too.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.outputs import (
-    Batch,
-    arrays_of,
-    as_numbers,
-    layout_of,
-    map_arrays,
-    stack,
-)
-from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.mechanism import HasBatchedDraw, Mechanism
+from dpaudit.audit.drawing import LONGEST_LABEL, draw, ways_to_draw
+from dpaudit.audit.outputs import Batch, arrays_of, layout_of, stack
+from dpaudit.audit.workers import Crew
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
-from dpaudit.streams import stream
 
 __all__ = ["DATA", "NEIGHBOUR", "Sampler"]
 
@@ -29,9 +29,14 @@ DATA, NEIGHBOUR = 0, 1
 
 _BATCH_BYTES = 16 * 2**20
 _MAX_BATCH = 2**16
-_FIRST_BATCH = 16
-_LONGEST_LABEL = 80
-_PATIENCE = 1000
+_FIRST_BATCH = 16  # while nothing is known of the size of a release
+# A side's share of a round is cut into so many units or more, so that there is work
+# for everybody; but a unit should be worth the overhead of its stream, or of its draw.
+_UNITS = 8
+_SINGLES = (1, 256)
+_DRAWN = (2**12, _MAX_BATCH)
+_FLIGHT_BYTES = 256 * 2**20
+_MOST_IN_FLIGHT = 256
 
 
 class Sampler:
@@ -45,11 +50,13 @@ class Sampler:
     pair : Pair
     seed : int
     key : int
-        Which pair of the audit this is. A batch depends on the seed, the key, its
+        Which pair of the audit this is. A unit depends on the seed, the key, its
         round, side and place in the round.
     layout : str, optional
         What counts as an ordinary release, as `Sampler.layout` had it; by default
         whatever most of the first outputs are like.
+    crew : Crew, optional
+        Who draws; by default whoever asks.
 
     Raises
     ------
@@ -64,91 +71,101 @@ class Sampler:
         seed: int,
         key: int = 0,
         layout: str | None = None,
+        crew: Crew | None = None,
     ) -> None:
         self.layout = layout
-        self._one, self._many = _ways_to_draw(mechanism)
-        self._sides = (pair.data, pair.neighbour)
+        self._batched = ways_to_draw(mechanism)[1] is not None
+        self._mechanism, self._pair = mechanism, pair
         self._seed, self._key = seed, key
-        self._batch = _FIRST_BATCH
-        self._settled = False
+        self._crew = crew or Crew()
+        self._bytes_each: float | None = None
 
-    def batches(self, side: int, round_: int, size: int) -> Iterator[Batch]:
-        """Yield `size` outputs of one side and round, in batches.
+    def round(self, round_: int, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
+        """Yield so many outputs of either side, in batches, each with its side.
 
         Raises
         ------
         MechanismError
             If a batched draw returns another number of releases than asked for.
+        ExecutorError
+            If the workers are lost.
         DPAuditError
             Whatever the mechanism raises of dpaudit's own: it refuses the data.
         """
-        step = self._batch
-        for index, start in enumerate(range(0, size, step)):
-            count = min(step, size - start)
-            rng = stream(self._seed, self._key, round_, side, index)
-            batch = self._draw(self._sides[side], count, rng)
-            if not self._settled and batch.values is not None:
-                # The first look at a release fixes the size of later batches.
-                self._batch = int(
-                    np.clip(_BATCH_BYTES / batch.bytes_each, 1, _MAX_BATCH)
-                )
-                self._settled = True
-            yield batch
+        sides = (self._pair.data, self._pair.neighbour)
+        units = [
+            (side, count, (self._key, round_, side, index))
+            for side, size in enumerate(sizes)
+            for index, count in enumerate(self._cut(size))
+        ]
+        tasks = (
+            (self._mechanism, sides[side], count, self._seed, key)
+            for side, count, key in units
+        )
+        most = self._batch_size()
+        singles: list[Release | str] = []
+        of_side = DATA
+        with closing(self._crew.draw(tasks, self._in_flight(units))) as outcomes:
+            for (side, count, _), drawn in zip(units, outcomes, strict=True):
+                joins = isinstance(drawn, list) and side == of_side
+                if singles and not (joins and len(singles) + count <= most):
+                    yield of_side, self._measured(self._sorted(singles))
+                    singles = []
+                of_side = side
+                if isinstance(drawn, list):
+                    singles += drawn
+                else:
+                    yield side, self._measured(self._stacked(drawn, count))
+        if singles:
+            yield of_side, self._measured(self._sorted(singles))
+
+    def batches(self, side: int, round_: int, size: int) -> Iterator[Batch]:
+        """Yield `size` outputs of one side, as `round` does."""
+        sizes = (size, 0) if side == DATA else (0, size)
+        return (batch for _, batch in self.round(round_, sizes))
 
     def uses_rng(self) -> bool:
         """Say whether a release draws from the generator that it is handed."""
-        for data in self._sides:
+        for data in (self._pair.data, self._pair.neighbour):
             rng = np.random.default_rng(0)
             before = _position(rng)
-            self._draw(data, 1, rng)
+            draw(self._mechanism, data, 1, rng)
             if _position(rng) != before:
                 return True
         return False
 
     def last_words(self) -> str:
         """Return the message with which a release fails, in brackets, or nothing."""
+        one, _ = ways_to_draw(self._mechanism)
         try:
-            self._one(self._sides[DATA], np.random.default_rng(0))
+            one(self._pair.data, np.random.default_rng(0))
         except Exception as error:
             return f" ({error})" if str(error) else ""
         return ""
 
-    def _draw(self, data: Any, count: int, rng: np.random.Generator) -> Batch:
-        if self._many is not None:
-            try:
-                drawn = self._many(data, count, rng)
-            except DPAuditError:
-                raise
-            except Exception as error:
-                return self._sort(self._failing_singles(data, count, rng, error))
-            return self._ordinary(drawn, count)
-        return self._sort([_attempt(self._one, data, rng) for _ in range(count)])
+    def _cut(self, size: int) -> list[int]:
+        """Return the sizes of the units of one side of a round."""
+        least, most = _DRAWN if self._batched else _SINGLES
+        unit = min(max(math.ceil(size / _UNITS), least), most, self._batch_size())
+        return [min(unit, size - start) for start in range(0, size, unit)]
 
-    def _failing_singles(
-        self, data: Any, count: int, rng: np.random.Generator, error: Exception
-    ) -> list[Any]:
-        """Return single outputs in place of a batch of which some release failed.
+    def _batch_size(self) -> int:
+        if self._bytes_each is None:
+            return _FIRST_BATCH
+        return int(np.clip(_BATCH_BYTES / self._bytes_each, 1, _MAX_BATCH))
 
-        That some failed is known by then. To draw anew without that condition would
-        make failures rarer than they are; drawn until one fails, the outputs have the
-        law of `count` independent ones.
-        """
-        for _ in range(_PATIENCE):
-            outputs = [_attempt(self._one, data, rng) for _ in range(count)]
-            if any(isinstance(o, str) and o.startswith("raises ") for o in outputs):
-                return outputs
-        raise MechanismError(
-            f"the mechanism's draw raised {type(error).__name__}: {error}; single "
-            "releases did not, though both must have the same distribution"
-        ) from error
+    def _in_flight(self, units: list[Any]) -> int:
+        largest = max((count for _, count, _ in units), default=1)
+        bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
+        return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
 
-    def _ordinary(self, drawn: Any, count: int) -> Batch:
-        # Scored before the next draw; `Batch.join` copies what is kept.
-        values = as_numbers(drawn, copy=False)
-        if values is None:
-            raise MechanismError(
-                "the mechanism's draw must return numbers, got " + type(drawn).__name__
-            )
+    def _measured(self, batch: Batch) -> Batch:
+        # The first look at a release fixes how later rounds are cut.
+        if self._bytes_each is None and batch.values is not None:
+            self._bytes_each = batch.bytes_each
+        return batch
+
+    def _stacked(self, values: Release, count: int) -> Batch:
         layout = layout_of(values)
         if any(len(array) != count for array in arrays_of(values)):
             raise MechanismError(
@@ -158,10 +175,10 @@ class Sampler:
         if self.layout is None:
             self.layout = layout
         if layout != self.layout:
-            return Batch(count, None, np.full(count, layout[:_LONGEST_LABEL]))
+            return Batch(count, None, np.full(count, layout[:LONGEST_LABEL]))
         return Batch(count, values)
 
-    def _sort(self, outputs: list[Any]) -> Batch:
+    def _sorted(self, outputs: list[Release | str]) -> Batch:
         """Separate ordinary outputs from those that get a label."""
         if self.layout is None:
             layouts = Counter(
@@ -174,10 +191,14 @@ class Sampler:
             if isinstance(output, str)
             else ""
             if (layout := layout_of(output, single=True)) == self.layout
-            else layout[:_LONGEST_LABEL]
+            else layout[:LONGEST_LABEL]
             for output in outputs
         ]
-        ordinary = [o for o, label in zip(outputs, labels, strict=True) if not label]
+        ordinary = [
+            output
+            for output, label in zip(outputs, labels, strict=True)
+            if not label and not isinstance(output, str)
+        ]
         return Batch(
             len(outputs),
             stack(ordinary) if ordinary else None,
@@ -189,52 +210,3 @@ def _position(rng: np.random.Generator) -> object:
     """Return what changes when numbers are drawn, or other generators spawned."""
     spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
     return rng.bit_generator.state, spawned
-
-
-def _ways_to_draw(
-    mechanism: Mechanism | Callable[..., Any],
-) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
-    """Return functions for one release and perhaps for many, of (data, [size,] rng)."""
-    many = None
-    if isinstance(mechanism, HasBatchedDraw):
-        draw = mechanism.draw
-
-        def many(data: Any, size: int, rng: np.random.Generator) -> Any:
-            return draw(data, size, rng=rng)
-
-    if hasattr(mechanism, "release"):
-        release = mechanism.release
-
-        def one(data: Any, rng: np.random.Generator) -> Any:
-            return release(data, rng=rng)
-
-        return one, many
-    if many is not None:
-
-        def single(data: Any, rng: np.random.Generator) -> Any:
-            values = as_numbers(many(data, 1, rng))
-            return (
-                None if values is None else map_arrays(values, lambda array: array[0])
-            )
-
-        return single, many
-    if callable(mechanism):
-        return mechanism, None
-    raise InputError(
-        "mechanism must have a release method or be a callable (data, rng) -> "
-        f"array, got {type(mechanism).__name__}"
-    )
-
-
-def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
-    """Return one release as numbers, or a label."""
-    try:
-        output = one(data, rng)
-    except DPAuditError:
-        raise
-    except Exception as error:
-        return f"raises {type(error).__name__}"
-    if isinstance(output, str | bytes):
-        return f"value {output!r}"[:_LONGEST_LABEL]
-    values = as_numbers(output)
-    return f"returns {type(output).__name__}" if values is None else values

@@ -457,11 +457,81 @@ def test_progress_is_told():
         claim=CLAIM,
         max_samples=50,
         attacks=IDENTITY,
-        progress=lambda samples, lower: told.append((samples, lower)),
+        progress=told.append,
     )
-    assert told[-1][0] == 50
-    assert [s for s, _ in told] == sorted({s for s, _ in told})
-    assert all(0 <= lower <= 1 for _, lower in told)
+    samples = [progress.samples for progress in told]
+    assert samples[-1] == 50
+    assert samples == sorted(set(samples))
+    assert all(0 <= progress.epsilon_lower <= 1 for progress in told)
+    assert all(progress.max_samples == 50 for progress in told)
+    assert (told[0].attack, told[-1].attack) == (None, "identity")
+    assert told[-1].pairs == 1
+    assert told[-1].seconds_left == 0 < told[1].seconds_left
+    seconds = [progress.seconds for progress in told]
+    assert seconds == sorted(seconds)
+
+
+def test_an_audit_can_be_ended_between_rounds():
+    """The verdict of the rounds that were played; and refutations stay refutations."""
+    rounds, answers = [], iter([False, False, True])
+    ended = audit(
+        laplace_sum,
+        pair=PAIR,
+        claim=CLAIM,
+        attacks=IDENTITY,
+        progress=rounds.append,
+        should_stop=lambda: next(answers),
+    )
+    assert ended.interrupted
+    assert ended.samples == rounds[-1].samples
+    assert len(rounds) == 3
+    assert "INTERRUPTED" in str(ended)
+    assert ended.to_dict()["interrupted"] is True
+    refuted = audit(
+        half_laplace_sum,
+        pair=PAIR,
+        claim=CLAIM,
+        attacks=IDENTITY,
+        stop_when_refuted=False,
+        progress=rounds.append,
+        should_stop=lambda: rounds[-1].epsilon_lower > 1,
+    )
+    assert refuted.refuted
+    assert refuted.interrupted
+    assert refuted.witness is not None
+
+
+def test_an_audit_that_is_at_its_end_is_not_interrupted():
+    told = []
+    result = audit(
+        laplace_sum,
+        pair=PAIR,
+        claim=CLAIM,
+        max_samples=10,
+        attacks=IDENTITY,
+        progress=told.append,
+        should_stop=lambda: told[-1].samples == 10,
+    )
+    assert result.samples == 10
+    assert not result.interrupted
+
+
+def test_an_audit_is_not_ended_before_it_has_a_pair():
+    def refuses_the_empty(data, rng):
+        if not len(data):
+            raise InputError("no rows")
+        return data.sum() + rng.laplace()
+
+    result = audit(
+        refuses_the_empty,
+        domain="scalar:0,1",
+        relation="add-remove",
+        claim=CLAIM,
+        attacks=IDENTITY,
+        should_stop=lambda: True,
+    )
+    assert result.interrupted
+    assert result.pairs == 1
 
 
 def test_the_worst_case_and_the_claim_come_from_the_mechanism():

@@ -252,10 +252,10 @@ def test_failures_of_a_batched_draw_keep_their_law():
     """
     count, batches = 4, 3000
     sampler = Sampler(Failing(), PAIR, 0)
-    sampler._batch, sampler._settled = count, True
     failures = [
         int((batch.all_labels != "").sum())
-        for batch in sampler.batches(DATA, 0, count * batches)
+        for round_ in range(batches)
+        for batch in sampler.batches(DATA, round_, count)
     ]
     observed = np.bincount(failures, minlength=count + 1)
     expected = batches * binom.pmf(np.arange(count + 1), count, Failing.rate)

@@ -7,20 +7,26 @@ import pytest
 
 from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.audit import audit
+from dpaudit.audit.assertions import Auditor
 from dpaudit.mechanism import HasExactClaim
+from dpaudit.pytest_plugin import PROFILES
 
 README = Path(__file__).parents[2] / "README.md"
 SUITE = README.parent / "docs" / "suite.md"
 TEXT = README.read_text(encoding="utf-8")
 
 
-def test_the_ten_line_audit_runs(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
+    code, test = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 10
     names: dict[str, object] = {}
     exec(compile(code, str(README), "exec"), names)
     assert "REFUTED" in capsys.readouterr().out
     assert names["result"].refuted  # type: ignore[attr-defined]
+    exec(compile(test, str(README), "exec"), names)
+    auditor = Auditor(PROFILES, lambda record: None, lambda: tmp_path)
+    with pytest.raises(AssertionError, match="breaks its claim"):
+        names["test_noisy_sum_keeps_its_claim"](auditor)  # type: ignore[operator]
 
 
 def table_rows(text):

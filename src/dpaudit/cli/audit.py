@@ -2,14 +2,14 @@
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
+from dpaudit.cli.pairs import chosen_pair
+from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
 
 __all__ = ["audit_command"]
@@ -25,6 +25,17 @@ __all__ = ["audit_command"]
     "pair_reference",
     metavar="MODULE:OBJECT",
     help="A Pair of neighbouring datasets [the mechanism's own worst cases].",
+)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.csv|.parquet|.npy",
+    help="The dataset, a row to a person; with --neighbour instead of --pair.",
+)
+@click.option(
+    "--neighbour",
+    metavar="drop:17|add:ROW.json|replace:17:ROW.json",
+    help="How the neighbouring dataset differs; rows are counted from 0.",
 )
 @click.option(
     "--domain",
@@ -59,6 +70,18 @@ __all__ = ["audit_command"]
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option(
+    "--workers",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes that draw releases; they change nothing but the time.",
+)
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the audit in this file, and go on with it if it is there.",
+)
+@click.option(
     "--witness",
     "witness_path",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -73,6 +96,8 @@ def audit_command(
     delta: float | None,
     relation: str | None,
     pair_reference: str | None,
+    data: Path | None,
+    neighbour: str | None,
     domain: str | None,
     dimension: int | None,
     layer: str,
@@ -81,6 +106,8 @@ def audit_command(
     max_samples: int,
     to_the_end: bool,
     seed: int,
+    workers: int,
+    store: Path | None,
     witness_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -88,6 +115,9 @@ def audit_command(
 
     Your own is an object with a release method (and a claim and worst_case, or the
     options --epsilon and --pair or --domain), or a function (data, rng) -> array.
+
+    Ctrl-C ends the audit after the present round, with the verdict so far and exit code
+    130; a second one ends it at once. With --store the same command goes on from there.
     """
     from dpaudit.audit import audit
 
@@ -99,31 +129,49 @@ def audit_command(
     else:
         subject = _catalogue_mechanism(mechanism, epsilon, delta, relation)
         options = {"name": mechanism}
-    pair = _pair(subject, pair_reference, dimension, relation)
+    pair = chosen_pair(
+        subject,
+        reference=pair_reference,
+        data=data,
+        neighbour=neighbour,
+        dimension=dimension,
+        relation=relation,
+    )
     if layer in ("exact", "white-box"):
-        if domain is not None or bits or witness_path is not None:
-            raise InputError(f"--layer {layer} takes no --domain, --bits or --witness")
+        unused = (domain, witness_path, store)
+        if bits or workers != 1 or any(option is not None for option in unused):
+            raise InputError(
+                f"--layer {layer} takes no --domain, --bits, --witness, --workers or "
+                "--store"
+            )
         claim = options.get("claim")
         refuted = _analyse(
             layer, subject, pair, claim, confidence, max_samples, seed, as_json
         )
         ctx.exit(REFUTED if refuted else 0)
-    result = audit(
-        subject,
-        pair=pair,
-        domain=domain,
-        relation=relation,
-        layer=layer,
-        bits=bits,
-        confidence=confidence,
-        max_samples=max_samples,
-        seed=seed,
-        stop_when_refuted=not to_the_end,
-        progress=_progress(max_samples),
-        **options,
-    )
-    if sys.stderr.isatty():
-        click.echo("\r\033[K", err=True, nl=False)  # the progress line has served
+    with (
+        Interrupt() as interrupt,
+        told_in_a_line(),
+        crew(workers) as executor,
+        watch() as progress,
+    ):
+        result = audit(
+            subject,
+            pair=pair,
+            domain=domain,
+            relation=relation,
+            layer=layer,
+            bits=bits,
+            confidence=confidence,
+            max_samples=max_samples,
+            seed=seed,
+            stop_when_refuted=not to_the_end,
+            executor=executor,
+            store=store,
+            progress=progress,
+            should_stop=interrupt.asked,
+            **options,
+        )
     if result.witness is not None and witness_path is not None:
         result.witness.save(witness_path)
     if as_json:
@@ -134,6 +182,8 @@ def audit_command(
             wrote = f"witness written to {witness_path}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
+    if result.interrupted:
+        ctx.exit(INTERRUPTED)
     ctx.exit(REFUTED if result.refuted else 0)
 
 
@@ -174,32 +224,6 @@ def _own_mechanism(
                 f"{reference} states its claim under {stated}, not {relation}"
             )
     return subject, options
-
-
-def _pair(
-    subject: Any, reference: str | None, dimension: int | None, relation: str | None
-) -> Any:
-    """Return the pair asked for, or None for the mechanism's own."""
-    from dpaudit.codec import load_reference
-    from dpaudit.mechanism import HasWorstCase
-    from dpaudit.neighbours import Pair, Relation
-
-    if reference is not None:
-        if dimension is not None:
-            raise InputError("--pair and --dimension exclude each other")
-        pair = load_reference(reference)
-        if not isinstance(pair, Pair):
-            raise InputError(
-                f"{reference} must be a dpaudit.Pair, got {type(pair).__name__}"
-            )
-        if relation is not None and Relation.parse(relation) != pair.relation:
-            raise InputError(f"{reference} is {pair.relation}, not {relation}")
-        return pair
-    if dimension is None:
-        return None
-    if not isinstance(subject, HasWorstCase):
-        raise InputError("--dimension needs a mechanism that names a worst case")
-    return subject.worst_case(dimension)
 
 
 def _analyse(
@@ -258,18 +282,3 @@ def _check_writable(path: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
-
-
-def _progress(limit: int) -> Callable[[int, float], None] | None:
-    """Return a callback that keeps one line on a terminal, None off it."""
-    if not sys.stderr.isatty():
-        return None
-    started = time.monotonic()
-
-    def show(samples: int, lower: float) -> None:
-        if time.monotonic() - started < 1:
-            return
-        line = f"{samples:,} of {limit:,} releases a side, lower bound {lower:.4g}"
-        click.echo(f"\r\033[K{line}", err=True, nl=False)
-
-    return show

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpaudit.cli.options import json_option
+from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_name
 
@@ -205,7 +206,7 @@ def _read(
     """Return the scores on D and on D' from a table."""
     import pandas as pd
 
-    table = _table(path)
+    table = read_table(path, content="scores")
     columns = [str(column) for column in table.columns]
     table.columns = pd.Index(columns)
     if label_column is None and "side" not in columns and score_column is None:
@@ -224,49 +225,13 @@ def _read(
     if unknown.any():
         first = table[label][unknown].iloc[0]
         raise InputError(f"column {label!r} must hold 1 (D) or 0 (D'), got {first!r}")
-    scores = _numbers(table[score], score)
+    scores = numbers(table[score], score)
     is_data = (labels == 1).to_numpy()
     return scores[is_data], scores[~is_data]
-
-
-def _table(path: Path) -> Any:
-    import pandas as pd
-
-    kind = path.suffix.lower()
-    try:
-        if kind == ".csv":
-            return pd.read_csv(path)
-        if kind in (".parquet", ".pq"):
-            return pd.read_parquet(path)
-    except ImportError:
-        raise InputError(
-            f"reading {str(path)!r} needs pyarrow (pip install pyarrow); "
-            "CSV files need nothing"
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error.strerror or error}"
-        ) from None
-    except ValueError as error:  # pandas' parsers raise subclasses of it
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{str(path)!r} is not a table: {reason}") from None
-    raise InputError(f"a file of scores ends in .csv or .parquet, got {str(path)!r}")
 
 
 def _without_padding(column: Any) -> Any:
     """Return a column's numbers, less the blanks that make it as long as the other."""
     filled = column.notna().to_numpy()
     length = len(filled) - int(filled[::-1].argmax()) if filled.any() else 0
-    return _numbers(column.iloc[:length], column.name)
-
-
-def _numbers(column: Any, name: str) -> Any:
-    import numpy as np
-    import pandas as pd
-
-    numbers: Any = pd.to_numeric(column, errors="coerce")
-    strange = numbers.isna() & column.notna()
-    if strange.any():
-        first = column[strange].iloc[0]
-        raise InputError(f"column {name!r} must hold numbers, got {first!r}")
-    return numbers.to_numpy(dtype=np.float64)
+    return numbers(column.iloc[:length], column.name)

@@ -6,10 +6,12 @@ import click
 
 from dpaudit.errors import DPAuditError
 
-__all__ = ["INPUT_ERROR", "REFUTED", "Group", "json_option"]
+__all__ = ["INPUT_ERROR", "INTERRUPTED", "REFUTED", "Group", "json_option"]
 
 REFUTED = 1
 INPUT_ERROR = 2
+INTERRUPTED = 130
+"""After Ctrl-C, as shells have it: 128 + SIGINT."""
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
@@ -25,6 +27,9 @@ class Group(click.Group):
         except DPAuditError as error:
             click.echo(f"dpaudit: {error}", err=True)
             ctx.exit(INPUT_ERROR)
+        except KeyboardInterrupt:  # click's own exit code, 1, would mean: refuted
+            click.echo("dpaudit: stopped at once", err=True)
+            ctx.exit(INTERRUPTED)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

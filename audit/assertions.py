@@ -1,0 +1,318 @@
+"""Privacy claims as assertions, for whichever framework runs the tests.
+
+`dpaudit.pytest_plugin` is the one for pytest; what it adds is where an `Auditor` gets
+its settings from, and where its records go.
+
+A suite of m assertions, each at error probability a, fails for no reason with
+probability at most m a (Boole's inequality; the audits need not be independent). At
+`CONFIDENCE`, a thousand assertions do so with probability at most 1/1000, once, when
+they are written: a seed depends on what is audited and on nothing else, so a suite that
+passes goes on passing until somebody changes a mechanism or a claim. That is not so for
+mechanisms that draw randomness of their own; every run of theirs is a new one.
+"""
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit.audit.harness import audit
+from dpaudit.audit.result import AuditResult
+from dpaudit.audit.witness import Witness
+from dpaudit.claims import Claim
+from dpaudit.codec import encode
+from dpaudit.domains import Domain
+from dpaudit.errors import InputError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_name
+
+__all__ = ["CONFIDENCE", "Auditor", "describe", "seed_for"]
+
+CONFIDENCE = 1 - 1e-6
+"""Of one assertion, unless it says otherwise."""
+
+
+@dataclass(frozen=True)
+class Auditor:
+    """Audits for one test.
+
+    Parameters
+    ----------
+    budgets : mapping
+        Most releases a side, by the name of a profile; rising.
+    report : callable
+        Takes the record of an assertion: `AuditResult.to_dict`, with ``assertion``,
+        ``passed`` and, as ``witness``, the file that holds it or None.
+    folder : callable
+        Returns where witnesses go; called when there is one.
+    profile : str
+    max_samples : int, optional
+        Goes before the profile.
+    confidence : float
+    seed : int
+        Of the whole suite.
+    """
+
+    budgets: Mapping[str, int]
+    report: Callable[[dict[str, Any]], None]
+    folder: Callable[[], Path]
+    _: KW_ONLY
+    profile: str = "default"
+    max_samples: int | None = None
+    confidence: float = CONFIDENCE
+    seed: int = 0
+
+    def assert_dp(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        *,
+        claim: Claim | None = None,
+        pair: Pair | None = None,
+        domain: Domain | str | None = None,
+        relation: Relation | str | None = None,
+        name: str | None = None,
+        profile: str | None = None,
+        max_samples: int | None = None,
+        confidence: float | None = None,
+        **options: Any,
+    ) -> AuditResult:
+        """Fail if the audit refutes the claim.
+
+        **Passing means 'not refuted', and not 'private'**: this many releases, on
+        these neighbours, with these attacks, did not show a violation. What they could
+        have shown is in the result, and in the summary of the session:
+        ``detectable_epsilon`` is the smallest epsilon that such an audit refutes nine
+        times in ten on the best event that it found, and ``rarest_event`` says how
+        rare an event it could see at all.
+
+        A mechanism that keeps its claim fails with probability at most 1 - confidence:
+        1e-6, unless you say otherwise.
+
+        Parameters
+        ----------
+        mechanism : Mechanism or callable
+            An object with the protocol, or any function ``(data, rng) -> array``.
+        claim : Claim, optional
+            By default the mechanism's own.
+        pair, domain, relation
+            Neighbouring datasets, or where to search for them; as for
+            `dpaudit.audit.audit`.
+        name : str, optional
+            For the report. The seed depends on it too.
+        profile : {"quick", "default", "thorough"}, optional
+            How many releases.
+        max_samples : int, optional
+            Most releases a side; goes before the profile.
+        confidence : float, optional
+        **options
+            Others of `dpaudit.audit.audit`: ``layer``, ``bits``, ``attacks``, ...
+
+        Returns
+        -------
+        AuditResult
+
+        Raises
+        ------
+        AssertionError
+            With the result, and with the file that holds the witness.
+        InputError, MechanismError
+            As `dpaudit.audit.audit`.
+
+        Warns
+        -----
+        UserWarning
+            Of signs that releases are not independent draws of one law, which
+            everything here assumes.
+        """
+        __tracebackhide__ = True
+        result = self._audit(
+            mechanism,
+            max_samples=self._budget(profile, max_samples),
+            confidence=confidence,
+            claim=claim,
+            name=name,
+            options={"pair": pair, "domain": domain, "relation": relation, **options},
+        )
+        witness = None
+        if result.witness is not None:
+            witness = _save(result.witness, self.folder())
+        self._report(result, "assert_dp", not result.refuted, witness)
+        if result.refuted:
+            raise AssertionError(_why_refuted(result, witness))
+        return result
+
+    def assert_refuted(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        *,
+        claim: Claim | None = None,
+        pair: Pair | None = None,
+        domain: Domain | str | None = None,
+        relation: Relation | str | None = None,
+        name: str | None = None,
+        profile: str | None = None,
+        max_samples: int | None = None,
+        confidence: float | None = None,
+        **options: Any,
+    ) -> AuditResult:
+        """Fail unless the audit refutes the claim; the arguments are `assert_dp`'s.
+
+        For mechanisms that are known to be wrong: a test that the audit sees what it
+        is there to see. It ends with the refutation, so that a large budget costs
+        nothing where the assertion holds; the profile ``quick`` counts as ``default``.
+
+        Raises
+        ------
+        AssertionError
+            With the smallest violation that the audit would have refuted.
+        """
+        __tracebackhide__ = True
+        result = self._audit(
+            mechanism,
+            max_samples=self._budget(profile, max_samples, at_least="default"),
+            confidence=confidence,
+            claim=claim,
+            name=name,
+            options={"pair": pair, "domain": domain, "relation": relation, **options},
+        )
+        self._report(result, "assert_refuted", result.refuted, None)
+        if not result.refuted:
+            raise AssertionError(_why_not_refuted(result))
+        return result
+
+    def _budget(
+        self, profile: str | None, max_samples: int | None, *, at_least: str = "quick"
+    ) -> int:
+        """Return the releases a side: of the argument, else of the settings."""
+        if max_samples is None and profile is None:
+            max_samples, profile = self.max_samples, self.profile
+        if max_samples is not None:
+            return max_samples
+        name = check_name("profile", str(profile), list(self.budgets))
+        return max(self.budgets[name], self.budgets[at_least])
+
+    def _audit(
+        self,
+        mechanism: Any,
+        *,
+        max_samples: int,
+        confidence: float | None,
+        claim: Claim | None,
+        name: str | None,
+        options: dict[str, Any],
+    ) -> AuditResult:
+        promised = getattr(mechanism, "claim", None) if claim is None else claim
+        options.setdefault(
+            "seed", seed_for(mechanism, promised, seed=self.seed, name=name)
+        )
+        result = audit(
+            mechanism,
+            claim=claim,
+            name=name,
+            max_samples=max_samples,
+            confidence=self.confidence if confidence is None else confidence,
+            **options,
+        )
+        for warning in result.warnings:
+            warnings.warn(f"{result.name}: {warning}", stacklevel=3)
+        return result
+
+    def _report(
+        self, result: AuditResult, assertion: str, passed: bool, witness: Path | None
+    ) -> None:
+        file = None if witness is None else str(witness)
+        judged = {"assertion": assertion, "passed": passed, "witness": file}
+        self.report({**result.to_dict(), **judged})
+
+
+def seed_for(
+    mechanism: Any, claim: Claim | None, *, seed: int = 0, name: str | None = None
+) -> int:
+    """Return the seed of an audit, from what is audited.
+
+    The same on every machine and in every process; it does not depend on where the
+    test stands, or on which tests run before it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        Its module and name count; the arguments too where it is a dataclass of parts
+        that have names (`dpaudit.codec.encode`).
+    claim : Claim or None
+    seed : int
+        Of the whole suite.
+    name : str, optional
+        Another name for the mechanism, which counts too.
+
+    Examples
+    --------
+    >>> from dpaudit import PureDP
+    >>> seed_for(sum, PureDP(1.0)) == seed_for(sum, PureDP(1.0), seed=1)
+    False
+    """
+    try:
+        identity = encode(mechanism)
+    except InputError:
+        kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
+        identity = f"{kind.__module__}:{kind.__qualname__}"
+    text = json.dumps([identity, name, repr(claim), seed], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one line about an assertion, from its record.
+
+    Name, claim, verdict, lower bound, releases, and what the audit could see.
+    """
+    seen = record["detectable_epsilon"]
+    return (
+        record["name"],
+        record["claim"],
+        record["verdict"].replace("_", " ").lower(),
+        f"epsilon >= {record['epsilon_lower']:.3g}",
+        f"{record['samples']:,} releases a side",
+        "" if seen is None else f"would see epsilon >= {seen:.3g}",
+    )
+
+
+def _save(witness: Witness, folder: Path) -> Path:
+    """Write a witness; the same audit writes the same file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    word = re.sub(r"[^\w.-]+", "-", witness.name).strip("-.") or "mechanism"
+    path = folder / f"{word[:60]}-{witness.seed:x}.json"
+    witness.save(path)
+    return path
+
+
+def _why_refuted(result: AuditResult, witness: Path | None) -> str:
+    lines = [f"{result.name} breaks its claim {result.claim}:", str(result)]
+    if witness is not None:
+        assert result.witness is not None
+        # Nobody else could import what is defined inside a function.
+        unnamed = result.witness.mechanism is None
+        command = f"dpaudit verify {witness}"
+        command += " --mechanism MODULE:OBJECT" if unnamed else ""
+        lines += [f"  witness        {witness}", f"  replay it      {command}"]
+    return "\n".join(lines)
+
+
+def _why_not_refuted(result: AuditResult) -> str:
+    seen = result.detectable_epsilon
+    limit = (
+        "no violation of the events that it ended with was in its reach"
+        if seen is None
+        else f"it would have refuted epsilon >= {seen:.4g} nine times in ten"
+    )
+    return (
+        f"{result.name} was expected to break its claim {result.claim}, and the audit "
+        f"did not show it:\n  reach          {limit} (at delta = "
+        f"{result.at_delta:.3g}, {result.samples:,} releases a side)\n"
+        "  more of it     max_samples=, profile='thorough', or a worse pair\n"
+        f"{result}"
+    )

@@ -1,0 +1,100 @@
+"""How far an audit is."""
+
+import time
+from dataclasses import dataclass
+
+from dpaudit.audit.campaign import Campaign
+
+__all__ = ["Clock", "Progress"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An audit between two rounds.
+
+    Parameters
+    ----------
+    samples, max_samples : int
+        Releases a side so far, and at most.
+    pairs : int
+        How many pairs of neighbours were tried.
+    epsilon_lower : float
+        The lower bound so far, at the audit's reference delta.
+    attack : str or None
+        Whose event is bet on most hopefully.
+    seconds : float
+        Work so far, that of an interrupted process included.
+    seconds_left : float
+        At the present pace, if the audit goes on to `max_samples`.
+    resumed_at : int
+        Releases a side that an interrupted process had drawn; 0 if there was none.
+
+    Examples
+    --------
+    >>> print(Progress(1_000, 200_000, 1, 0.25, "identity", 0.8, 159.2, 0))
+    1,000 of 200,000 releases a side, epsilon >= 0.25 by identity, 2 min 39 s left
+    """
+
+    samples: int
+    max_samples: int
+    pairs: int
+    epsilon_lower: float
+    attack: str | None
+    seconds: float
+    seconds_left: float
+    resumed_at: int
+
+    def __str__(self) -> str:
+        by = "" if self.attack is None else f" by {self.attack}"
+        return (
+            f"{self.samples:,} of {self.max_samples:,} releases a side, "
+            f"epsilon >= {self.epsilon_lower:.3g}{by}, "
+            f"{_duration(self.seconds_left)} left"
+        )
+
+
+class Clock:
+    """The time that an audit takes, over all processes that worked on it.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    max_samples : int
+    before : float
+        Seconds that it took until now.
+    """
+
+    def __init__(self, campaign: Campaign, max_samples: int, before: float) -> None:
+        self._campaign, self._limit, self._before = campaign, max_samples, before
+        self._drawn_before = campaign.samples
+        self._started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self._before + time.perf_counter() - self._started
+
+    def progress(self) -> Progress:
+        """Return how far the audit is."""
+        campaign, seconds = self._campaign, self.seconds
+        drawn = max(campaign.samples - self._drawn_before, 1)
+        pace = (seconds - self._before) / drawn
+        return Progress(
+            samples=campaign.samples,
+            max_samples=self._limit,
+            pairs=campaign.pairs,
+            epsilon_lower=campaign.tests["epsilon"].lower_bound,
+            attack=campaign.favourite,
+            seconds=seconds,
+            seconds_left=pace * (self._limit - campaign.samples),
+            resumed_at=self._drawn_before,
+        )
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in its two largest units."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,138 @@
+"""Putting the outcome of an audit into words and numbers."""
+
+import math
+from typing import Any
+
+from dpaudit.attacks import BITS, PORTFOLIO, Attack
+from dpaudit.audit.betting.power import detectable_epsilon
+from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
+from dpaudit.audit.layers.layer import Layer
+from dpaudit.audit.purity import impurities
+from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.witness import Witness, current_versions
+from dpaudit.claims import Claim
+from dpaudit.codec import encode
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair
+
+__all__ = ["summarise"]
+
+
+def summarise(
+    campaign: Campaign,
+    *,
+    mechanism: Any,
+    name: str | None,
+    reference: str | None,
+    layer: Layer,
+    bits: bool,
+    interrupted: bool,
+) -> AuditResult:
+    """Return what an audit has shown; its `seconds` are left to whoever measures them.
+
+    Parameters
+    ----------
+    campaign : Campaign
+        With one round at least.
+    mechanism : Mechanism or callable
+        Not its view at the audit's layer.
+    name, reference : str or None
+        As for `dpaudit.audit.audit`.
+    layer : Layer
+    bits, interrupted : bool
+    """
+    name = name or _name(mechanism)
+    tests, verdict = campaign.tests, campaign.verdict
+    refuted, samples = verdict.refutes_claim, campaign.samples
+    claimed = verdict.family.claimed
+    assert claimed is not None  # the first family is the one that decides
+    log_evidence = float(verdict.log_wealth[claimed])
+    arena, events = campaign.best()
+    loudest = campaign.loudest(arena, events)
+    mu, pair = tests.get("mu"), arena.target.pair
+    witness = None
+    if refuted and loudest is not None and _is_known(loudest.fitted.attack):
+        witness = Witness(
+            name=name,
+            mechanism=_stored(mechanism, reference),
+            claim=campaign.claim,
+            at_epsilon=campaign.at_epsilon,
+            at_delta=campaign.at_delta,
+            pair=pair,
+            layer=layer.value,
+            layout=arena.layout,
+            attack=loudest.fitted.attack.name,
+            parameters=dict(loudest.fitted.parameters),
+            resolution=loudest.fitted.resolution,
+            threshold=loudest.threshold,
+            counts=loudest.counts,
+            confidence=1 - campaign.alpha,
+            samples=samples,
+            seed=campaign.seed,
+            log_evidence=log_evidence,
+            versions=current_versions(),
+        )
+    return AuditResult(
+        name=name,
+        verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
+        claim=campaign.claim,
+        relation=pair.relation,
+        layer=layer,
+        bits=bits,
+        confidence=1 - campaign.alpha,
+        samples=samples,
+        drawn=(int(campaign.drawn[0]), int(campaign.drawn[1])),
+        pairs=campaign.pairs,
+        epsilon_lower=tests["epsilon"].lower_bound,
+        at_delta=campaign.at_delta,
+        delta_lower=tests["delta"].lower_bound,
+        at_epsilon=campaign.at_epsilon,
+        mu_lower=None if mu is None else mu.lower_bound,
+        attack=None if loudest is None else loudest.fitted.attack.name,
+        log_evidence=log_evidence,
+        detectable_epsilon=None
+        if refuted
+        else detectable_epsilon(
+            verdict.family.claim_only(),
+            events.less_likely,
+            samples,
+            campaign.alpha,
+            campaign.at_delta,
+        ),
+        rarest_event=min(1.0, -math.log(campaign.alpha) / samples),
+        exact=_exact(mechanism, pair, campaign.claim),
+        warnings=impurities(arena),
+        seed=campaign.seed,
+        seconds=0.0,
+        witness=witness,
+        interrupted=interrupted,
+    )
+
+
+def _is_known(attack: Attack) -> bool:
+    """Say whether `verify` would find the attack by its name."""
+    return type(attack) in {type(known) for known in PORTFOLIO + BITS}
+
+
+def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
+    """Return what the exact layer says on the pair, where there is one."""
+    try:
+        return exact_verdict(mechanism, pair, claim)
+    except UnsupportedError:
+        return None
+
+
+def _name(mechanism: Any) -> str:
+    kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
+    return str(kind.__qualname__)
+
+
+def _stored(mechanism: Any, reference: str | None) -> Any:
+    """Return the mechanism for a witness, None if it cannot be imported by name."""
+    if reference is not None:
+        return {"$reference": reference}
+    try:
+        return encode(mechanism)
+    except InputError:
+        return None

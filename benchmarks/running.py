@@ -1,0 +1,108 @@
+"""What workers save, and what a store costs."""
+
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit import Pair, PureDP
+from dpaudit.algorithms.textbook import Laplace
+from dpaudit.audit import audit, harness
+from dpaudit.audit.checkpoint import Recorder
+
+RELEASE = 1e-3  # seconds
+
+
+@dataclass(frozen=True)
+class Laborious:
+    """A release that keeps a core busy for a millisecond."""
+
+    claim: PureDP = field(default=PureDP(1.0))
+
+    def release(self, data: np.ndarray, *, rng: np.random.Generator) -> float:
+        end = time.perf_counter() + RELEASE
+        while time.perf_counter() < end:
+            pass
+        return float(data.sum() + rng.laplace())
+
+
+class TwoWorkers:
+    """An audit of a mechanism that takes a millisecond. Target: >= 1.7 for two."""
+
+    version = "1"
+    unit = "ratio"
+    timeout = 600
+
+    def track_one_over_two(self) -> float:
+        """Return the time in this process over that of two workers."""
+        # Forked: what workers import, asv's benchmarks are not.
+        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+            list(pool.map(time.sleep, [0.1, 0.1]))
+            two = _seconds(executor=pool)
+        return _seconds() / two
+
+
+def _seconds(**options: Any) -> float:
+    mechanism: Any = Laborious()
+    result = audit(
+        mechanism,
+        pair=Pair([0.0], [0.0, 1.0]),
+        max_samples=15_000,
+        stop_when_refuted=False,
+        **options,
+    )
+    return result.seconds
+
+
+class StoreShare:
+    """What an audit of ten seconds or so spends on its store. Target: <= 2 %."""
+
+    version = "1"
+    unit = "percent"
+    timeout = 600
+
+    def setup(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "audits.db"
+
+    def teardown(self) -> None:
+        self.folder.cleanup()
+
+    def track_store_share(self) -> float:
+        """Return the share of the time that goes into checkpoints and the result."""
+        spent = [0.0]
+        harness.Recorder = _timed(Recorder, spent)  # type: ignore[misc]
+        started = time.perf_counter()
+        try:
+            mechanism: Any = Laplace(1.0)
+            audit(
+                mechanism,
+                max_samples=5_000_000,
+                stop_when_refuted=False,
+                store=self.path,
+            )
+        finally:
+            harness.Recorder = Recorder  # type: ignore[misc]
+        return 100 * spent[0] / (time.perf_counter() - started)
+
+
+def _timed(kind: type, spent: list[float]) -> type:
+    """Return a class whose methods note the time that they take."""
+
+    def timed(method: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return method(*arguments, **options)
+            finally:
+                spent[0] += time.perf_counter() - started
+
+        return call
+
+    names = ("__init__", "finished", "resume", "keep", "finish")
+    return type(kind.__name__, (kind,), {n: timed(getattr(kind, n)) for n in names})

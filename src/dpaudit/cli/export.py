@@ -1,0 +1,49 @@
+"""``dpaudit export``."""
+
+from pathlib import Path
+
+import click
+
+from dpaudit.errors import InputError
+
+__all__ = ["export_command"]
+
+
+@click.command("export")
+@click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    show_default=True,
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="Where to write it.",
+)
+def export_command(store: Path, format_: str, output: Path) -> None:
+    """Write the finished audits of a STORE as one table, a row each.
+
+    It reads figures, and runs nothing that the store holds.
+    """
+    from dpaudit.audit import Store
+
+    frame = Store(store).to_pandas()
+    partial = output.with_name(output.name + ".part")
+    try:
+        if format_ == "csv":
+            frame.to_csv(partial, index=False)
+        else:
+            frame.to_parquet(partial, index=False, engine="pyarrow")
+        partial.replace(output)
+    except ImportError as error:
+        raise InputError(
+            "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
+        ) from error
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"cannot write {str(output)!r}: {error.strerror}") from error
+    click.echo(f"{len(frame):,} audits written to {output}")

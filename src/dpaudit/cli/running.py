@@ -1,0 +1,125 @@
+"""What ``dpaudit audit`` minds while it runs: workers, Ctrl-C, a line of progress."""
+
+import shutil
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import isatty, write
+from typing import Any
+
+import click
+
+__all__ = ["Interrupt", "crew", "told_in_a_line", "watch"]
+
+_NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
+_QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
+
+
+class Interrupt:
+    """Makes the first Ctrl-C a question, and leaves the second to Python.
+
+    Examples
+    --------
+    >>> with Interrupt() as interrupt:
+    ...     interrupt.asked()
+    False
+    """
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._before: Any = None
+
+    def asked(self) -> bool:
+        """Say whether Ctrl-C was pressed."""
+        return self._asked
+
+    def __enter__(self) -> "Interrupt":
+        # Only the main thread may say what a signal does; and where somebody ignores
+        # this one, as nohup does, it stays ignored.
+        here = threading.current_thread() is threading.main_thread()
+        if here and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, *_: object) -> None:
+        self._asked = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Not by a stream, which may be in the middle of something.
+        write(2, b"\n" + _NOTE if isatty(2) else _NOTE)
+
+
+@contextmanager
+def crew(workers: int) -> Iterator[Any]:
+    """Yield an executor of so many processes, or None for one."""
+    from multiprocessing import active_children
+
+    from dpaudit.audit import process_pool
+    from dpaudit.validation import check_count
+
+    if check_count("workers", workers) == 1:
+        yield None
+        return
+    executor = process_pool(workers)
+    try:
+        yield executor
+    except BaseException:
+        # Nobody waits for what they are at.
+        for child in active_children():
+            child.kill()
+        raise
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """Show what befalls a store like every other message of this program."""
+    from dpaudit.audit import StoreWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", StoreWarning)
+        usual = warnings.showwarning
+
+        def show(message: Any, category: Any, *rest: Any, **options: Any) -> None:
+            if issubclass(category, StoreWarning):
+                click.echo(f"dpaudit: {message}", err=True)
+            else:
+                usual(message, category, *rest, **options)
+
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def watch() -> Iterator[Callable[[Any], None]]:
+    """Yield a callback that keeps one line on a terminal, and hardly speaks off it."""
+    terminal = sys.stderr.isatty()
+    last = time.monotonic() + _QUIET - _PAUSE
+    begun = False
+
+    def show(progress: Any) -> None:
+        nonlocal last, begun
+        if not begun and progress.resumed_at:
+            click.echo(
+                f"dpaudit: resumed after {progress.resumed_at:,} releases a side",
+                err=True,
+            )
+        begun = True
+        if terminal and time.monotonic() >= last + _PAUSE:
+            last = time.monotonic()
+            line = str(progress)[: shutil.get_terminal_size().columns - 1]
+            click.echo(f"\r\033[K{line}", err=True, nl=False)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            click.echo("\r\033[K", err=True, nl=False)  # the line has served

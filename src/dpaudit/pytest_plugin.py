@@ -1,0 +1,215 @@
+"""The pytest plugin of dpaudit: privacy claims as assertions.
+
+The fixture `auditor` audits mechanisms inside tests::
+
+    def test_noisy_sum(auditor):
+        auditor.assert_dp(noisy_sum, claim=PureDP(1.0), pair=PAIR)
+
+Every pytest of an environment that has dpaudit imports this module. So it imports
+nothing but pytest and the standard library; an audit imports the rest.
+
+Results travel as user properties of the reports, and so from the workers of
+pytest-xdist to the controller, and into JUnit files.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpaudit.audit.assertions import Auditor
+
+__all__ = ["PROFILES", "auditor"]
+
+PROFILES = {"quick": 2_000, "default": 20_000, "thorough": 500_000}
+"""Most releases a side, by the name of the profile."""
+
+_PROPERTY = "dp_audit"
+_WORKER_FOLDER = "dpaudit_witnesses"  # what the controller tells its workers
+_SETTINGS = ("profile", "max_samples", "confidence")
+_MARKER = (
+    "dp_audit(profile=..., max_samples=..., confidence=...): audits of differential "
+    "privacy, and how thorough they are; every test with the fixture auditor has it"
+)
+
+
+@pytest.fixture
+def auditor(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Auditor":
+    """Audit mechanisms: ``auditor.assert_dp(...)``, ``auditor.assert_refuted(...)``."""
+    from dpaudit.audit.assertions import Auditor
+
+    config, item = request.config, request.node
+
+    def report(record: dict[str, Any]) -> None:
+        text = json.dumps(record, allow_nan=False)
+        item.user_properties.append((_PROPERTY, text))
+
+    beside_report = _witness_folder(config)
+    return Auditor(
+        PROFILES,
+        report,
+        partial(tmp_path_factory.mktemp, "dpaudit-witnesses")
+        if beside_report is None
+        else lambda: beside_report,
+        seed=config.option.dp_seed,
+        **{"profile": config.option.dp_profile, **_marked(item)},
+    )
+
+
+def _marked(item: pytest.Item) -> dict[str, Any]:
+    """Return the settings in the markers of a test, the nearest of each kind."""
+    settings: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("dp_audit"))):
+        if marker.args or not set(marker.kwargs) <= set(_SETTINGS):
+            given = [*map(repr, marker.args), *marker.kwargs]
+            raise pytest.UsageError(
+                f"the marker dp_audit takes {', '.join(_SETTINGS)} by name, "
+                f"got {', '.join(given)}"
+            )
+        # A nearer profile goes before a farther number, and the other way round.
+        if "profile" in marker.kwargs:
+            settings.pop("max_samples", None)
+        settings |= marker.kwargs
+    return settings
+
+
+class _Ledger:
+    """What the session's audits said: in the terminal, and in a file if asked for."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._by_test: dict[str, list[dict[str, Any]]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # The reports of setup, call and teardown each repeat what was known by then.
+        found = [
+            json.loads(str(v)) for k, v in report.user_properties if k == _PROPERTY
+        ]
+        if found:
+            self._by_test[report.nodeid] = found
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        path = _report_path(self._config)
+        if path is None:
+            return
+        import dpaudit
+
+        content = {
+            "format": "dpaudit-pytest",
+            "version": 1,
+            "dpaudit": dpaudit.__version__,
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "profile": self._config.option.dp_profile,
+            "seed": self._config.option.dp_seed,
+            "audits": self._audits(),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + ".part")
+        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        audits = self._audits()
+        if not audits:
+            return
+        from dpaudit.audit.assertions import describe
+
+        terminalreporter.section("differential privacy audits")
+        rows = [("ok" if a["passed"] else "FAILED", *describe(a)) for a in audits]
+        for audit, line in zip(audits, _aligned(rows), strict=True):
+            terminalreporter.write_line(line, red=not audit["passed"])
+        chance = sum(1 - audit["confidence"] for audit in audits)
+        terminalreporter.write_line(
+            f"{len(audits)} audits: that a true claim is refuted among them has "
+            f"probability <= {chance:.2g}. Not refuted is not proven private."
+        )
+
+    def _audits(self) -> list[dict[str, Any]]:
+        """Return all records, in an order that no number of workers changes."""
+        return [
+            {"test": test, **record}
+            for test, records in sorted(self._by_test.items())
+            for record in records
+        ]
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _report_path(config: pytest.Config) -> Path | None:
+    given = config.option.dp_report
+    return None if given is None else config.invocation_params.dir / given
+
+
+def _witness_folder(config: pytest.Config) -> Path | None:
+    """Return the folder beside the report, None if there is no report."""
+    told = getattr(config, "workerinput", None)
+    if told is not None:
+        folder = told[_WORKER_FOLDER]
+        return None if folder is None else Path(folder)
+    report = _report_path(config)
+    return None if report is None else report.with_suffix(".witnesses")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("dpaudit", "differential privacy audits")
+    sizes = ", ".join(f"{name} {size:,}" for name, size in PROFILES.items())
+    group.addoption(
+        "--dp-profile",
+        choices=list(PROFILES),
+        default="default",
+        help=f"most releases a side of an audit: {sizes} [default]",
+    )
+    group.addoption(
+        "--dp-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="other randomness for all audits [0]",
+    )
+    group.addoption(
+        "--dp-report",
+        metavar="FILE",
+        help="write all audits of the session as one JSON object, and the witnesses of "
+        "refuted claims into a folder beside it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and the ledger of this session."""
+    config.addinivalue_line("markers", _MARKER)
+    if config.option.dp_seed < 0:
+        raise pytest.UsageError(f"--dp-seed must be >= 0, got {config.option.dp_seed}")
+    path = _report_path(config)
+    if path is not None and path.is_dir():
+        raise pytest.UsageError(f"--dp-report must be a file, got the folder {path}")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Ledger(config), "dpaudit-ledger")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what audits, before ``-m`` selects."""
+    for item in items:
+        if "auditor" in getattr(item, "fixturenames", ()):
+            item.add_marker("dp_audit")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist where witnesses go."""
+    folder = _witness_folder(node.config)
+    node.workerinput[_WORKER_FOLDER] = None if folder is None else str(folder)

@@ -1,0 +1,222 @@
+"""Assertions on privacy claims: budgets, seeds, records, sentences."""
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dpaudit import ApproxDP, InputError, Pair, PureDP
+from dpaudit.algorithms.textbook import Laplace
+from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit import Witness, assertions, audit, verify
+from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
+
+PAIR = Pair([0.0], [0.0, 1.0])
+CLAIM = PureDP(1.0)
+FEW = [attack for attack in PORTFOLIO if attack.name == "identity"]
+BUDGETS = {"quick": 20, "default": 40, "thorough": 400}
+
+
+def noisy_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def leaking_sum(data, rng):
+    return data.sum() + rng.laplace(scale=1e-3)
+
+
+@dataclass(frozen=True)
+class NoisySum:
+    scale: float
+
+    def release(self, data, *, rng):
+        return data.sum() + rng.laplace(scale=self.scale)
+
+
+def constant_sum(data, rng):
+    return data.sum()
+
+
+options = {"claim": CLAIM, "pair": PAIR, "attacks": FEW}
+
+
+@pytest.fixture
+def records():
+    return []
+
+
+@pytest.fixture
+def auditor(records, tmp_path):
+    return Auditor(BUDGETS, records.append, lambda: tmp_path / "new" / "folder")
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What `audit` is told, without an audit."""
+    arguments = {}
+    result = audit(noisy_sum, max_samples=2, **options)
+
+    def instead(mechanism, **given):
+        arguments.update(given)
+        return result
+
+    monkeypatch.setattr(assertions, "audit", instead)
+    return arguments
+
+
+def test_a_correct_mechanism_passes(auditor, records, tmp_path):
+    """A true claim is refuted with probability <= 1e-6."""
+    result = auditor.assert_dp(noisy_sum, **options)
+    assert not result.refuted
+    assert result.samples == 40
+    (record,) = records
+    assert json.loads(json.dumps(record, allow_nan=False)) == {
+        **json.loads(json.dumps(result.to_dict())),
+        "assertion": "assert_dp",
+        "passed": True,
+        "witness": None,
+    }
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_broken_promise_fails_with_a_witness(auditor, records, tmp_path):
+    with pytest.raises(AssertionError) as failure:
+        auditor.assert_dp(leaking_sum, **options)
+    (record,) = records
+    path = Path(record["witness"])
+    assert path.parent == tmp_path / "new" / "folder"
+    assert record["passed"] is False
+    message = str(failure.value)
+    assert message.startswith("leaking_sum breaks its claim PureDP(epsilon=1.0):")
+    assert "leaking_sum: REFUTED at confidence 0.999999" in message
+    assert f"dpaudit verify {path}" in message
+    assert "--mechanism" not in message
+    assert verify(Witness.load(path), seed=1).confirmed
+
+
+def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
+    def inner(data, rng):
+        return leaking_sum(data, rng)
+
+    with pytest.raises(AssertionError, match=r"json --mechanism MODULE:OBJECT"):
+        auditor.assert_dp(inner, **options, name="a/b c")
+
+
+def test_the_same_audit_writes_the_same_witness(auditor, tmp_path):
+    for _ in range(2):
+        with pytest.raises(AssertionError):
+            auditor.assert_dp(leaking_sum, **options, name="../a/b c")
+    (path,) = (tmp_path / "new" / "folder").iterdir()
+    assert path.name.startswith("a-b-c-")
+
+
+def test_a_known_leak_is_refuted(auditor, records):
+    assert auditor.assert_refuted(leaking_sum, **options).refuted
+    (record,) = records
+    assert record["passed"] is True
+    assert record["assertion"] == "assert_refuted"
+    assert record["witness"] is None
+
+
+def test_what_is_not_refuted_says_what_would_have_been(auditor, records):
+    """A true claim is refuted with probability <= 1e-6."""
+    with pytest.raises(AssertionError) as failure:
+        auditor.assert_refuted(noisy_sum, **options, max_samples=100)
+    assert records[0]["passed"] is False
+    seen = records[0]["detectable_epsilon"]
+    assert f"would have refuted epsilon >= {seen:.4g} nine times" in str(failure.value)
+    with pytest.raises(AssertionError, match="was in its reach"):
+        auditor.assert_refuted(noisy_sum, **options, max_samples=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "expected"),
+    [
+        ({}, {}, 40),
+        ({"profile": "quick"}, {}, 20),
+        ({"profile": "quick"}, {"profile": "thorough"}, 400),
+        ({"max_samples": 7}, {}, 7),
+        ({"max_samples": 7}, {"profile": "quick"}, 20),
+        ({"max_samples": 7}, {"max_samples": 9}, 9),
+        ({"profile": "quick"}, {"profile": "thorough", "max_samples": 9}, 9),
+    ],
+)
+def test_the_nearest_budget_counts(auditor, told, settings, arguments, expected):
+    partial(Auditor, auditor.budgets, auditor.report, auditor.folder)(
+        **settings
+    ).assert_dp(noisy_sum, **options, **arguments)
+    assert told["max_samples"] == expected
+
+
+def test_a_refutation_gets_the_default_budget_at_least(auditor, told):
+    for profile, expected in {"quick": 40, "default": 40, "thorough": 400}.items():
+        with pytest.raises(AssertionError):
+            auditor.assert_refuted(noisy_sum, **options, profile=profile)
+        assert told["max_samples"] == expected
+
+
+def test_the_error_level_is_fixed(auditor, told):
+    auditor.assert_dp(noisy_sum, **options)
+    assert told["confidence"] == CONFIDENCE == 1 - 1e-6
+    auditor.assert_dp(noisy_sum, **options, confidence=0.9)
+    assert told["confidence"] == 0.9
+
+
+def test_other_options_reach_the_audit(auditor, told):
+    auditor.assert_dp(Laplace(1.0), domain="scalar:0,1", layer="transcript", bits=True)
+    assert told["domain"] == "scalar:0,1"
+    assert told["layer"] == "transcript"
+    assert told["bits"] is True
+    assert told["claim"] is None
+    assert told["seed"] == seed_for(Laplace(1.0), PureDP(1.0))
+    auditor.assert_dp(noisy_sum, **options, seed=5)
+    assert told["seed"] == 5
+
+
+def test_unknown_profiles_are_named(auditor):
+    with pytest.raises(InputError, match="did you mean 'thorough'"):
+        auditor.assert_dp(noisy_sum, **options, profile="thoroug")
+
+
+def test_signs_of_dependence_are_warnings_of_the_test(auditor):
+    with pytest.warns(UserWarning, match="constant_sum: .* does not use its rng") as w:
+        auditor.assert_refuted(constant_sum, **options)
+    assert w[0].filename == __file__
+
+
+def test_seeds_are_the_same_everywhere():
+    """Written down on 2026-11-21: whoever changes them changes everybody's audits."""
+    assert seed_for(noisy_sum, CLAIM) == 3768497005894971450
+    assert seed_for(NoisySum(2.0), None) == 2589952433842204172
+
+
+def test_seeds_depend_on_what_is_audited():
+    def inner(data, rng):
+        return 0.0
+
+    seeds = [
+        seed_for(noisy_sum, CLAIM),
+        seed_for(noisy_sum, CLAIM, seed=1),
+        seed_for(noisy_sum, CLAIM, name="noisy_sum"),
+        seed_for(noisy_sum, PureDP(2.0)),
+        seed_for(noisy_sum, ApproxDP(1.0, 1e-5)),
+        seed_for(leaking_sum, CLAIM),
+        seed_for(Laplace(1.0), CLAIM),
+        seed_for(Laplace(2.0), CLAIM),
+        seed_for(inner, CLAIM),
+        seed_for(partial(noisy_sum), CLAIM),
+    ]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_one_line_says_it_all():
+    result = audit(noisy_sum, max_samples=60, **options)
+    name, claim, verdict, lower, releases, limit = describe(result.to_dict())
+    assert (name, claim) == ("noisy_sum", "PureDP(epsilon=1.0)")
+    assert verdict == "not refuted"
+    assert lower == f"epsilon >= {result.epsilon_lower:.3g}"
+    assert releases == "60 releases a side"
+    assert limit == f"would see epsilon >= {result.detectable_epsilon:.3g}"

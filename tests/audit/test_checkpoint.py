@@ -1,0 +1,314 @@
+"""Audits that were interrupted: they end as they would have."""
+
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit import GaussianDP, InputError, Pair, PureDP
+from dpaudit.algorithms import SymmetricNoise
+from dpaudit.attacks import PORTFOLIO, Identity
+from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit import checkpoint as module
+from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.checkpoint import Recorder, freeze, thaw
+from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.search.sources import pair_source
+
+PAIR = Pair([0.0], [0.0, 1.0])
+CLAIM = PureDP(1.0)
+
+
+def attacks(*names):
+    return [attack for attack in PORTFOLIO if attack.name in names]
+
+
+def values(result):
+    return {k: v for k, v in result.to_dict().items() if k not in TRANSIENT}
+
+
+TRANSIENT = ("seconds", "from_store")
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def unpicklable(scale):
+    """Return a closure that nobody could send anywhere."""
+    return lambda data, rng: data.sum() + rng.laplace(scale=scale)
+
+
+def mixed(data, rng):
+    if rng.random() < 0.1:
+        raise ArithmeticError
+    return rng.normal(size=3 if rng.random() < 0.1 else 2) + data.sum()
+
+
+def weak_on_pairs(data, rng):
+    return data.sum() + rng.laplace(scale=0.4 if len(data) == 2 else 1.0)
+
+
+class Every:
+    """Asks an audit to end after every so many rounds."""
+
+    def __init__(self, rounds):
+        self.rounds, self.asked = rounds, 0
+
+    def __call__(self):
+        self.asked += 1
+        return self.asked % self.rounds == 0
+
+
+CASES = {
+    "closure": (unpicklable(1.0), {"pair": PAIR, "max_samples": 50}, [Identity()]),
+    "to-the-end": (
+        unpicklable(0.5),
+        {"pair": PAIR, "max_samples": 150, "stop_when_refuted": False},
+        attacks("identity", "atoms"),
+    ),
+    "learning": (
+        mixed,
+        {"pair": PAIR, "max_samples": 100},
+        attacks("identity", "abnormal", "logistic", "linear-discriminant"),
+    ),
+    "search": (
+        weak_on_pairs,
+        {"domain": "scalar:0,1", "relation": "add-remove", "max_samples": 400},
+        [Identity()],
+    ),
+    "gaussian": (
+        lambda data, rng: data.sum() + rng.normal(),
+        {"pair": PAIR, "claim": GaussianDP(1.0), "max_samples": 50},
+        attacks("mean-shift", "identity"),
+    ),
+    "covariance": (
+        SymmetricNoise.as_published(1.0),
+        {"claim": None},
+        attacks("support", "identity"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
+    mechanism, options, chosen = CASES[case]
+    options = {"claim": CLAIM, "attacks": chosen} | options
+    expected = audit(mechanism, **options)
+    store, samples = tmp_path / "audits.db", [0]
+    stop = Every(11 if "domain" in options else 5)
+    while (result := audit(mechanism, **options, store=store, should_stop=stop)) and (
+        result.interrupted
+    ):
+        samples.append(result.samples)
+    assert samples == sorted(samples)
+    assert len(samples) > 2
+    assert values(result) == values(expected)
+    assert not result.from_store
+    again = audit(mechanism, **options, store=str(store))
+    assert again.from_store
+    assert again.seconds == result.seconds
+    assert values(again) == values(expected)
+    assert "from the store" in str(again)
+    assert "from the store" not in str(result)
+
+
+class Calls:
+    """A count that says nothing of its state, as a lock would not."""
+
+    count = 0
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError
+
+
+CALLS = Calls()
+
+
+def counted(data, rng):
+    CALLS.count += 1
+    return laplace_sum(data, rng)
+
+
+OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": [Identity()]}
+
+
+def test_a_finished_audit_costs_nothing(tmp_path):
+    store = tmp_path / "audits.db"
+    audit(counted, **OPTIONS, store=store)
+    spent = CALLS.count
+    assert spent >= 80
+    assert audit(counted, **OPTIONS, store=store).from_store
+    assert CALLS.count == spent
+
+
+def test_only_what_is_missing_is_drawn(tmp_path):
+    """In the end the pilot, and twice one release, are looked at for purity."""
+    store, stop, audits = tmp_path / "audits.db", Every(8), 1
+    CALLS.count = 0
+    while audit(counted, **OPTIONS, store=store, should_stop=stop).interrupted:
+        audits += 1
+    assert audits > 2
+    assert CALLS.count <= 2 * 40 + audits * (2 * 2 + 2)
+
+
+def test_other_settings_are_another_audit(tmp_path):
+    store = tmp_path / "audits.db"
+    options = OPTIONS | {"max_samples": 4, "store": store}
+    first = audit(laplace_sum, **options)
+    others = [
+        {"seed": 1},
+        {"confidence": 0.99},
+        {"max_samples": 5},
+        {"claim": PureDP(1.1)},
+        {"pair": Pair([0.0], [0.0, 2.0])},
+        {"attacks": attacks("atoms")},
+        {"stop_when_refuted": False},
+        {"bits": True},
+        {"name": "other"},
+        {"reference": "module:other"},
+    ]
+    for other in others:
+        assert not audit(laplace_sum, **(options | other)).from_store, other
+    assert not audit(counted, **options).from_store
+    again = audit(laplace_sum, **options)
+    assert again.from_store
+    assert values(again) == values(first)
+    assert len(Store(store).to_pandas()) == len(others) + 2
+
+
+def campaign(mechanism=laplace_sum, domain=None):
+    source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
+    return Campaign(
+        mechanism,
+        PairSearch(source, 0),
+        CLAIM,
+        (1.0, 0.0),
+        alpha=1e-3,
+        seed=0,
+        max_samples=60,
+        attacks=[Identity()],
+        stop_when_refuted=True,
+    )
+
+
+def test_a_thawed_campaign_has_what_it_was_supplied_with():
+    state = campaign()
+    rounds = state.rounds()
+    for _ in range(5):
+        next(rounds)
+    frozen = state.freeze()
+    other = campaign()
+    other.thaw(frozen)
+    arena, _ = other.best()
+    assert arena.target.mechanism is laplace_sum
+    assert arena.target.pair is PAIR
+    assert not arena.target.pair.data.flags.writeable
+    assert other.samples == state.samples
+    assert other.favourite == state.favourite
+    assert np.array_equal(other.verdict.log_wealth, state.verdict.log_wealth)
+    assert list(other.rounds()) == list(state.rounds())
+
+
+def test_a_checkpoint_does_not_hold_the_data():
+    big = Pair(np.zeros((200_000, 5)), np.zeros((200_001, 5)))
+    state = Campaign(
+        lambda data, rng: rng.laplace(),
+        PairSearch(pair_source(None, big, None, None, 0), 0),
+        CLAIM,
+        (1.0, 0.0),
+        alpha=1e-3,
+        seed=0,
+        max_samples=50,
+        attacks=[Identity()],
+        stop_when_refuted=True,
+    )
+    next(state.rounds())
+    assert len(state.freeze()) < 2e6 < big.data.nbytes
+
+
+def test_a_pair_that_is_frozen_comes_back_locked():
+    pair = thaw(freeze(PAIR, {}), {})
+    assert pair is not PAIR
+    assert np.array_equal(pair.neighbour, PAIR.neighbour)
+    assert pair.relation is PAIR.relation
+    assert not pair.data.flags.writeable
+
+
+def test_what_cannot_be_frozen_or_thawed_is_named():
+    with pytest.raises(InputError, match="state cannot be stored"):
+        freeze(lambda: 0, {})
+    with pytest.raises(InputError, match="cannot be read from its store"):
+        thaw(b"nonsense", {})
+    stand_in = object()
+    frozen = freeze([stand_in], {"it": stand_in})
+    assert thaw(frozen, {"it": 7}) == [7]
+    with pytest.raises(InputError, match="cannot be read from its store: 'it'"):
+        thaw(frozen, {})
+
+
+class TestRecorder:
+    """When it writes, and that it never ends an audit."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        now = [0.0]
+        monkeypatch.setattr(module.time, "perf_counter", lambda: now[0])
+        return now
+
+    @pytest.fixture
+    def recorder(self, tmp_path, clock):
+        return Recorder(Store(tmp_path / "audits.db"), "key", CLAIM)
+
+    def test_checkpoints_take_a_hundredth_of_the_time(self, recorder, clock):
+        """Even if each takes longer than the one before."""
+        state = campaign()
+        written, spent = [], [0.0]
+
+        class Slow:
+            def add_checkpoint(self, key, checkpoint):
+                written.append(clock[0])
+                took = 0.004 * len(written)
+                spent[0] += took
+                clock[0] += took
+
+        recorder._store = Slow()
+        while clock[0] < 100:
+            recorder.keep(state, clock[0])
+            clock[0] += 0.125
+            assert len(written) < 2 or spent[0] <= 0.01 * clock[0] + 1e-9
+        assert written[0] == 1.0
+        assert np.diff(written).min() >= 1.0
+        assert spent[0] >= 0.006 * clock[0]
+        count = len(written)
+        recorder.keep(state, 0.0, now=True)
+        assert len(written) == count + 1
+
+    def test_what_cannot_be_written_is_a_warning(self, recorder, tmp_path):
+        (tmp_path / "audits.db").unlink()
+        (tmp_path / "audits.db").mkdir()
+        with pytest.warns(StoreWarning, match="goes on, but is not kept: cannot write"):
+            recorder.keep(campaign(), 1.0, now=True)
+        recorder.finish(audit(laplace_sum, **OPTIONS))  # said once is enough
+
+    def test_states_that_cannot_be_frozen_are_a_warning(self, recorder, monkeypatch):
+        state = campaign()
+        state.favourite = lambda: 0
+        with pytest.warns(StoreWarning, match="state cannot be stored"):
+            recorder.keep(state, 1.0, now=True)
+
+
+def test_seconds_are_those_of_all_processes(tmp_path):
+    def slow(data, rng):
+        time.sleep(0.002)
+        return laplace_sum(data, rng)
+
+    store, told = tmp_path / "audits.db", []
+    options = OPTIONS | {"store": store, "progress": told.append}
+    first = audit(slow, **options, should_stop=lambda: told[-1].samples > 20)
+    assert first.interrupted
+    second = audit(slow, **options)
+    assert second.seconds > first.seconds >= 0.08
+    resumed = next(p for p in told if p.resumed_at)
+    assert resumed.resumed_at == first.samples
+    assert resumed.seconds > told[0].seconds

@@ -1,0 +1,178 @@
+"""Audits that are killed, at any moment: nothing is lost but the time since.
+
+A child audits with two workers, and keeps a checkpoint of every round, so that it is
+killed now and then in the middle of writing one. Whoever is killed, the file stays
+sound, the workers end too, and the result is in the end that of an audit which nobody
+disturbed.
+"""
+
+import importlib
+import itertools
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dpaudit.audit import audit
+
+MODULE = """
+import json, sys, time
+from multiprocessing import active_children
+from dpaudit import Pair, PureDP
+from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit import audit, checkpoint, process_pool
+
+NAMES = ("identity", "atoms", "logistic")
+OPTIONS = dict(
+    pair=Pair([0.0], [0.0, 1.0]),
+    claim=PureDP(1.0),
+    attacks=[attack for attack in PORTFOLIO if attack.name in NAMES],
+    max_samples={releases},
+    stop_when_refuted=False,
+)
+
+def mechanism(data, rng):
+    time.sleep({seconds})
+    return data.sum() + rng.laplace()
+
+def tell(progress):
+    workers = [child.pid for child in active_children()]
+    print(json.dumps([progress.samples, progress.resumed_at, workers]), flush=True)
+
+def main(path):
+    checkpoint._EVERY, checkpoint._SHARE = {throttle}
+    with process_pool(2) as pool:
+        audit(mechanism, **OPTIONS, executor=pool, store=path, progress=tell)
+"""
+CHILD = [sys.executable, "-c", "import sys, slow_module; slow_module.main(sys.argv[1])"]
+
+
+def values(result):
+    transient = ("seconds", "from_store")
+    return {k: v for k, v in result.to_dict().items() if k not in transient}
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().split(")")[-1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def kill_at_some_moment(folder, rounds, delay):
+    """Kill an audit after so many rounds and seconds; return where it began and ended.
+
+    None if it came to its end before.
+    """
+    told, said = [], folder / "stderr"
+    with (
+        said.open("w") as stderr,
+        subprocess.Popen(
+            [*CHILD, "audits.db"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as child,
+    ):
+        for line in child.stdout:
+            told.append(json.loads(line))
+            if len(told) == rounds:
+                break
+        time.sleep(delay)
+        child.send_signal(signal.SIGKILL)
+        told += map(json.loads, child.stdout)
+    if child.returncode == 0:
+        return None
+    assert child.returncode == -signal.SIGKILL, said.read_text()
+    deadline = time.monotonic() + 60
+    while any(alive(pid) for pid in told[-1][2]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert told[-1][2]
+    assert not any(alive(pid) for pid in told[-1][2])
+    return told[0][1], told[-1][0]
+
+
+def sound(path):
+    db = sqlite3.connect(path)
+    (answer,) = db.execute("PRAGMA integrity_check").fetchone()
+    db.close()
+    return answer == "ok"
+
+
+def survive(folder, *, kills, rounds, delay, **settings):
+    """Kill an audit often, then let it end; return where each process began and ended.
+
+    The last one is only said to have begun.
+    """
+    (folder / "slow_module.py").write_text(MODULE.format(**settings))
+    rng, spans = random.Random(0), []
+    while len(spans) < kills:
+        span = kill_at_some_moment(folder, rng.randint(*rounds), rng.uniform(*delay))
+        assert sound(folder / "audits.db")
+        assert span is not None, f"it ended after {len(spans)} kills"
+        spans.append(span)
+    done = subprocess.run(
+        [*CHILD, "audits.db"], cwd=folder, capture_output=True, check=True
+    )
+    spans.append((json.loads(done.stdout.splitlines()[0])[1], None))
+    assert sound(folder / "audits.db")
+    assert not list(folder.glob("*corrupt*"))
+    return spans
+
+
+def results(folder, monkeypatch, executor=None):
+    """Return the result that the killed processes left, and that of one left alone."""
+    monkeypatch.syspath_prepend(str(folder))
+    sys.modules.pop("slow_module", None)
+    module = importlib.import_module("slow_module")
+    left = audit(module.mechanism, **module.OPTIONS, store=folder / "audits.db")
+    assert left.from_store
+    alone = audit(module.mechanism, **module.OPTIONS, executor=executor)
+    return values(left), values(alone)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="looks processes up in /proc")
+def test_an_audit_survives_kills(tmp_path, monkeypatch):
+    spans = survive(
+        tmp_path,
+        kills=4,
+        rounds=(2, 6),
+        delay=(0.0, 0.3),
+        seconds=0.0005,
+        releases=400,
+        throttle=(0.0, 1e9),
+    )
+    for (_, ended), (resumed, _) in itertools.pairwise(spans):
+        # A round is told, and only then kept.
+        assert resumed >= 0.6 * ended > 0
+    left, alone = results(tmp_path, monkeypatch)
+    assert left == alone
+
+
+@pytest.mark.hard
+def test_an_audit_of_two_minutes_survives_twenty_kills(tmp_path, monkeypatch):
+    """With checkpoints as rare as they are in earnest."""
+    spans = survive(
+        tmp_path,
+        kills=20,
+        rounds=(1, 3),
+        delay=(0.0, 5.0),
+        seconds=0.001,
+        releases=100_000,
+        throttle=(1.0, 0.01),
+    )
+    began = [span[0] for span in spans]
+    assert began == sorted(began)
+    assert began[-1] > 1000
+    with ThreadPoolExecutor(16) as executor:
+        left, alone = results(tmp_path, monkeypatch, executor)
+    assert left == alone

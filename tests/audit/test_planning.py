@@ -1,0 +1,225 @@
+"""How many releases a refutation takes: against other computations, and in audits."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+from scipy.stats import binom, laplace
+
+from dpaudit import ApproxDP, InputError, Pair, PureDP
+from dpaudit.algorithms.textbook import Gaussian, Laplace
+from dpaudit.audit import audit
+from dpaudit.audit.planning import LEARNING, MODELS, plan_audit
+from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
+from dpaudit.reports.bench.best_events import best_events, information_limit
+
+
+def divergence(p, q):
+    """Return KL(p || q) between two coins."""
+    return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+
+
+def nearest_allowed(p, q, epsilon, delta):
+    """Return the coins on the edge p' = e^epsilon q' + delta that are nearest.
+
+    For p + q = 1 the mirror image of the edge is met in the same point or farther away.
+    """
+
+    def pair(q_allowed):
+        return math.exp(epsilon) * q_allowed + delta, q_allowed
+
+    def distance(q_allowed):
+        p_allowed, _ = pair(q_allowed)
+        return divergence(p, p_allowed) + divergence(q, q_allowed)
+
+    most = (1 - delta) * math.exp(-epsilon)
+    found = minimize_scalar(
+        distance,
+        bounds=(1e-12, most * (1 - 1e-12)),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return pair(found.x)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+@pytest.mark.parametrize(("epsilon", "true"), [(0.1, 0.3), (1.0, 1.2), (3.0, 4.0)])
+def test_randomised_response_by_minimisation_on_the_edge(epsilon, true, delta):
+    """The two constraints of a symmetric coin meet in (R + d, 1 - d)/(1 + R).
+
+    There, or at the minimum on one edge if that is allowed, the projection lies.
+    """
+    lie = (1 - delta) * expit(-true)
+    p, q = 1 - lie, lie
+    ratio = math.exp(epsilon)
+    corner = (ratio + delta) / (1 + ratio)
+    p_edge, q_edge = nearest_allowed(p, q, epsilon, delta)
+    if 1 - q_edge > ratio * (1 - p_edge) + delta:
+        p_edge, q_edge = corner, 1 - corner
+    growth = divergence(p, p_edge) + divergence(q, q_edge)
+    plan = plan_audit(epsilon, true, delta=delta, model="randomised-response")
+    assert plan.limit == pytest.approx(math.log(1000) / growth, rel=1e-5)
+    assert (plan.on_data, plan.on_neighbour) == pytest.approx((p, q))
+
+
+def test_laplace_has_the_information_limit_of_the_suite():
+    limit = information_limit(best_events()["laplace-under-noised"], PureDP(0.1), 1e-3)
+    assert plan_audit(0.1, 0.2).limit == pytest.approx(limit, rel=1e-3)
+
+
+def test_gaussian_has_the_information_limit_of_the_suite():
+    broken = Gaussian.under_noised(0.1, 1e-5)
+    event, claim = best_events()["gaussian-under-noised"], ApproxDP(0.1, 1e-5)
+    plan = plan_audit(0.1, broken.true_epsilon, delta=1e-5, model="gaussian")
+    limit = information_limit(event, claim, 1e-3)
+    assert plan.limit == pytest.approx(limit, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+def test_models_have_the_epsilon_asked_for(delta):
+    """Each by the tail that it names, or by its whole profile."""
+    true = 1.7
+    plan = plan_audit(1.0, true, delta=delta, model="randomised-response")
+    shown = math.log((plan.on_data - delta) / plan.on_neighbour)
+    assert shown == pytest.approx(true)
+    plan = plan_audit(1.0, true, delta=delta, model="laplace")
+    shift = float(laplace.ppf(plan.on_data) - laplace.ppf(plan.on_neighbour))
+    profile = Laplace(shift).exact_claim(Pair([0.0], [0.0, 1.0]))
+    assert profile.epsilon(delta) == pytest.approx(true, abs=1e-3)
+    if delta:
+        assert gaussian_epsilon(delta, gaussian_mu(true, delta)) == pytest.approx(true)
+
+
+@pytest.mark.parametrize(("epsilon", "true"), [(1.0, 1.2), (0.5, 0.7)])
+@pytest.mark.parametrize("power", [0.2, 0.5, 0.9])
+def test_the_power_of_the_known_event(epsilon, true, power):
+    """Simulated, with the bet computed by other means.
+
+    20,000 runs have a standard error below 0.004; the normal approximation is allowed
+    0.02.
+    """
+    plan = plan_audit(epsilon, true, model="randomised-response", power=power)
+    p, allowed = plan.on_data, expit(epsilon)
+    rng = np.random.default_rng(0)
+    n = plan.known
+    truths = rng.binomial(n, p, size=(20_000, 2)).sum(axis=1)
+    log_wealth = truths * math.log(p / allowed) + (2 * n - truths) * math.log(
+        (1 - p) / (1 - allowed)
+    )
+    assert np.mean(log_wealth >= math.log(1000)) == pytest.approx(power, abs=0.02)
+
+
+def test_plans_are_in_order():
+    by_truth = [plan_audit(1.0, true).samples for true in (1.1, 1.5, 2.0, 4.0, 30.0)]
+    assert sorted(by_truth, reverse=True) == by_truth
+    by_power = [plan_audit(1.0, 2.0, power=p).samples for p in (0.1, 0.5, 0.9, 0.999)]
+    assert sorted(by_power) == by_power
+    by_model = [
+        plan_audit(1.0, 2.0, delta=1e-5, model=model).samples
+        for model in ("randomised-response", "laplace", "gaussian")
+    ]
+    assert sorted(by_model) == by_model
+    plan = plan_audit(1.0, 2.0)
+    assert plan.samples == pytest.approx(LEARNING * plan.known, abs=2)
+    assert plan.rarest_event == pytest.approx(math.log(1000) / plan.samples)
+    assert plan_audit(1.0, 2.0, confidence=1 - 1e-6).limit == pytest.approx(
+        2 * plan.limit
+    )
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
+@pytest.mark.parametrize("factor", [1.01, 3.0])
+def test_plans_are_finite(model, epsilon, factor):
+    plan = plan_audit(epsilon, epsilon * factor, delta=1e-6, model=model)
+    assert 0 < plan.limit <= plan.known <= plan.samples < 1e15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"true_epsilon": 1.0}, "must be > 1, the claim's, and at most 30, got 1"),
+        ({"true_epsilon": 31.0}, "at most 30, got 31"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"power": 1.0}, "power must be"),
+        ({"confidence": 0.0}, "confidence must be"),
+        ({"model": "laplac"}, "did you mean 'laplace'"),
+        ({"model": "gaussian"}, "the gaussian model needs delta > 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, problem):
+    with pytest.raises(InputError, match=problem):
+        plan_audit(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
+
+
+def laplace_sum(true, delta):
+    scale = 1 / (true - 2 * math.log1p(-delta))
+    return lambda data, rng: data.sum() + rng.laplace(scale=scale)
+
+
+def gaussian_sum(true, delta):
+    sigma = 1 / gaussian_mu(true, delta)
+    return lambda data, rng: data.sum() + rng.normal(scale=sigma)
+
+
+def told_bit(true, delta):
+    lie = (1 - delta) * expit(-true)
+    return lambda data, rng: abs(data[0] - (rng.random() < lie))
+
+
+BROKEN = {
+    "laplace": (laplace_sum, Pair([0.0], [0.0, 1.0])),
+    "gaussian": (gaussian_sum, Pair([0.0], [0.0, 1.0])),
+    "randomised-response": (told_bit, Pair([0.0], [1.0])),
+}
+
+
+def count_refuted(model, epsilon, true, delta, runs):
+    """Return how many audits of the planned length refute."""
+    make, pair = BROKEN[model]
+    plan = plan_audit(epsilon, true, delta=delta, model=model)
+    mechanism = make(true, delta)
+    results = [
+        audit(
+            mechanism,
+            pair=pair,
+            claim=plan.claim,
+            confidence=plan.confidence,
+            max_samples=plan.samples,
+            seed=seed,
+        )
+        for seed in range(runs)
+    ]
+    return sum(result.refuted for result in results)
+
+
+def fewest(runs):
+    """Return what as many runs of power 0.9 fall short of with probability 1e-3."""
+    return int(binom.ppf(1e-3, runs, 0.9))
+
+
+def test_audits_of_the_planned_length_refute():
+    """Fails with probability <= 1e-3 at a power of 0.9, over seeds that are fixed."""
+    assert count_refuted("laplace", 1.0, 4.0, 0.0, runs=8) >= fewest(8)
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize(
+    ("model", "epsilon", "true", "delta"),
+    [
+        ("laplace", 1.0, 1.2, 0.0),
+        ("laplace", 1.0, 2.0, 0.0),
+        ("laplace", 3.0, 4.0, 0.0),
+        ("gaussian", 1.0, 2.155, 1e-5),
+        ("randomised-response", 1.0, 1.2, 0.0),
+        ("randomised-response", 1.0, 2.0, 1e-3),
+    ],
+)
+def test_audits_of_the_planned_length_refute_in_every_model(
+    model, epsilon, true, delta
+):
+    """As above, each case; it may take minutes."""
+    assert count_refuted(model, epsilon, true, delta, runs=30) >= fewest(30)

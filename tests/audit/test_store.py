@@ -1,0 +1,281 @@
+"""The file: append-only, shared, and never mistaken for another."""
+
+import io
+import sqlite3
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from dpaudit import InputError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit.store import Checkpoint
+
+OPTIONS = {
+    "pair": Pair([0.0], [0.0, 1.0]),
+    "claim": PureDP(1.0),
+    "max_samples": 4,
+    "attacks": [Identity()],
+}
+RECORD = {"drawn": [4, 5], "name": "a", "witness": None, "warnings": [], "at": 0.5}
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "audits.db"
+
+
+def sound(path):
+    with sqlite3.connect(path) as db:
+        (answer,) = db.execute("PRAGMA integrity_check").fetchone()
+    db.close()
+    return answer == "ok"
+
+
+def test_results_and_checkpoints_come_back(path):
+    store = Store(path)
+    store.prepare()
+    assert store.result("a") is None
+    assert store.checkpoint("a") is None
+    store.add_checkpoint("a", Checkpoint(10, 1.5, b"ten"))
+    store.add_checkpoint("b", Checkpoint(5, 0.5, b"five"))
+    assert store.checkpoint("a") == Checkpoint(10, 1.5, b"ten")
+    store.add_result("a", "code", RECORD, b"all of it")
+    assert Store(path).result("a") == b"all of it"
+    assert store.checkpoint("a") is None
+    assert store.checkpoint("b") == Checkpoint(5, 0.5, b"five")
+    assert sound(path)
+    assert repr(store) == f"Store({str(path)!r})"
+
+
+def test_the_furthest_checkpoint_counts_whoever_wrote_last(path):
+    store = Store(path)
+    for samples in (10, 30, 20):
+        store.add_checkpoint("a", Checkpoint(samples, 1.0, b"%d" % samples))
+    assert store.checkpoint("a").frozen == b"30"
+    store.add_checkpoint("a", Checkpoint(40, 1.0, b"40"))
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT samples FROM checkpoints").fetchall() == [(40,)]
+    db.close()
+
+
+def test_results_are_inserted_once_and_never_changed(path):
+    store = Store(path)
+    store.add_result("a", "code", RECORD, b"first")
+    store.add_result("a", "code", RECORD, b"second")
+    assert store.result("a") == b"first"
+    db = sqlite3.connect(path)
+    for statement in ("UPDATE results SET code = 'x'", "DELETE FROM results"):
+        with pytest.raises(sqlite3.IntegrityError, match="results are never"):
+            db.execute(statement)
+    db.close()
+
+
+def test_old_pages_are_used_again(path):
+    store = Store(path)
+    for samples in range(30):
+        store.add_checkpoint("a", Checkpoint(samples, 1.0, bytes(200_000)))
+    assert path.stat().st_size < 1_000_000
+
+
+WRITER = """
+import sys
+from dpaudit.audit.store import Checkpoint, Store
+store, name = Store(sys.argv[1]), sys.argv[2]
+sys.stdin.readline()
+for number in range(30):
+    store.prepare()
+    store.add_checkpoint("both", Checkpoint(number, 1.0, bytes(5000)))
+    store.add_result(f"{name}{number}", "code", {"drawn": [1, 1]}, b"mine")
+    store.add_result(f"shared{number}", "code", {"drawn": [1, 1]}, b"the same")
+"""
+
+
+def test_two_writers_get_along(path):
+    """From the making of the file on; they begin at the same time."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), name],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("a", "b")
+    ]
+    for writer in writers:
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        assert writer.communicate()[1] == ""
+        assert writer.returncode == 0
+    frame = Store(path).to_pandas()
+    expected = {f"{name}{i}" for name in ("a", "b", "shared") for i in range(30)}
+    assert len(frame) == 90
+    assert set(frame["key"]) == expected
+    assert Store(path).checkpoint("both").samples == 29
+    assert sound(path)
+    assert not list(path.parent.glob("*corrupt*"))
+
+
+def damage_header(path):
+    path.write_bytes(b"no database at all")
+
+
+def damage_pages(path):
+    content = bytearray(path.read_bytes())
+    content[4096:8192] = bytes(4096)
+    path.write_bytes(content)
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+def damage_an_entry(path):
+    content = path.read_bytes()
+    assert content.count(b"the audit's state") == 1
+    path.write_bytes(content.replace(b"the audit's state", b"the audit's stale"))
+
+
+@pytest.mark.parametrize(
+    "damage", [damage_header, damage_pages, truncate, damage_an_entry]
+)
+def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
+    store = Store(path)
+    store.add_checkpoint("a", Checkpoint(1, 1.0, b"the audit's state"))
+    for number in range(20):
+        store.add_result(f"{number}", "code", RECORD, bytes(1000))
+    damage(path)
+    content = path.read_bytes()
+    # A damaged entry shows when it is read.
+    use = (
+        (lambda: store.checkpoint("a")) if damage is damage_an_entry else store.prepare
+    )
+    with pytest.warns(StoreWarning, match=r"is damaged \(.*aside as 'audits.db.corr"):
+        assert use() is None
+    assert store.checkpoint("a") is None
+    assert path.with_name("audits.db.corrupt-1").read_bytes() == content
+    store.add_checkpoint("a", Checkpoint(2, 1.0, b"new"))
+    assert store.checkpoint("a").frozen == b"new"
+    assert sound(path)
+
+
+def test_what_was_set_aside_is_never_overwritten(path):
+    for number in (1, 2, 3):
+        path.write_bytes(b"damaged %d" % number)
+        with pytest.warns(StoreWarning, match=f"corrupt-{number}"):
+            Store(path).prepare()
+    for number in (1, 2, 3):
+        aside = path.with_name(f"audits.db.corrupt-{number}")
+        assert aside.read_bytes() == b"damaged %d" % number
+
+
+def test_an_audit_begins_anew_with_a_damaged_store(path):
+    expected = audit(laplace_sum, **OPTIONS)
+    path.write_bytes(b"damaged")
+    with pytest.warns(StoreWarning, match="a new one begun"):
+        result = audit(laplace_sum, **OPTIONS, store=path)
+    assert result.log_evidence == expected.log_evidence
+    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+
+
+def test_a_reader_does_not_touch_a_damaged_file(path):
+    path.write_bytes(b"damaged")
+    with pytest.raises(InputError, match=r"audits.db' is damaged: file is not a data"):
+        Store(path).to_pandas()
+    assert path.read_bytes() == b"damaged"
+
+
+def test_a_file_of_zeros_length_is_a_new_one(path):
+    path.touch()
+    Store(path).prepare()
+    assert sound(path)
+
+
+def test_a_newer_format_is_named_and_not_touched(path):
+    Store(path).prepare()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 2")
+    db.close()
+    content = path.read_bytes()
+    for use in (Store(path).prepare, Store(path).to_pandas):
+        with pytest.raises(InputError, match="is a store of format 2, and this dpaudi"):
+            use()
+    with pytest.raises(InputError, match="a newer one reads it"):
+        audit(laplace_sum, **OPTIONS, store=path)
+    assert path.read_bytes() == content
+    assert [p.name for p in path.parent.iterdir()] == ["audits.db"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE TABLE t (x)", "PRAGMA application_id = 5", "PRAGMA user_version = 1"],
+)
+def test_databases_of_others_are_left_alone(path, statement):
+    db = sqlite3.connect(path)
+    db.execute(statement)
+    db.close()
+    content = path.read_bytes()
+    with pytest.raises(InputError, match="is a database of something else"):
+        Store(path).prepare()
+    assert path.read_bytes() == content
+
+
+def never(data, rng):
+    raise AssertionError("no work may begin")
+
+
+def test_a_place_that_cannot_be_written_to_is_named_before_any_work(path, tmp_path):
+    path.touch()
+    for place in (
+        path / "below" / "a.db",  # a folder that is a file
+        path / "a.db",
+        tmp_path / "missing" / "a.db",
+        tmp_path,  # a folder itself
+        "/proc/a.db",  # where nobody may write
+    ):
+        with pytest.raises(InputError, match=r"cannot write '.*'"):
+            audit(never, **OPTIONS, store=place)
+
+
+def test_a_file_that_is_read_only_is_named_before_any_work(path, monkeypatch):
+    """As for whoever is not root: SQLite opens what it may not write for reading."""
+    Store(path).prepare()
+    connect = sqlite3.connect
+
+    def read_only(address, **options):
+        return connect(address.replace("mode=rwc", "mode=ro"), **options)
+
+    monkeypatch.setattr(sqlite3, "connect", read_only)
+    with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
+        audit(never, **OPTIONS, store=path)
+
+
+def test_a_table_of_results(path):
+    store = Store(path)
+    with pytest.raises(InputError, match="no such file"):
+        store.to_pandas()
+    store.prepare()
+    assert len(store.to_pandas()) == 0
+    results = [audit(laplace_sum, **OPTIONS, store=path, seed=seed) for seed in (5, 3)]
+    frame = store.to_pandas()
+    assert frame["seed"].tolist() == [5, 3]
+    for name in ("samples", "log_evidence", "epsilon_lower", "seconds", "attack"):
+        assert frame[name].tolist() == [getattr(result, name) for result in results]
+    assert frame["claim"].tolist() == ["PureDP(epsilon=1.0)"] * 2
+    assert frame["drawn_data"].tolist() == [4, 4]
+    assert frame["warnings"].tolist() == ["[]", "[]"]
+    assert frame["key"].nunique() == 2
+    assert frame["finished"].str.endswith("+00:00").all()
+    assert not {"interrupted", "from_store", "drawn"} & set(frame.columns)
+    text = frame.to_csv(index=False)
+    again = pd.read_csv(io.StringIO(text))
+    for one in (again, frame):
+        one[one.columns] = one.astype(object).where(one.notna(), None)
+    pd.testing.assert_frame_equal(again, frame, check_dtype=False)

@@ -1,0 +1,351 @@
+"""Executors: who draws changes nothing, and who is lost is named."""
+
+import math
+import os
+import signal
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import parent_process
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from dpaudit import InputError, MechanismError, Pair, PureDP
+from dpaudit.attacks import PORTFOLIO
+from dpaudit.audit import audit, process_pool
+from dpaudit.audit.outputs import Batch
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.store import Store
+from dpaudit.audit.workers import Crew
+from dpaudit.errors import ExecutorError
+
+PAIR = Pair([0.0], [0.0, 1.0])
+ATTACKS = [a for a in PORTFOLIO if a.name in ("identity", "abnormal", "atoms")]
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def mixed(data, rng):
+    """Numbers of two shapes, words and failures, and one that writes to the data."""
+    kind = rng.integers(6)
+    if kind == 0:
+        raise ArithmeticError
+    if kind == 1:
+        return "a word"
+    if kind == 2:
+        data += 1.0
+    return rng.normal(size=2 if kind == 3 else 3)
+
+
+@dataclass(frozen=True)
+class Batched:
+    """Draws batches into a buffer that it uses again; some batches fail."""
+
+    failing: float = 0.0
+
+    def release(self, data, *, rng):
+        if rng.random() < self.failing:
+            raise ArithmeticError
+        return data.sum() + rng.laplace()
+
+    def draw(self, data, size, *, rng):
+        if rng.random() < size * self.failing:
+            raise ArithmeticError
+        buffer = _BUFFERS.setdefault(size, np.zeros(size))
+        buffer[:] = data.sum() + rng.laplace(size=size)
+        return buffer
+
+
+_BUFFERS: dict[int, np.ndarray] = {}
+
+
+def transposed(data, rng):
+    """Return matrices whose memory is in an order that pickling would not keep."""
+    return rng.normal(size=(3, 4)).T[:, ::2]
+
+
+class Backwards(Executor):
+    """Works only when somebody waits, and then on the last of its tasks first."""
+
+    def __init__(self):
+        self.waiting, self.most = [], 0
+
+    def submit(self, function, /, *arguments):
+        future = Future()
+        self.waiting.append((future, function, arguments))
+        self.most = max(self.most, len(self.waiting))
+        future.result = lambda: self.work() or Future.result(future)
+        return future
+
+    def work(self):
+        while self.waiting:
+            future, function, arguments = self.waiting.pop()
+            try:
+                future.set_result(function(*arguments))
+            except Exception as error:
+                future.set_exception(error)
+
+
+@pytest.fixture(scope="module")
+def pools():
+    with (
+        ThreadPoolExecutor(1) as one,
+        ThreadPoolExecutor(2) as two,
+        ThreadPoolExecutor(8) as eight,
+        process_pool(1) as process,
+        process_pool(2) as processes,
+    ):
+        yield [one, two, eight, process, processes, Backwards()]
+
+
+def rounds_of(mechanism, executor=None):
+    """Return what three rounds bring, in order, and whom it came from."""
+    sampler = Sampler(mechanism, PAIR, 3, crew=Crew(executor))
+    found = []
+    for round_, sizes in enumerate([(10, 10), (700, 300), (9000, 10_000)]):
+        for side, batch in sampler.round(round_, sizes):
+            # Those of serial draws may be overwritten by the next.
+            found.append((side, Batch.join([batch])))
+    return sampler.layout, found
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [laplace_sum, mixed, Batched(), Batched(1e-3), transposed],
+    ids=["single", "mixed", "batched", "failing", "transposed"],
+)
+def test_outputs_are_the_same_whoever_draws(mechanism, pools):
+    layout, expected = rounds_of(mechanism)
+    if isinstance(mechanism, Batched):
+        pools = pools[:1] + pools[3:]  # it has one buffer, and is not made for threads
+    for pool in pools:
+        same_layout, found = rounds_of(mechanism, pool)
+        assert same_layout == layout
+        assert [side for side, _ in found] == [side for side, _ in expected]
+        for (_, one), (_, other) in zip(expected, found, strict=True):
+            assert np.array_equal(one.all_labels, other.all_labels)
+            assert np.array_equal(one.values, other.values)
+            assert one.values.strides == other.values.strides
+
+
+def values(result):
+    return {k: v for k, v in result.to_dict().items() if k != "seconds"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mechanism": laplace_sum, "pair": PAIR},
+        {"mechanism": mixed, "domain": "scalar:0,1", "relation": "add-remove"},
+    ],
+    ids=["pair", "search"],
+)
+def test_audits_are_the_same_whoever_draws(options, pools):
+    options = {"claim": PureDP(1.0), "attacks": ATTACKS, "max_samples": 60} | options
+    mechanism = options.pop("mechanism")
+    expected = values(audit(mechanism, **options))
+    for pool in pools:
+        assert values(audit(mechanism, executor=pool, **options)) == expected
+
+
+def test_the_cut_follows_the_round_and_the_size_of_a_release():
+    def sizes(mechanism, size, first=10):
+        sampler = Sampler(mechanism, PAIR, 0)
+        list(sampler.round(0, (first, first)))
+        return sampler._cut(size)
+
+    assert sizes(laplace_sum, 3) == [1, 1, 1]
+    assert sizes(laplace_sum, 100) == [13] * 7 + [9]
+    assert sizes(laplace_sum, 10_000) == [256] * 39 + [16]
+    assert sizes(Batched(), 10_000) == [4096, 4096, 1808]
+    assert sizes(Batched(), 10**6) == [65536] * 15 + [16960]
+    # 2 MiB a release: eight make a batch, and a unit is no more than that.
+    assert sizes(lambda d, rng: np.zeros(2**18), 300, 1) == [8] * 37 + [4]
+
+
+@pytest.mark.parametrize(("size", "most"), [(5000, 40), (10**5, 256)])
+def test_what_is_in_flight_is_bounded(size, most):
+    executor = Backwards()
+    sampler = Sampler(Batched(), PAIR, 0, crew=Crew(executor))
+    list(sampler.round(0, (10, 10)))
+    executor.most = 0
+    sampler._batched = False  # many units
+    list(sampler.round(1, (size, size)))
+    assert 2 < executor.most <= most
+
+
+def test_few_large_releases_are_in_flight(monkeypatch):
+    monkeypatch.setattr("dpaudit.audit.sampling._FLIGHT_BYTES", 2**20)
+    executor = Backwards()
+    sampler = Sampler(lambda d, rng: np.zeros(2**13), PAIR, 0, crew=Crew(executor))
+    list(sampler.round(0, (1, 1)))
+    executor.most = 0
+    list(sampler.round(1, (24, 24)))
+    assert executor.most == 5  # units of three, of 64 KiB each
+
+
+def test_tasks_are_cancelled_when_nobody_wants_them():
+    def refuses(data, rng):
+        raise InputError("n must be >= 7")
+
+    class Counted(Backwards):
+        def work(self):
+            future, function, arguments = self.waiting.pop(0)
+            try:
+                future.set_result(function(*arguments))
+            except Exception as error:
+                future.set_exception(error)
+
+    executor = Counted()
+    sampler = Sampler(refuses, PAIR, 0, crew=Crew(executor))
+    with pytest.raises(InputError, match="n must be >= 7"):
+        list(sampler.round(0, (10, 10)))
+    assert executor.waiting
+    assert all(future.cancelled() for future, *_ in executor.waiting)
+
+
+def refuses(data, rng):
+    raise InputError("n must be >= 7, got 1")
+
+
+class Short:
+    def draw(self, data, size, *, rng):
+        return np.zeros(size - 1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "error", "words"),
+    [
+        (refuses, InputError, "n must be >= 7, got 1"),
+        (Short(), MechanismError, "1 releases instead of 2"),
+    ],
+)
+def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):
+    for pool in pools:
+        with pytest.raises(error, match=words):
+            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pool)
+
+
+def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
+    class Unsendable:
+        claim = PureDP(1.0)
+
+        def release(self, data, *, rng):
+            raise AssertionError("nobody may come here")
+
+    for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
+        with pytest.raises(InputError, match="define it at the top level of a module"):
+            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools[-2])
+
+
+def test_an_executor_that_cannot_send_is_named():
+    class Elsewhere(Executor):
+        def submit(self, function, /, *arguments):
+            future = Future()
+            future.set_exception(TypeError("cannot pickle '_thread.lock' object"))
+            return future
+
+    with pytest.raises(ExecutorError, match="top level of a module"):
+        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=Elsewhere())
+
+
+def test_an_executor_is_one():
+    with pytest.raises(InputError, match="executor must be a concurrent"):
+        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=4)
+
+
+def test_an_executor_that_is_shut_down_is_named():
+    with ThreadPoolExecutor(1) as pool:
+        pass
+    with pytest.raises(ExecutorError, match="after shutdown"):
+        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=pool)
+
+
+def ends_its_process(data, rng):
+    """End the process of a worker now and then, and never that of the audit."""
+    if rng.random() < 0.01 and parent_process() is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return laplace_sum(data, rng)
+
+
+def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpaudit.audit.checkpoint._EVERY", 0.0)
+    monkeypatch.setattr("dpaudit.audit.checkpoint._SHARE", math.inf)
+    options = {
+        "pair": PAIR,
+        "claim": PureDP(1.0),
+        "max_samples": 300,
+        "attacks": ATTACKS[:1],
+    }
+    store, told = Store(tmp_path / "audits.db"), []
+    with (
+        process_pool(2) as pool,
+        pytest.raises(ExecutorError, match=r"a worker was lost \(BrokenProcessPool"),
+    ):
+        audit(
+            ends_its_process,
+            **options,
+            executor=pool,
+            store=store,
+            progress=told.append,
+        )
+    kept = told[-1].samples
+    assert kept > 10
+    result = audit(ends_its_process, **options, store=store, progress=told.append)
+    assert told[-1].resumed_at == kept
+    assert values(result) == values(audit(ends_its_process, **options))
+
+
+def test_workers_are_deaf_to_interrupts(pools):
+    assert pools[4].submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN
+
+
+def threads_of_blas(data, rng):
+    # Others, such as those of OpenMP, belong to each thread and round nothing.
+    libraries = [x for x in threadpool_info() if x["user_api"] == "blas"]
+    return max(library["num_threads"] for library in libraries)
+
+
+def test_blas_has_one_thread_everywhere(pools):
+    for pool in pools[3:5]:
+        task = (threads_of_blas, PAIR.data, 3, 0, (0,))
+        (drawn,) = Crew(pool).draw([task], 1)
+        assert drawn == [1.0] * 3
+    seen = []
+
+    def notes(data, rng):
+        seen.append(threads_of_blas(data, rng))
+        return laplace_sum(data, rng)
+
+    for pool in (None, pools[1]):
+        audit(
+            notes,
+            pair=PAIR,
+            claim=PureDP(1.0),
+            max_samples=3,
+            attacks=ATTACKS,
+            executor=pool,
+        )
+        assert set(seen) == {1}
+
+
+def test_units_are_drawn_side_by_side():
+    """Both sides at once: all wait for each other, and none would come alone."""
+    arrived = []
+
+    def waits(data, rng):
+        arrived.append(len(data))
+        deadline = time.monotonic() + 30
+        while set(arrived) != {1, 2} and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return float(set(arrived) == {1, 2})
+
+    with ThreadPoolExecutor(32) as pool:
+        sampler = Sampler(waits, PAIR, 0, crew=Crew(pool))
+        found = list(sampler.round(0, (10, 10)))
+    assert {side for side, _ in found} == {DATA, NEIGHBOUR}
+    assert all(batch.values.all() for _, batch in found)

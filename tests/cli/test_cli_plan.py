@@ -1,0 +1,110 @@
+"""``dpaudit plan`` and ``dpaudit init``."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.audit.planning import plan_audit
+from dpaudit.cli import main
+from dpaudit.cli.init import EXAMPLE
+
+# A checkout may have been installed before it declared the plugin.
+INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
+PLUGIN = () if INSTALLED else ("-p", "dpaudit.pytest_plugin")
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_a_plan_says_how_many_releases():
+    done = run("plan", "--epsilon", "1", "--true", "1.2", "--power", "0.9")
+    assert done.exit_code == 0
+    samples = plan_audit(1.0, 1.2).samples
+    assert f"laplace: about {samples:,} releases a side refute" in done.stdout
+    assert "randomised-response: about" in done.stdout
+    assert "gaussian" not in done.stdout
+    assert "1.2 in truth" in done.stdout
+
+
+def test_a_plan_as_json():
+    done = run(
+        *("plan", "--epsilon", "1", "--true", "2", "--delta", "1e-5", "--json"),
+        *("--mechanism", "gaussian", "--power", "0.5", "--confidence", "0.9"),
+    )
+    plan = plan_audit(1.0, 2.0, delta=1e-5, model="gaussian", power=0.5, confidence=0.9)
+    assert json.loads(done.stdout) == [plan.to_dict()]
+    assert plan.to_dict()["claim"] == "ApproxDP(epsilon=1.0, delta=1e-05)"
+
+
+def test_all_models_that_apply_are_planned():
+    done = run("plan", "--epsilon", "1", "--true", "2", "--delta", "1e-5", "--json")
+    models = [plan["model"] for plan in json.loads(done.stdout)]
+    assert models == ["laplace", "gaussian", "randomised-response"]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--true", "1"), "the true epsilon must be > 1"),
+        (("--true", "2", "--mechanism", "laplac"), "did you mean 'laplace'"),
+        (("--true", "2", "--mechanism", "gaussian"), "needs delta > 0"),
+        (("--true", "2", "--power", "2"), "power must be in (0, 1)"),
+    ],
+)
+def test_errors_are_one_sentence(options, problem):
+    done = run("plan", "--epsilon", "1", *options)
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_example_passes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("init")
+    assert done.exit_code == 0
+    assert done.stdout == (
+        "wrote test_my_mechanism.py: run pytest test_my_mechanism.py\n"
+    )
+    assert Path("test_my_mechanism.py").read_text(encoding="utf-8") == EXAMPLE
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, "--dp-profile", "quick"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout
+    assert "3 audits" in tests.stdout
+
+
+def test_nothing_is_overwritten(tmp_path):
+    path = tmp_path / "test_it.py"
+    path.write_text("precious")
+    done = run("init", str(path))
+    assert done.exit_code == 2
+    assert "exists, and is not overwritten" in done.stderr
+    assert path.read_text() == "precious"
+
+
+def test_a_folder_gets_a_file_of_the_usual_name(tmp_path):
+    assert run("init", str(tmp_path)).exit_code == 0
+    assert (tmp_path / "test_my_mechanism.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no/such/test_it.py", "No such file or directory"),
+        ("test_it.txt", "must end in .py"),
+    ],
+)
+def test_wrong_places_are_named(tmp_path, name, problem):
+    done = run("init", str(tmp_path / name))
+    assert done.exit_code == 2
+    assert problem in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,313 @@
+"""`dpaudit audit` while it runs: workers, stores, Ctrl-C; and `dpaudit export`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.audit import Progress
+from dpaudit.cli import main
+from dpaudit.cli.running import Interrupt, watch
+
+OWN = """
+import time
+from dpaudit import Pair
+
+pair = Pair([0.0], [0.0, 1.0])
+
+def good(data, rng):
+    return data.sum() + rng.laplace()
+
+def bad(data, rng):
+    return data.sum() + rng.laplace(scale=0.2)
+
+def slow(data, rng):
+    time.sleep(0.01)
+    return data.sum() + rng.laplace()
+"""
+GIVEN = ("--pair", "running_mechanism:pair", "--epsilon", "1")
+SHORT = ("running_mechanism:good", *GIVEN, "--max-samples", "20")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("running_mechanism", None)
+    (tmp_path / "running_mechanism.py").write_text(OWN)
+    return tmp_path
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def printed(*arguments):
+    shown = json.loads(run("audit", *arguments, "--json").stdout)
+    del shown["seconds"]
+    return shown
+
+
+def test_a_store_brings_the_result_back(folder):
+    plain = printed(*SHORT)
+    first = printed(*SHORT, "--store", "audits.db")
+    again = printed(*SHORT, "--store", "audits.db")
+    assert first == plain
+    assert again == plain | {"from_store": True}
+    text = run("audit", *SHORT, "--store", "audits.db").stdout
+    assert "from the store: this audit was finished before" in text
+    assert not printed(*SHORT, "--seed", "1", "--store", "audits.db")["from_store"]
+
+
+def test_a_refutation_from_a_store_is_one(folder):
+    arguments = ("audit", "running_mechanism:bad", *GIVEN, "--store", "audits.db")
+    assert run(*arguments).exit_code == 1
+    result = run(*arguments, "--witness", "w.json")
+    assert result.exit_code == 1
+    assert "from the store" in result.stdout
+    assert run("verify", "w.json").exit_code == 1
+
+
+def test_workers_change_nothing(folder):
+    assert printed(*SHORT, "--workers", "2") == printed(*SHORT)
+
+
+def test_a_damaged_store_is_told_in_a_line(folder):
+    (folder / "audits.db").write_bytes(b"damaged")
+    result = run("audit", *SHORT, "--store", "audits.db")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("dpaudit: the store 'audits.db' is damaged")
+    assert result.stderr.count("\n") == 1
+
+
+ERRORS = {
+    ("--workers", "0"): "workers must be an integer >= 1",
+    ("--store", "no/such/a.db"): "cannot write 'no/such/a.db': no such folder",
+    ("--store", "running_mechanism.py/a.db"): "no such folder",
+    ("--layer", "exact", "--workers", "2"): "takes no --domain, --bits, --witness, --w",
+    ("--layer", "white-box", "--store", "a.db"): "takes no",
+}
+
+
+@pytest.mark.parametrize("options", ERRORS, ids=" ".join)
+def test_errors_are_one_sentence_and_exit_code_two(options):
+    result = run("audit", *SHORT, *options)
+    assert result.exit_code == 2
+    assert ERRORS[options] in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+class Audit:
+    """``dpaudit audit`` of a slow mechanism, in a group of processes of its own."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "dpaudit", "audit", "running_mechanism:slow"),
+                *(*GIVEN, "--max-samples", "100000", "--store", "audits.db", *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def work(self, seconds, kept=True):
+        """Wait until the store is there, and some time more."""
+        while kept and not os.path.exists("audits.db"):
+            assert self.process.poll() is None
+            time.sleep(0.05)
+        time.sleep(seconds)
+
+    def interrupt(self):
+        """As a terminal does it: all processes of the group get the signal."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self):
+        stdout, stderr = self.process.communicate(timeout=120)
+        deadline = time.monotonic() + 60
+        while self._group_lives() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not self._group_lives()
+        return self.process.returncode, stdout, stderr
+
+    def _group_lives(self):
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+NOTE = "dpaudit: stopping after this round; Ctrl-C again stops at once\n"
+
+
+def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder):
+    audit = Audit("--json", "--workers", "2")
+    audit.work(3.0)
+    audit.interrupt()
+    code, stdout, stderr = audit.end()
+    assert code == 130
+    assert stderr == NOTE
+    shown = json.loads(stdout)
+    assert shown["interrupted"] is True
+    assert shown["verdict"] == "NOT_REFUTED"
+    assert 0 < shown["samples"] < 100_000
+
+    audit = Audit()
+    resumed = f"dpaudit: resumed after {shown['samples']:,} releases a side\n"
+    assert audit.process.stderr.readline() == resumed
+    audit.interrupt()
+    code, stdout, stderr = audit.end()
+    assert code == 130
+    assert stderr == NOTE
+    assert "INTERRUPTED" in stdout
+
+
+def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpaudit.audit.audit", interrupted)
+    result = run("audit", *SHORT)
+    assert result.exit_code == 130
+    assert result.stderr == "dpaudit: stopped at once\n"
+
+
+def test_a_second_ctrl_c_ends_it_at_once(folder):
+    audit = Audit("--workers", "2")
+    audit.work(1.0)
+    audit.interrupt()
+    time.sleep(0.005)
+    audit.interrupt()
+    code, stdout, stderr = audit.end()
+    assert code == 130
+    # The round may have been over by then.
+    assert stderr in (NOTE, NOTE + "dpaudit: stopped at once\n")
+    assert ("at once\n" in stderr[len(NOTE) :]) == (stdout == "")
+
+
+def test_an_interrupt_is_asked_for_once():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupt() as interrupt:
+        assert not interrupt.asked()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_where_interrupts_are_ignored_they_stay_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGINT)
+            assert not interrupt.asked()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_signals_alone():
+    seen = []
+
+    def enter():
+        with Interrupt():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def at(samples, resumed_at=0):
+    return Progress(samples, 100, 1, 0.5, "identity", 3.0, 4000.0, resumed_at)
+
+
+def test_one_line_on_a_terminal(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("dpaudit.cli.running.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    with watch() as show:
+        for samples in range(100):
+            now[0] += 0.02
+            show(at(samples))
+    shown = capsys.readouterr().err
+    lines = re.findall(r"\r\033\[K([^\r\n]*)", shown)
+    assert 8 <= len(lines) <= 12  # a second of silence, then ten lines a second
+    assert lines[-1] == ""
+    assert lines[0].startswith("49 of 100 releases a side, epsilon >= 0.5 by identity")
+    assert all(len(line) < 60 for line in lines)
+    assert "\n" not in shown
+
+
+def test_quiet_off_a_terminal(capsys, monkeypatch):
+    with watch() as show:
+        show(at(1))
+        show(at(99))
+    assert capsys.readouterr().err == ""
+    with watch() as show:
+        show(at(60, resumed_at=50))
+        show(at(99, resumed_at=50))
+    assert capsys.readouterr().err == "dpaudit: resumed after 50 releases a side\n"
+
+
+class TestExport:
+    """Tables of stores."""
+
+    @pytest.fixture
+    def shown(self):
+        seeds = ("2", "1")
+        return [printed(*SHORT, "--seed", s, "--store", "audits.db") for s in seeds]
+
+    def test_csv(self, shown):
+        result = run("export", "audits.db", "--output", "audits.csv")
+        assert result.exit_code == 0
+        assert result.stdout == "2 audits written to audits.csv\n"
+        frame = pd.read_csv("audits.csv")
+        self.compare(frame, shown)
+
+    def test_parquet(self, shown):
+        pytest.importorskip("pyarrow")
+        options = ("--format", "parquet", "--output", "audits.parquet")
+        assert run("export", "audits.db", *options).exit_code == 0
+        self.compare(pd.read_parquet("audits.parquet"), shown)
+
+    def compare(self, frame, shown):
+        assert frame["seed"].tolist() == [2, 1]
+        for name in ("name", "verdict", "samples", "log_evidence", "epsilon_lower"):
+            assert frame[name].tolist() == [result[name] for result in shown]
+
+    def test_parquet_without_pyarrow_is_named(self, folder, shown, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        options = ("--format", "parquet", "--output", "audits.parquet")
+        result = run("export", "audits.db", *options)
+        assert result.exit_code == 2
+        assert "--format parquet needs pyarrow" in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert not list(folder.glob("audits.parquet*"))
+
+    def test_errors(self, folder):
+        for arguments, words in {
+            ("missing.db", "--output", "a.csv"): "cannot read 'missing.db': no such",
+            ("running_mechanism.py", "--output", "a.csv"): "is damaged",
+        }.items():
+            result = run("export", *arguments)
+            assert result.exit_code == 2
+            assert words in result.stderr
+        assert (folder / "running_mechanism.py").read_text() == OWN
+
+    def test_a_place_that_cannot_be_written_to(self, shown):
+        result = run("export", "audits.db", "--output", "no/such/a.csv")
+        assert result.exit_code == 2
+        assert "cannot write 'no/such/a.csv'" in result.stderr

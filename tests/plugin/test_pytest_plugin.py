@@ -1,0 +1,344 @@
+"""The pytest plugin: what a session with audits does, says and leaves behind."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dpaudit.audit import Witness, verify
+
+pytest_plugins = ["pytester"]
+
+# A checkout may have been installed before it declared the plugin.
+INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
+PLUGIN = () if INSTALLED else ("-p", "dpaudit.pytest_plugin")
+
+SUITE = """
+import pytest
+from dpaudit import Pair, PureDP
+from dpaudit.attacks import PORTFOLIO
+
+FEW = [attack for attack in PORTFOLIO if attack.name == "identity"]
+OPTIONS = {"claim": PureDP(1.0), "pair": Pair([0.0], [0.0, 1.0]), "attacks": FEW}
+
+def correct(data, rng):
+    return data.sum() + rng.laplace()
+
+def leaking(data, rng):
+    return data.sum() + rng.laplace(scale=1e-3)
+
+@pytest.mark.dp_audit(max_samples=20)
+def test_correct(auditor):
+    assert auditor.assert_dp(correct, **OPTIONS).samples == 20
+
+def test_leaking(auditor):
+    auditor.assert_refuted(leaking, **OPTIONS)
+
+@pytest.mark.dp_audit(max_samples=2)
+def test_twice(auditor):
+    auditor.assert_dp(correct, name="first", **OPTIONS)
+    auditor.assert_dp(correct, name="second", **OPTIONS)
+
+def test_wrong(auditor):
+    auditor.assert_dp(leaking, **OPTIONS)
+
+@pytest.mark.dp_audit(max_samples=20)
+def test_unseen(auditor):
+    auditor.assert_refuted(correct, **OPTIONS)
+
+def test_nothing():
+    pass
+"""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session of pytest on `SUITE`."""
+
+    folder: Path
+    code: int
+    output: str
+
+    @property
+    def report(self):
+        return json.loads((self.folder / "out" / "dp.json").read_text())
+
+
+def run_suite(folder, *options):
+    (folder / "test_suite.py").write_text(SUITE)
+    files = ("--dp-report", "out/dp.json", "--junitxml", "out/junit.xml")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, *files, *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return Session(folder, done.returncode, done.stdout)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """Return a session in one process."""
+    return run_suite(tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def parallel(tmp_path_factory):
+    """Return a session with two workers."""
+    return run_suite(tmp_path_factory.mktemp("parallel"), "-n", "2")
+
+
+def without_circumstances(report):
+    """Return a report without what may differ between two sessions."""
+    audits = [
+        {**audit, "seconds": None, "witness": Path(audit["witness"] or "").name}
+        for audit in report["audits"]
+    ]
+    return {**report, "audits": audits}
+
+
+def test_assertions_pass_and_fail(session):
+    assert session.code == pytest.ExitCode.TESTS_FAILED
+    assert "2 failed, 4 passed" in session.output
+    for name in ("wrong", "unseen"):
+        assert f"FAILED test_suite.py::test_{name} - AssertionError" in session.output
+
+
+def test_a_failure_shows_the_result_and_not_the_plugin(session):
+    assert "leaking breaks its claim PureDP(epsilon=1.0)" in session.output
+    assert "leaking: REFUTED at confidence 0.999999" in session.output
+    assert "correct was expected to break its claim" in session.output
+    assert "assertions.py" not in session.output
+
+
+def test_the_summary_has_one_line_for_each_audit(session):
+    _, summary = session.output.split("differential privacy audits")
+    lines = summary.splitlines()[1:8]
+    assert [line.split()[:2] for line in lines[:6]] == [
+        ["ok", "correct"],
+        ["ok", "leaking"],
+        ["ok", "first"],
+        ["ok", "second"],
+        ["FAILED", "correct"],
+        ["FAILED", "leaking"],
+    ]
+    for line in lines[:6]:
+        assert re.search(
+            r"PureDP\(epsilon=1.0\)  (not )?refuted +epsilon >= [\d.]+ +\d+ releases",
+            line,
+        )
+    assert lines[6].startswith("6 audits: that a true claim is refuted among them")
+    assert "<= 6e-06. Not refuted is not proven private." in lines[6]
+
+
+def test_the_report_has_every_audit(session):
+    report = session.report
+    assert report["format"] == "dpaudit-pytest"
+    assert report["version"] == 1
+    assert (report["profile"], report["seed"]) == ("default", 0)
+    told = [(a["test"], a["name"], a["verdict"], a["passed"]) for a in report["audits"]]
+    assert told == [
+        ("test_suite.py::test_correct", "correct", "NOT_REFUTED", True),
+        ("test_suite.py::test_leaking", "leaking", "REFUTED", True),
+        ("test_suite.py::test_twice", "first", "NOT_REFUTED", True),
+        ("test_suite.py::test_twice", "second", "NOT_REFUTED", True),
+        ("test_suite.py::test_unseen", "correct", "NOT_REFUTED", False),
+        ("test_suite.py::test_wrong", "leaking", "REFUTED", False),
+    ]
+
+
+def test_seeds_belong_to_the_audit_and_not_to_the_test(session):
+    correct, leaking, first, second, unseen, wrong = (
+        audit["seed"] for audit in session.report["audits"]
+    )
+    assert correct == unseen
+    assert leaking == wrong
+    assert len({correct, leaking, first, second}) == 4
+
+
+def test_witnesses_stay_beside_the_report(session):
+    *_, wrong = session.report["audits"]
+    path = Path(wrong["witness"])
+    assert path.parent == session.folder / "out" / "dp.witnesses"
+    assert list(path.parent.iterdir()) == [path]
+    assert str(path) in session.output
+
+    def leaking(data, rng):
+        return data.sum() + rng.laplace(scale=1e-3)
+
+    assert verify(Witness.load(path), mechanism=leaking, seed=1).confirmed
+
+
+def test_workers_change_nothing(session, parallel):
+    assert parallel.code == session.code
+    assert "differential privacy audits" in parallel.output
+    assert parallel.output.count("6 audits: ") == 1
+    told = without_circumstances(parallel.report)
+    assert told == without_circumstances(session.report)
+    *_, wrong = parallel.report["audits"]
+    assert Path(wrong["witness"]).is_file()
+
+
+@pytest.mark.parametrize("kind", ["session", "parallel"])
+def test_junit_files_have_the_audits_as_properties(kind, request):
+    done = request.getfixturevalue(kind)
+    cases = ElementTree.parse(done.folder / "out" / "junit.xml").iter("testcase")
+    properties = {
+        case.get("name"): [
+            json.loads(p.get("value", "")) for p in case.iter("property")
+        ]
+        for case in cases
+    }
+    assert [audit["name"] for audit in properties["test_twice"]] == ["first", "second"]
+    assert properties["test_nothing"] == []
+    assert sum(map(len, properties.values())) == 6
+
+
+# What needs no audit
+
+
+@pytest.fixture
+def settings(pytester):
+    """Return a function that runs pytest where tests look at their auditor."""
+
+    def run(source, *options):
+        pytester.makepyfile(source)
+        return pytester.runpytest_inprocess(*PLUGIN, *options)
+
+    return run
+
+
+def test_the_command_line_sets_profile_and_seed(settings):
+    done = settings(
+        """
+        def test_it(auditor):
+            assert (auditor.profile, auditor.max_samples) == ("thorough", None)
+            assert (auditor.seed, auditor.confidence) == (7, 1 - 1e-6)
+            assert auditor.budgets["thorough"] == 500_000
+        """,
+        *("--dp-profile", "thorough", "--dp-seed", "7"),
+    )
+    done.assert_outcomes(passed=1)
+
+
+def test_the_nearest_marker_counts(settings):
+    done = settings(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.dp_audit(profile="quick", confidence=0.9)
+
+        def test_module(auditor):
+            assert (auditor.profile, auditor.confidence) == ("quick", 0.9)
+
+        @pytest.mark.dp_audit(max_samples=5)
+        def test_number(auditor):
+            assert (auditor.max_samples, auditor.confidence) == (5, 0.9)
+
+        @pytest.mark.dp_audit(max_samples=5)
+        class TestClass:
+            def test_class(self, auditor):
+                assert auditor.max_samples == 5
+
+            @pytest.mark.dp_audit(profile="thorough", confidence=0.8)
+            def test_profile(self, auditor):
+                assert (auditor.profile, auditor.max_samples) == ("thorough", None)
+                assert auditor.confidence == 0.8
+        """,
+        "--strict-markers",
+    )
+    done.assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("marker", ["samples=5", "'quick'"])
+def test_a_marker_with_something_else_is_an_error(settings, marker):
+    done = settings(
+        f"""
+        import pytest
+
+        @pytest.mark.dp_audit({marker})
+        def test_it(auditor):
+            pass
+        """
+    )
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*dp_audit takes profile, max_samples, confidence*"])
+
+
+MIXED = """
+    def test_audit(auditor):
+        pass
+
+    def test_other():
+        pass
+"""
+
+
+def test_audits_are_selected_by_their_marker(settings):
+    settings(MIXED, "-m", "dp_audit", "-v").stdout.fnmatch_lines(
+        ["*test_audit PASSED*"]
+    )
+    settings(MIXED, "-m", "not dp_audit").assert_outcomes(passed=1, deselected=1)
+    settings(MIXED, "-k", "audit and not other").assert_outcomes(passed=1, deselected=1)
+
+
+def test_packages_are_found_by_name(pytester):
+    package = pytester.mkpydir("a_package")
+    (package / "test_it.py").write_text("def test_it(auditor): pass")
+    pytester.syspathinsert()
+    done = pytester.runpytest_inprocess(*PLUGIN, "--pyargs", "a_package.test_it")
+    done.assert_outcomes(passed=1)
+
+
+def test_a_report_without_audits_is_empty(settings, pytester):
+    done = settings(MIXED, "--dp-report", "empty.json")
+    done.assert_outcomes(passed=2)
+    assert "differential privacy audits" not in done.stdout.str()
+    assert json.loads((pytester.path / "empty.json").read_text())["audits"] == []
+
+
+def test_options_and_marker_are_listed(pytester):
+    done = pytester.runpytest_inprocess(*PLUGIN, "--help")
+    done.stdout.fnmatch_lines(
+        ["differential privacy audits:", "*--dp-profile=*", "*--dp-seed=N*"]
+    )
+    done = pytester.runpytest_inprocess(*PLUGIN, "--markers")
+    done.stdout.fnmatch_lines(["@pytest.mark.dp_audit(profile=..., max_samples=...*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--dp-profile", "quikc"), "*invalid choice: 'quikc'*"),
+        (("--dp-seed", "-1"), "*--dp-seed must be >= 0, got -1*"),
+        (("--dp-report", "."), "*--dp-report must be a file, got the folder*"),
+    ],
+)
+def test_wrong_options_are_errors_of_usage(settings, options, problem):
+    done = settings(MIXED, *options)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([problem])
+
+
+def test_a_pytest_that_audits_nothing_imports_nothing(pytester):
+    """Start-up stays quick for all who have dpaudit and run other tests."""
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it():
+            loaded = {name.split(".")[0] for name in sys.modules}
+            assert "dpaudit" in loaded
+            assert not {"numpy", "scipy", "sklearn", "pandas", "click"} & loaded
+        """
+    )
+    quiet = ("-p", "no:hypothesispytest", "-p", "no:cacheprovider")
+    pytester.runpytest_subprocess(*PLUGIN, *quiet).assert_outcomes(passed=1)
