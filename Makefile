@@ -72,8 +72,9 @@ report: $(VENV)/.test ## write the comparison report to build/report/
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
 	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
 
-third-party: $(OTHERS)/.installed ## audit what OpenDP and diffprivlib ship (build/third-party/)
+third-party: $(OTHERS)/.installed ## audit OpenDP and diffprivlib, compare their PCA (build/third-party/)
 	$(OTHERS)/bin/python -m pytest tests/algorithms/third_party
+	$(OTHERS)/bin/python -m dpaudit.reports.libraries --output build/third-party
 	$(OTHERS)/bin/python -m dpaudit.reports.third_party --output build/third-party
 
 $(OTHERS)/.installed: pyproject.toml constraints-third-party.txt | $(BIN)/python

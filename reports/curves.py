@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from dpaudit.reports.formats import percent, setting
+from dpaudit.reports.labels import apart, crossings, thinned
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT
 from dpaudit.reports.svg import (
     MUTED,
@@ -32,7 +33,8 @@ __all__ = ["captured_variance"]
 Array = NDArray[np.float64]
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
-_LABEL_GAP, _KEY_STEP = 18.0, 24  # CSS pixels
+_LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
+_NOTE = (170.0, 24.0)  # width and height
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def captured_variance(
         for curve in curves:
             _draw(axes, curve)
         _scales(axes, curves, without_noise[FIRST_COMPONENT])
-        _references(axes, without_noise)
+        _references(axes, curves, without_noise)
         if narrow:
             _key_below(axes, curves)
         else:
@@ -166,6 +168,7 @@ def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
     high = max(curve.quartiles.max() for curve in curves)
     axes.set_ylim(_nines(low) - 0.08, _nines(high) + 0.06)
     shares = [s for s in _SHARES if _nines(low) - 0.08 <= _nines(s) <= _nines(high)]
+    shares = [shares[i] for i in thinned(_place(axes, 1.0, shares)[1], _TICK_GAP)]
     axes.set_yticks([_nines(s) for s in shares], [f"{100 * s:g} %" for s in shares])
     epsilon = curves[0].epsilon
     axes.set_xscale("log")
@@ -185,35 +188,58 @@ def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
     )
 
 
-def _references(axes: Axes, without_noise: Mapping[str, float]) -> None:
+def _references(
+    axes: Axes, curves: list[_Curve], without_noise: Mapping[str, float]
+) -> None:
     """Say what components capture that owe nothing to privacy."""
     first, best = without_noise[FIRST_COMPONENT], without_noise[BASELINE]
     axes.axhline(_nines(first), color=MUTED, linewidth=1.4, linestyle=(0, (1, 2)))
-    for text, x, y, offset, align in (
-        ("first component alone, no noise", 1, _nines(first), (-2, 6), "right"),
-        (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], (4, -6), "left"),
+    right, above = _freest_side(axes, curves, first)
+    for text, x, y, up, over in (
+        ("first component, no noise", int(right), _nines(first), above, right),
+        (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], False, False),
     ):
         axes.annotate(
             text,
             (x, y),
-            offset,
+            (-2 if over else 4, 6 if up else -6),
             xycoords=("axes fraction", "data"),
             textcoords="offset points",
-            ha=align,
-            va="bottom" if align == "right" else "top",
+            ha="right" if over else "left",
+            va="bottom" if up else "top",
             color=MUTED,
             size=12,
         )
 
 
+def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, bool]:
+    """Return where a note on a level line meets fewest curves.
+
+    Whether it is at the right end, and whether above the line.
+    """
+    box, line = axes.get_window_extent(), float(_place(axes, 1.0, share)[1])
+    lines = [_place(axes, curve.epsilon, curve.quartiles[1]) for curve in curves]
+
+    def met(side: tuple[bool, bool]) -> int:
+        right, above = side
+        left = box.x1 - _NOTE[0] if right else box.x0
+        bottom = line if above else line - _NOTE[1]
+        return crossings(lines, (left, bottom), _NOTE)
+
+    return min(((True, True), (True, False), (False, True), (False, False)), key=met)
+
+
+def _place(axes: Axes, epsilon: Any, share: Any) -> Array:
+    """Return places in CSS pixels from the lower left of the figure, (2,) or (2, n)."""
+    at = np.broadcast_arrays(epsilon, _nines(share))
+    return np.asarray(axes.transData.transform(np.stack(at, axis=-1))).T
+
+
 def _label_ends(axes: Axes, curves: list[_Curve]) -> None:
     """Write every name at the end of its line, moved apart where they would touch."""
     edge = float(axes.transAxes.transform((1.0, 0.0))[0])
-    ends = [
-        float(axes.transData.transform((1.0, _nines(curve.quartiles[1, -1])))[1])
-        for curve in curves
-    ]
-    for curve, end, place in zip(curves, ends, _apart(ends, _LABEL_GAP), strict=True):
+    ends = _place(axes, 1.0, [curve.quartiles[1, -1] for curve in curves])[1].tolist()
+    for curve, end, place in zip(curves, ends, apart(ends, _LABEL_GAP), strict=True):
         _stroke(axes, (edge + 5, end), (edge + 24, place), curve.colour, 1.2)
         _name(axes, (edge + 28, place), curve, 12.5)
 
@@ -257,39 +283,6 @@ def _name(axes: Axes, place: tuple[float, float], curve: _Curve, size: float) ->
         color=curve.colour,
         size=size,
     )
-
-
-def _apart(wanted: list[float], gap: float) -> list[float]:
-    """Return places at least `gap` apart, as near to those wanted as can be.
-
-    Blocks of labels that touch are centred on the mean of what they want, and merged
-    while they overlap (the least-squares solution).
-
-    Examples
-    --------
-    >>> _apart([10.0, 12.0, 100.0], gap=6.0)
-    [8.0, 14.0, 100.0]
-    """
-    order = np.argsort(wanted, kind="stable")
-    blocks: list[list[int]] = []
-    for label in order:
-        blocks.append([int(label)])
-        while len(blocks) > 1 and _start(blocks[-1], wanted, gap) < (
-            _start(blocks[-2], wanted, gap) + gap * len(blocks[-2])
-        ):
-            last = blocks.pop()
-            blocks[-1] += last
-    places = [0.0] * len(wanted)
-    for block in blocks:
-        start = _start(block, wanted, gap)
-        for i, label in enumerate(block):
-            places[label] = start + gap * i
-    return places
-
-
-def _start(block: list[int], wanted: list[float], gap: float) -> float:
-    mean = sum(wanted[label] for label in block) / len(block)
-    return mean - gap * (len(block) - 1) / 2
 
 
 def _sentence(curve: _Curve) -> str:

@@ -6,7 +6,7 @@ carries a meaning by itself: what is refuted is also spelt out.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -30,6 +30,8 @@ from dpaudit.reports.svg import (
 from dpaudit.reports.tables import Row, quartiles, records
 
 __all__ = ["privacy_wall", "run_time"]
+
+_LETTER = 7.3  # CSS pixels, of a name; the font of the layout is wider than most
 
 
 def privacy_wall(table: pd.DataFrame, *, narrow: bool = False) -> str:
@@ -57,8 +59,10 @@ def privacy_wall(table: pd.DataFrame, *, narrow: bool = False) -> str:
             left = _pixels(figure, 10, height - 50 - panel, width - 24, panel)
             right = _pixels(figure, 10, 34, width - 24, panel)
         else:
-            left = _pixels(figure, 180, 34, 300, panel)
-            right = _pixels(figure, 520, 34, 222, panel)
+            names = _names_width(row["mechanism"] for row in rows)
+            room = WIDE - names - 58
+            left = _pixels(figure, names, 34, 0.575 * room, panel)
+            right = _pixels(figure, names + 0.575 * room + 40, 34, 0.425 * room, panel)
         marks = [0.0, claim / 4, claim / 2, claim, 2 * claim, 4 * claim, math.inf]
         _panel(
             left,
@@ -104,10 +108,11 @@ def run_time(table: pd.DataFrame, *, narrow: bool = False) -> str:
     width, height = (NARROW if narrow else WIDE), panel + 72
     labels = []
     with canvas(width, height) as figure:
+        names = _names_width(ratios)
         axes = (
             _pixels(figure, 10, 34, width - 24, panel)
             if narrow
-            else _pixels(figure, 180, 34, 440, panel)
+            else _pixels(figure, names, 34, WIDE - names - 90, panel)
         )
         _panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
         axes.set_xlim(0, 1.02 * max(high for _, _, high in ratios.values()))
@@ -138,6 +143,11 @@ def run_time(table: pd.DataFrame, *, narrow: bool = False) -> str:
             title="Median time of a fit, as a multiple of PCA without privacy",
             description=" ".join(labels),
         )
+
+
+def _names_width(names: Iterable[str]) -> float:
+    """Return the room for names at the left of a panel, in CSS pixels."""
+    return 20 + _LETTER * max(map(len, names))
 
 
 def _pixels(
@@ -207,8 +217,9 @@ def _bar(
             clip_on=False,
             zorder=5,
         )
+    known = "" if math.isnan(exact) else f" · exact {text(exact)}"
     axes.annotate(
-        f"audit ≥ {text(lower)} · exact {text(exact)}",
+        f"audit ≥ {text(lower)}{known}",
         (0, y + half + 0.1),
         va="top",
         color=MUTED,

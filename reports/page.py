@@ -16,6 +16,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpaudit.reports import curves, figures, findings, formats, tables
+from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.experiments import Experiment, Profile
 from dpaudit.reports.svg import standalone
 
@@ -35,6 +36,7 @@ SECTIONS = {
     "captured-variance": "What privacy costs",
     "components": "Ten components at a glance",
     "run-time": "Run time",
+    "libraries": "Beside other libraries",
     "textbook-suite": "Textbook suite",
     "how-to-read": "How to read this",
     "reproduce": "Reproduce",
@@ -64,6 +66,8 @@ class Results:
     bench : mapping of str to str
         What ``dpaudit bench-audit`` found, as fragments of the page: ``html`` and
         ``md``; empty if it has not been run.
+    comparison : Comparison, optional
+        What ``make third-party`` found; None if it has not been run.
     """
 
     profile: Profile
@@ -72,6 +76,7 @@ class Results:
     tables: Mapping[str, pd.DataFrame]
     data: Mapping[str, Any]
     bench: Mapping[str, str] = field(default_factory=dict)
+    comparison: Comparison | None = None
 
 
 def render_html(results: Results) -> str:
@@ -152,6 +157,9 @@ def _context(results: Results) -> dict[str, Any]:
         "variance_notes": findings.variance_notes(variance, exact, references),
         "components": tables.component_rows(found["components"], wall),
         "times": tables.time_rows(found["run-time"]),
+        "comparison": results.comparison,
+        "settings": tables.settings_of(results.comparison),
+        "libraries": tables.library_rows(results.comparison),
         "suite": tables.suite_rows(found["textbook-suite"]),
         "suite_notes": findings.suite_notes(found["textbook-suite"]),
         "versions": {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpaudit.datasets import load, spiked_gaussian
 from dpaudit.subspace import second_moment
 
-__all__ = ["SYNTHETIC", "Problem", "problem_named"]
+__all__ = ["SYNTHETIC", "Problem", "geometric_spectrum", "problem_named"]
 
 SYNTHETIC = "geometric-spectrum"
 """20,000 Gaussian rows in R^54, each eigenvalue 3/4 of the one before.
@@ -45,16 +45,21 @@ class Problem:
 def problem_named(name: str) -> Problem:
     """Return a dataset that needs no options, or `SYNTHETIC`."""
     if name == SYNTHETIC:
-        spikes = _RATIO ** np.arange(_DIMENSION)
-        data = spiked_gaussian(
-            _ROWS,
-            _DIMENSION,
-            spikes=spikes * (_MEAN_SQUARE / spikes.sum()),
-            noise=0.0,
-            rng=np.random.default_rng(0),
-        )
-        source = f"Gaussian rows, eigenvalues in the ratio {_RATIO:g}"
-    else:
-        data = load(name)
-        source = data.source
-    return Problem(data.rows, second_moment(data.rows), source)
+        return geometric_spectrum(_DIMENSION)
+    data = load(name)
+    return Problem(data.rows, second_moment(data.rows), data.source)
+
+
+@cache
+def geometric_spectrum(dimension: int) -> Problem:
+    """Return `SYNTHETIC`, or the like of it in another dimension."""
+    spikes = _RATIO ** np.arange(dimension)
+    rows = spiked_gaussian(
+        _ROWS,
+        dimension,
+        spikes=spikes * (_MEAN_SQUARE / spikes.sum()),
+        noise=0.0,
+        rng=np.random.default_rng(0),
+    ).rows
+    source = f"Gaussian rows, eigenvalues in the ratio {_RATIO:g}"
+    return Problem(rows, second_moment(rows), source)

@@ -34,7 +34,7 @@ WIDE, NARROW = 760, 360  # CSS pixels
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
 INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
-SERIES = tuple(f"#0{i}0c0d" for i in range(1, 6))
+SERIES = tuple(f"#0{i}0c0d" for i in range(1, 8))
 _VARIABLES = {
     INK: "--ink",
     MUTED: "--muted",

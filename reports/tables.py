@@ -8,11 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.formats import count, delta, duration, number, percent, setting
 from dpaudit.reports.measures import BASELINE
 
 __all__ = [
     "ComponentRow",
+    "LibraryRow",
     "Quartiles",
     "Row",
     "SuiteRow",
@@ -20,9 +22,11 @@ __all__ = [
     "VerdictRow",
     "captured",
     "component_rows",
+    "library_rows",
     "point",
     "quartiles",
     "records",
+    "settings_of",
     "suite_rows",
     "time_rows",
     "verdict_rows",
@@ -87,6 +91,16 @@ class ComponentRow:
     spread: str
     refuted: bool
     verdict: str
+
+
+@dataclass(frozen=True)
+class LibraryRow:
+    """One line of the comparison of libraries; for each setting share and time."""
+
+    name: str
+    centre: str
+    claim: tuple[str, ...]
+    cells: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -160,6 +174,46 @@ def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Compone
             shares.items(), key=lambda item: -item[1][1]
         )
     ]
+
+
+def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
+    """Return the dimensions and numbers of components in which libraries compared."""
+    records = [] if comparison is None else comparison.records
+    return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
+
+
+def library_rows(comparison: Comparison | None) -> list[LibraryRow]:
+    """Return the comparison of libraries, medians in the order of the records."""
+    if comparison is None:
+        return []
+    fits: dict[tuple[str, str, float], dict[tuple[int, int], list[Row]]] = {}
+    for row in comparison.records:
+        who = fits.setdefault((row["contender"], row["centre"], row["delta"]), {})
+        who.setdefault((row["dimension"], row["n_components"]), []).append(row)
+    return [
+        LibraryRow(
+            name=name,
+            centre=centre,
+            claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),
+            cells=tuple(
+                _fitted(found.get(each, []), comparison.limit_s)
+                for each in settings_of(comparison)
+            ),
+        )
+        for (name, centre, at), found in fits.items()
+    ]
+
+
+def _fitted(fits: list[Row], limit_s: float) -> tuple[str, str]:
+    """Return the medians of share and time, or what there is instead."""
+    ended = [row for row in fits if row["captured_share"] is not None]
+    if not ended:
+        return "no fit", f"within {setting(limit_s)} s"
+    share, seconds = (
+        float(np.median([row[column] for row in ended]))
+        for column in ("captured_share", "fit_seconds")
+    )
+    return percent(share), duration(seconds)
 
 
 def suite_rows(suite: pd.DataFrame) -> list[SuiteRow]:

@@ -6,6 +6,10 @@ JSON per audit, appended to ``results.jsonl`` as it finishes, with the versions 
 libraries; and the witness of every refutation, ``NAME.witness.json``, for ``dpaudit
 verify``. Mechanisms whose library is not installed are left out, and named.
 
+Audits are kept in a store in the same folder while they run, so that the same command
+goes on where it was interrupted, and ``dpaudit export`` makes a table of the finished
+ones. The store tells versions of the libraries apart.
+
 The exit code is 0 if the audits ran, whatever they say, and 2 for wrong usage.
 """
 
@@ -14,35 +18,59 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from dpaudit.algorithms import Entry, entry, names_of
+from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.audit import AuditResult, audit
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import DPAuditError, InputError
 
-__all__ = ["BUDGETS", "Finding", "examine", "main", "verdict_table"]
+__all__ = [
+    "BUDGETS",
+    "Finding",
+    "examine",
+    "library_versions",
+    "main",
+    "verdict_table",
+]
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,
-    "diffprivlib-pca": 2_000,
+    "diffprivlib-pca": 1_000,
     "diffprivlib-laplace": 200_000,
     "diffprivlib-gaussian": 200_000,
     "diffprivlib-gaussian-analytic": 200_000,
     "opendp-eigenvector": 1_000,
-    "opendp-pca": 2_000,
-    "opendp-pca-centred": 2_000,
+    "opendp-pca": 500,
+    "opendp-pca-centred": 500,
     "opendp-laplace": 50_000,
     "opendp-gaussian": 50_000,
 }
-"""Releases a side: what takes minutes. Eigenvectors take tenths of a second each."""
+"""Releases a side: what takes minutes. Eigenvectors take up to a second each."""
 
 _DISTRIBUTIONS = {
     "diffprivlib": ("diffprivlib", "scikit-learn", "numpy"),
     "opendp": ("opendp", "randomgen", "scikit-learn", "numpy"),
 }
+
+
+def library_versions(extra: str | None) -> dict[str, str]:
+    """Return the versions of a library and of what its noise depends on, if any.
+
+    Raises
+    ------
+    MissingLibraryError
+        If one of them is not installed.
+    """
+    try:
+        return {name: version(name) for name in _DISTRIBUTIONS.get(extra or "", ())}
+    except PackageNotFoundError as error:
+        raise MissingLibraryError(
+            f"{error.name} is not installed: pip install 'dpaudit[{extra}]'"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -106,6 +134,7 @@ def examine(
     max_samples: int | None = None,
     confidence: float = 0.999,
     seed: int = 0,
+    folder: Path | None = None,
 ) -> Finding:
     """Audit one mechanism of the catalogue.
 
@@ -116,12 +145,15 @@ def examine(
         Releases a side; that of `BUDGETS` by default, 10,000 where there is none.
     confidence, seed
         As for `dpaudit.audit.audit`.
+    folder : Path, optional
+        Where to keep the audit while it runs.
 
     Raises
     ------
     MissingLibraryError
         If its library is not installed.
     """
+    libraries = library_versions(chosen.extra)
     result = audit(
         chosen.build(),
         name=chosen.name,
@@ -129,9 +161,8 @@ def examine(
         confidence=confidence,
         seed=seed,
         stop_when_refuted=False,
+        store=None if folder is None else folder / "audits.db",
     )
-    needed = _DISTRIBUTIONS.get(chosen.extra or "", ())
-    libraries = {name: version(name) for name in needed}
     if (witness := result.witness) is not None:
         witness = replace(witness, versions=witness.versions | libraries)
         result = replace(result, witness=witness)
@@ -205,6 +236,7 @@ def _run(options: argparse.Namespace) -> list[Finding]:
             max_samples=options.max_samples,
             confidence=options.confidence,
             seed=options.seed,
+            folder=options.output,
         )
         finding.save(options.output)
         findings.append(finding)

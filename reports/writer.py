@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dpaudit.datasets import load
 from dpaudit.errors import InputError
+from dpaudit.reports.comparison import load_comparison
 from dpaudit.reports.experiments import Experiment, plan, profile_named
 from dpaudit.reports.page import (
     Results,
@@ -45,8 +46,8 @@ def write_report(
         ``"quick"``, ``"standard"`` or ``"paper"``.
     seed : int
         >= 0. The same seed gives the same results, except for run times. What
-        ``dpaudit bench-audit`` has left in a folder ``bench`` beside `output` is shown
-        as well.
+        ``dpaudit bench-audit`` and ``make third-party`` have left in the folders
+        ``bench`` and ``third-party`` beside `output` is shown as well.
     progress : callable, optional
         Called with what is being done and the fraction that is done.
     executor : concurrent.futures.Executor, optional
@@ -61,13 +62,15 @@ def write_report(
     Raises
     ------
     InputError
-        If the profile is unknown, the seed is negative, or the folder cannot be
-        written to (which is found out before the work begins).
+        If the profile is unknown, the seed is negative, the folder cannot be written
+        to, or the comparison of libraries not be read (all of which is found out
+        before the work begins).
     """
     chosen = profile_named(profile)
     experiments = plan(chosen, seed)
     tell = progress or (lambda label, fraction: None)
     output = Path(output)
+    comparison = load_comparison(output.resolve().parent / "third-party")
     with _staging(output) as folder:
         tables, before = {}, 0.0
         total = sum(experiment.effort for experiment in experiments)
@@ -89,6 +92,7 @@ def write_report(
             tables=tables,
             data={"source": rows.source, "n": n, "d": d},
             bench=_bench_beside(output),
+            comparison=comparison,
         )
         write_results(results, folder)
     tell("Report written", 1.0)

@@ -12,7 +12,7 @@ from dpaudit.reports.svg import standalone
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)
-SERIES = tuple(f"series-{i}" for i in range(1, 6))
+SERIES = tuple(f"series-{i}" for i in range(1, 8))
 
 
 def wall():

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
 from dpaudit.reports import experiments, findings, write_report, writer
 from dpaudit.reports.check import problems
+from dpaudit.reports.comparison import FILE, Comparison
 from dpaudit.reports.experiments import PROFILES, Profile, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.page import (
@@ -446,3 +448,89 @@ def test_a_report_without_a_bench(made, tmp_path):
     index = write_report(tmp_path / "report", profile="tiny")
 
     assert 'class="bench-pages"' not in index.read_text(encoding="utf-8")
+
+
+COMPARISON = Comparison(
+    versions={"dpaudit": "0.1.0", "other": "2.3"},
+    epsilon=1.0,
+    relation="replace-one",
+    n_rows=20_000,
+    repetitions=3,
+    limit_s=60.0,
+    records=[
+        {
+            "contender": name,
+            "centre": "known centre",
+            "delta": delta,
+            "dimension": d,
+            "n_components": k,
+            "captured_share": share,
+            "fit_seconds": seconds,
+        }
+        for name, delta, d, k, share, seconds in (
+            ("ours", 0.0, 6, 2, 0.97, 0.001),
+            ("ours", 0.0, 6, 2, 0.99, 0.003),
+            ("ours", 0.0, 6, 2, 0.98, 0.002),
+            ("ours", 0.0, 54, 10, 0.5, 0.01),
+            ("ours", 1e-5, 6, 2, 0.96, 0.001),
+            ("<theirs>", 0.0, 6, 2, 0.9, 2.5),
+            ("<theirs>", 0.0, 54, 10, None, None),
+        )
+    ],
+)
+
+
+def test_the_comparison_of_libraries():
+    page = render_html(replace(results(), comparison=COMPARISON))
+    assert problems(page) == []
+    section = page[page.index('<section id="libraries">') :]
+    section = section[: section.index("</section>")]
+    assert re.findall(r'scope="row">(.*?)<', section) == [
+        "ours",
+        "ours",
+        "&lt;theirs&gt;",
+    ]
+    cells = re.findall(r'data-label="(2 of 6|10 of 54)"><div>(.*?)<', section)
+    assert cells == [
+        ("2 of 6", "98.0 %"),
+        ("10 of 54", "50.0 %"),
+        ("2 of 6", "96.0 %"),
+        ("10 of 54", "no fit"),
+        ("2 of 6", "90.0 %"),
+        ("10 of 54", "no fit"),
+    ]
+    assert "<small>within 60 s</small>" in section
+    assert "Made with dpaudit 0.1.0, other 2.3." in section
+    text = render_markdown(replace(results(), comparison=COMPARISON))
+    row = "| <theirs> | known centre | ε = 1, δ = 0 "
+    row += "| 90.0 %, 2.50 s | no fit, within 60 s |"
+    assert "\n|---|---|---|---:|---:|\n" in text
+    assert f"\n{row}\n" in text
+
+
+def test_a_report_without_a_comparison_says_how_to_make_one():
+    sentence = "was not fitted for this report: <code>make third-party</code>"
+    assert sentence in render_html(results())
+    assert "Not fitted for this report: `make third-party`" in render_markdown(
+        results()
+    )
+
+
+def test_the_comparison_beside_the_report_is_shown(made, tmp_path):
+    COMPARISON.save(tmp_path / "third-party")
+    index = write_report(tmp_path / "report", profile="tiny", seed=1)
+    assert "Made with dpaudit 0.1.0, other 2.3." in index.read_text(encoding="utf-8")
+
+
+def test_a_comparison_that_cannot_be_read_is_found_before_the_work(
+    tiny, tmp_path, monkeypatch
+):
+    def never(*args, **kwargs):
+        raise AssertionError("worked")
+
+    monkeypatch.setattr(writer, "run", never)
+    COMPARISON.save(tmp_path / "third-party")
+    (tmp_path / "third-party" / FILE).write_text('{"versions": {}}')
+    with pytest.raises(InputError, match="make third-party"):
+        write_report(tmp_path / "report", profile="tiny", seed=1)
+    assert not (tmp_path / "report").exists()

@@ -16,6 +16,8 @@ from dpaudit.errors import InputError
 from dpaudit.gram import gram, row_sum
 from dpaudit.rows import clip_rows
 
+NO_PYARROW = "the extra 'parquet' is not installed"
+
 matrices = hnp.arrays(
     np.float64,
     hnp.array_shapes(min_dims=2, max_dims=2, max_side=7),
@@ -193,8 +195,8 @@ def memory_mapped(rows, folder):
 
 
 def parquet(rows, folder):
-    pyarrow = pytest.importorskip("pyarrow")
-    writer = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason=NO_PYARROW)
+    writer = pytest.importorskip("pyarrow.parquet", reason=NO_PYARROW)
     columns = {f"c{j}": column for j, column in enumerate(rows.T)}
     path = folder / "rows.parquet"
     writer.write_table(pyarrow.table(columns), path, row_group_size=130)
@@ -202,7 +204,9 @@ def parquet(rows, folder):
 
 
 def dask_array(rows, folder):
-    array = pytest.importorskip("dask.array")
+    array = pytest.importorskip(
+        "dask.array", reason="the extra 'cluster' is not installed"
+    )
     return array.from_array(rows, chunks=(90, 4))
 
 
@@ -375,7 +379,7 @@ def test_a_missing_package_is_named(monkeypatch):
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason=NO_PYARROW)
     with pytest.raises(InputError, match=r"cannot read .*nothing\.parquet"):
         gram(tmp_path / "nothing.parquet")
     (tmp_path / "text").write_text("no table")
@@ -391,8 +395,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     ],
 )
 def test_columns_that_are_no_numbers_are_named(column, message, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    writer = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow", reason=NO_PYARROW)
+    writer = pytest.importorskip("pyarrow.parquet", reason=NO_PYARROW)
     path = tmp_path / "rows.parquet"
     writer.write_table(pyarrow.table({"c": column}), path)
     with pytest.raises(InputError, match=message):

@@ -1,0 +1,125 @@
+"""The comparison of libraries: who fits, who does not in time, what is written."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import ExecutorError, InputError
+from dpaudit.reports import libraries
+from dpaudit.reports.comparison import FILE, Comparison, load_comparison
+from dpaudit.reports.libraries import CONTENDERS, Contender, compare, main
+from dpaudit.reports.problems import geometric_spectrum
+from dpaudit.subspace import captured_variance_share, second_moment, top_components
+
+FOUND = Comparison({"dpaudit": "0"}, 1.0, "replace-one", 20, 1, 2.5, [{"a": None}])
+
+
+# Contenders travel to another process, so their fits stand in a module.
+def best(rows, k, rng):
+    return top_components(second_moment(rows), k)
+
+
+def stuck(rows, k, rng):
+    time.sleep(600)
+
+
+def broken(rows, k, rng):
+    raise ValueError("no such rows")
+
+
+def test_every_fit_is_measured():
+    lines = []
+    found = compare(
+        [Contender("best", "here", 0.0, best)],
+        repetitions=2,
+        settings=[(3, 1)],
+        progress=lines.append,
+    )
+    assert [row["captured_share"] for row in found.records] == pytest.approx([1, 1])
+    assert all(0 < row["fit_seconds"] < found.limit_s for row in found.records)
+    assert lines == ["best, d = 3: 2 fits"]
+    assert (found.n_rows, found.repetitions, found.limit_s) == (20_000, 2, 60.0)
+    assert set(found.versions) == {"dpaudit"}
+
+
+def test_a_fit_that_does_not_end_in_time_is_none():
+    contender = Contender("stuck", "there", 1e-5, stuck)
+    found = compare([contender], limit_s=0.1, settings=[(3, 1)])
+    assert found.records == [
+        {
+            "contender": "stuck",
+            "centre": "there",
+            "delta": 1e-5,
+            "dimension": 3,
+            "n_components": 1,
+            "captured_share": None,
+            "fit_seconds": None,
+        }
+    ]
+
+
+def test_a_fit_that_fails_is_an_error(capfd):
+    with pytest.raises(ExecutorError, match="broken in 3 dimensions failed"):
+        compare([Contender("broken", "-", 0.0, broken)], settings=[(3, 1)])
+    assert "no such rows" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "contender", CONTENDERS[:3], ids=lambda c: f"{c.centre} {c.delta}"
+)
+def test_ours_captures_nearly_all(contender):
+    problem = geometric_spectrum(6)
+    basis = contender.fit(problem.rows, 2, np.random.default_rng(0))
+    assert captured_variance_share(basis, problem.moment) > 0.99
+
+
+def test_the_synthetic_data_of_the_report_in_other_dimensions():
+    values = np.linalg.eigvalsh(geometric_spectrum(6).moment)[::-1]
+    assert values[1:] / values[:-1] == pytest.approx(np.full(5, 0.75), rel=0.05)
+    assert values.sum() == pytest.approx(0.2 * 20_000, rel=0.05)
+
+
+def test_what_is_written_is_read(tmp_path):
+    assert load_comparison(tmp_path) is None
+    assert FOUND.save(tmp_path / "new") == tmp_path / "new" / FILE
+    assert load_comparison(tmp_path / "new") == FOUND
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"versions": {}}'])
+def test_a_file_of_something_else_is_an_error(text, tmp_path):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(InputError, match=r"comparison\.json.*make third-party"):
+        load_comparison(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        FOUND.save(tmp_path / "file")
+
+
+def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(
+        libraries.library_versions.__globals__["_DISTRIBUTIONS"], "gone", ("no-such",)
+    )
+    gone = Contender("elsewhere", "-", 0.0, best, "gone")
+    monkeypatch.setattr(libraries, "CONTENDERS", (gone,))
+    assert main(["--output", str(tmp_path)]) == 0
+    assert "elsewhere is left out" in capsys.readouterr().err
+    assert json.loads((tmp_path / FILE).read_text())["records"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--repetitions", "0"], "repetitions must be"),
+        (["--limit", "-1"], "limit_s must be"),
+        (["--seed", "-1"], "seed must be"),
+    ],
+)
+def test_wrong_usage_exits_with_two(arguments, complaint, tmp_path, capsys):
+    assert main(["--output", str(tmp_path), *arguments]) == 2
+    assert complaint in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
