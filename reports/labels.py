@@ -50,7 +50,7 @@ def thinned(places: ArrayLike, gap: float) -> list[int]:
     Examples
     --------
     >>> thinned([0.0, 10.0, 18.0, 40.0, 45.0], gap=20.0)
-    [1, 4]
+    [2, 4]
     """
     ascending = np.asarray(places, dtype=float)
     kept: list[int] = []

@@ -58,7 +58,7 @@ class Fall:
     @property
     def hard(self) -> bool:
         """Whether the audit takes minutes; see the marker in pyproject.toml."""
-        return self.slow or self.releases > 200_000
+        return self.slow or self.releases > 300_000
 
 
 # Beside them: about how many releases any test of this confidence needs on the pair.
@@ -67,7 +67,7 @@ FALLS_WITHIN = {
     "private-subspace-published": Fall(100),
     "laplace-under-noised": Fall(500),
     "gaussian-under-noised": Fall(60_000),
-    "truncated-geometric": Fall(200_000),  # 9e4
+    "truncated-geometric": Fall(300_000),  # 9e4
     "noisy-hist-2": Fall(100),
     "noisy-max-3": Fall(200_000),  # 4e4
     "noisy-max-4": Fall(3_000),

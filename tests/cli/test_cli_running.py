@@ -46,6 +46,14 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def run(*arguments: str):
     return CliRunner().invoke(main, list(arguments))
 
