@@ -60,7 +60,7 @@ def _seconds(**options: Any) -> float:
 
 
 class StoreShare:
-    """What an audit of ten seconds or so spends on its store. Target: <= 2 %."""
+    """What an audit of a quarter of a minute spends on its store. Target: <= 2 %."""
 
     version = "1"
     unit = "percent"
@@ -82,7 +82,7 @@ class StoreShare:
             mechanism: Any = Laplace(1.0)
             audit(
                 mechanism,
-                max_samples=5_000_000,
+                max_samples=100_000_000,
                 stop_when_refuted=False,
                 store=self.path,
             )
