@@ -42,16 +42,22 @@ def mechanism(data, rng):
     time.sleep({seconds})
     return data.sum() + rng.laplace()
 
-def tell(progress):
-    workers = [child.pid for child in active_children()]
-    print(json.dumps([progress.samples, progress.resumed_at, workers]), flush=True)
+def main(path, rounds):
+    rounds_left = iter(range(int(rounds)))
 
-def main(path):
+    def tell(progress):
+        workers = [child.pid for child in active_children()]
+        print(json.dumps([progress.samples, progress.resumed_at, workers]), flush=True)
+        if next(rounds_left, None) is None:
+            time.sleep(3600)
+
     checkpoint._EVERY, checkpoint._SHARE = {throttle}
     with process_pool(2) as pool:
         audit(mechanism, **OPTIONS, executor=pool, store=path, progress=tell)
 """
-CHILD = [sys.executable, "-c", "import sys, slow_module; slow_module.main(sys.argv[1])"]
+CODE = "import sys, slow_module; slow_module.main(*sys.argv[1:])"
+CHILD = [sys.executable, "-c", CODE, "audits.db"]
+NO_END = "1000000"
 
 
 def values(result):
@@ -67,16 +73,17 @@ def alive(pid):
         return False
 
 
-def kill_at_some_moment(folder, rounds, delay):
+def kill_at_some_moment(folder, rounds, delay, ahead):
     """Kill an audit after so many rounds and seconds; return where it began and ended.
 
-    None if it came to its end before.
+    It waits to be killed once it is so many rounds ahead of those. None if it came to
+    its end before.
     """
     told, said = [], folder / "stderr"
     with (
         said.open("w") as stderr,
         subprocess.Popen(
-            [*CHILD, "audits.db"],
+            [*CHILD, str(rounds + ahead)],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -108,7 +115,7 @@ def sound(path):
     return answer == "ok"
 
 
-def survive(folder, *, kills, rounds, delay, **settings):
+def survive(folder, *, kills, rounds, delay, ahead, **settings):
     """Kill an audit often, then let it end; return where each process began and ended.
 
     The last one is only said to have begun.
@@ -116,13 +123,13 @@ def survive(folder, *, kills, rounds, delay, **settings):
     (folder / "slow_module.py").write_text(MODULE.format(**settings))
     rng, spans = random.Random(0), []
     while len(spans) < kills:
-        span = kill_at_some_moment(folder, rng.randint(*rounds), rng.uniform(*delay))
+        span = kill_at_some_moment(
+            folder, rng.randint(*rounds), rng.uniform(*delay), ahead
+        )
         assert sound(folder / "audits.db")
         assert span is not None, f"it ended after {len(spans)} kills"
         spans.append(span)
-    done = subprocess.run(
-        [*CHILD, "audits.db"], cwd=folder, capture_output=True, check=True
-    )
+    done = subprocess.run([*CHILD, NO_END], cwd=folder, capture_output=True, check=True)
     spans.append((json.loads(done.stdout.splitlines()[0])[1], None))
     assert sound(folder / "audits.db")
     assert not list(folder.glob("*corrupt*"))
@@ -142,13 +149,15 @@ def results(folder, monkeypatch, executor=None):
 
 @pytest.mark.skipif(not os.path.exists("/proc"), reason="looks processes up in /proc")
 def test_an_audit_survives_kills(tmp_path, monkeypatch):
+    """However fast it runs: it has 37 rounds, and no process gets further than 8."""
     spans = survive(
         tmp_path,
         kills=4,
         rounds=(2, 6),
         delay=(0.0, 0.3),
+        ahead=1,
         seconds=0.0005,
-        releases=400,
+        releases=1000,
         throttle=(0.0, 1e9),
     )
     for (_, ended), (resumed, _) in itertools.pairwise(spans):
@@ -166,6 +175,7 @@ def test_an_audit_of_two_minutes_survives_twenty_kills(tmp_path, monkeypatch):
         kills=20,
         rounds=(1, 3),
         delay=(0.0, 5.0),
+        ahead=10,
         seconds=0.001,
         releases=100_000,
         throttle=(1.0, 0.01),
