@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from dpaudit.reports.formats import delta, number
+from dpaudit.reports.labels import thinned
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.svg import (
     INK,
@@ -32,6 +32,7 @@ from dpaudit.reports.tables import Row, quartiles, records
 __all__ = ["privacy_wall", "run_time"]
 
 _LETTER = 7.3  # CSS pixels, of a name; the font of the layout is wider than most
+_RATIO_GAP = 44.0
 
 
 def privacy_wall(table: pd.DataFrame, *, narrow: bool = False) -> str:
@@ -115,18 +116,21 @@ def run_time(table: pd.DataFrame, *, narrow: bool = False) -> str:
             else _pixels(figure, names, 34, WIDE - names - 90, panel)
         )
         _panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
-        axes.set_xlim(0, 1.02 * max(high for _, _, high in ratios.values()))
-        axes.xaxis.set_major_locator(MaxNLocator(4 if narrow else 6))
-        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g} ×" if x else "0")
+        _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
         for i, (name, (low, middle, high)) in enumerate(ratios.items()):
             y = i + (0.14 if narrow else 0.0)
             axes.plot([1, 1], [y - 0.25, y + 0.25], color=INK, linewidth=2)
             axes.plot([low, high], [y, y], color=SERIES[0], linewidth=6, alpha=0.35)
             axes.plot(middle, y, "o", color=SERIES[0], markersize=9, clip_on=False)
-            text = f"{middle:.2f} ×"
+            text = f"{number(middle) if middle >= 10 else f'{middle:.2f}'} ×"
             labels.append(f"{name}: {text}.")
             if narrow:
-                axes.annotate(f"{name}  {text}", (0, i - 0.25), va="center")
+                axes.annotate(
+                    f"{name}  {text}",
+                    (0, i - 0.25),
+                    xycoords=("axes fraction", "data"),
+                    va="center",
+                )
                 continue
             _row_name(axes, i, name, False, narrow)
             axes.annotate(
@@ -143,6 +147,20 @@ def run_time(table: pd.DataFrame, *, narrow: bool = False) -> str:
             title="Median time of a fit, as a multiple of PCA without privacy",
             description=" ".join(labels),
         )
+
+
+def _ratio_scale(axes: Axes, ratios: list[float]) -> None:
+    """Make the horizontal axis logarithmic: samplers differ by orders of magnitude."""
+    axes.set_xscale("log")
+    low, high = min(1.0, *ratios) / 1.1, max(2.0, *ratios) * 1.1
+    axes.set_xlim(low, high)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    marks = [m * 10.0**e for e in decades for m in (1, 2, 3, 5)]
+    marks = [mark for mark in marks if low <= mark <= high]
+    places = axes.transData.transform([(mark, 0.0) for mark in marks])[:, 0]
+    marks = [marks[i] for i in thinned(places, _RATIO_GAP)]
+    axes.set_xticks(marks, [f"{mark:g} ×" for mark in marks])
+    axes.set_xticks([], minor=True)
 
 
 def _names_width(names: Iterable[str]) -> float:
@@ -242,6 +260,7 @@ def _row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> Non
             text,
             (0, i),
             (-14, up),
+            xycoords=("axes fraction", "data"),
             textcoords="offset points",
             ha="right",
             va="center",

@@ -188,6 +188,17 @@ def test_run_times_are_drawn_as_ratios():
     assert BASELINE not in svg
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("slowest", [1.2, 4.0, 106.18, 3000.0])
+def test_run_times_of_all_magnitudes_have_a_scale(slowest, narrow):
+    svg = run_time(times().replace({"ratio": {4.0: slowest}}), narrow=narrow)
+
+    written = [each.text for each in ElementTree.fromstring(svg).iter("text")]
+    ticks = [text for text in written if re.fullmatch(r"\d+ ×", text or "")]
+    assert len(ticks) > 2
+    assert all(any(name in (text or "") for text in written) for name in NAMES)
+
+
 def luminance(colour):
     channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [
