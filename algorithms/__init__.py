@@ -7,6 +7,18 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
+from dpaudit.algorithms.streaming.block_oja import BlockOja
+from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
+from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.moments import Moments
+from dpaudit.algorithms.streaming.oja import Oja
+from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
+from dpaudit.algorithms.streaming.private_oja import PrivateOja
+from dpaudit.algorithms.streaming.published_dp_pca import PublishedDPPCA
+from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
+from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
+from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
@@ -20,7 +32,9 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
 
 __all__ = [
     "CATALOGUE",
+    "DPPCA",
     "AnalyzeGauss",
+    "BlockOja",
     "DeflationExponential",
     "Entry",
     "ExactExponential",
@@ -29,11 +43,21 @@ __all__ = [
     "GibbsExponential",
     "LaplaceCovariance",
     "LaplacePowerMethod",
+    "MeanEstimation",
+    "MinibatchOja",
+    "Moments",
+    "Oja",
     "PowerMethod",
+    "PrivateHistogram",
+    "PrivateOja",
     "PrivateSubspace",
+    "PublishedDPPCA",
     "PublishedPrivateSubspace",
+    "RankKDPPCA",
+    "StepSizeSearch",
     "SymmetricNoise",
     "SymmetrisedWishart",
+    "TopEigenvalue",
     "WishartApproximate",
     "build",
     "entry",

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpaudit.algorithms.covariance.entries import COVARIANCE
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.subspace.entries import SUBSPACE
 from dpaudit.algorithms.textbook.entries import TEXTBOOK
 from dpaudit.algorithms.third_party.entries import THIRD_PARTY
@@ -17,7 +18,8 @@ from dpaudit.validation import check_name
 __all__ = ["CATALOGUE", "Entry", "build", "entry", "names_of"]
 
 CATALOGUE: dict[str, Entry] = {
-    each.name: each for each in (*COVARIANCE, *SUBSPACE, *TEXTBOOK, *THIRD_PARTY)
+    each.name: each
+    for each in (*COVARIANCE, *SUBSPACE, *STREAMING, *TEXTBOOK, *THIRD_PARTY)
 }
 """Every entry by its name; those of libraries that are not installed, too."""
 

@@ -49,6 +49,8 @@ def test_every_name_loads_or_says_what_it_needs(isolated):
     options = {
         "haystack": {"n_rows": 9, "dimension": 3, "n_components": 1}
         | {"inlier_share": 0.5, "rng": generator()},
+        "signal_in_noise": {"n_rows": 9, "dimension": 3, "noise": 0.1}
+        | {"rng": generator()},
         "spiked_gaussian": {"n_rows": 9, "dimension": 3, "spikes": [1.0]}
         | {"rng": generator()},
     }

@@ -12,6 +12,7 @@ from dpaudit.datasets.covertype import load_covertype
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.datasets.mnist import load_mnist
 from dpaudit.datasets.shipped import load_breast_cancer, load_digits
+from dpaudit.datasets.streaming_models import signal_in_noise
 from dpaudit.datasets.synthetic import haystack, spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
@@ -25,6 +26,7 @@ __all__ = [
     "load_digits",
     "load_mnist",
     "names",
+    "signal_in_noise",
     "spiked_gaussian",
 ]
 
@@ -34,6 +36,7 @@ _REGISTRY: dict[str, Callable[..., Dataset]] = {
     "digits": load_digits,
     "haystack": haystack,
     "mnist": load_mnist,
+    "signal_in_noise": signal_in_noise,
     "spiked_gaussian": spiked_gaussian,
 }
 
@@ -45,7 +48,8 @@ def names() -> tuple[str, ...]:
     --------
     >>> from dpaudit.datasets import names
     >>> names()
-    ('breast_cancer', 'covertype', 'digits', 'haystack', 'mnist', 'spiked_gaussian')
+    ('breast_cancer', 'covertype', 'digits', 'haystack', 'mnist', 'signal_in_noise',
+     'spiked_gaussian')
     """
     return tuple(sorted(_REGISTRY))
 

@@ -1,0 +1,156 @@
+r"""Neighbouring data on which the forms of DP-PCA show one row best.
+
+All rows but one are multiples of e_1, so that w is near e_1 before the last batch, and
+the entries of a gradient but the first are 0 without noise. In the first half of a
+batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenvalue is
+(kappa w_1)^2/(2 b). In the second half they are sqrt(M) e_1, all in one bin.
+
+- `far_row`: in the second half of the last batch, a row R (e_1 + h u), scaled to R, is
+  replaced by R (e_1 - h u), with a unit vector u orthogonal to e_1. Its gradient is
+  far above the windows of the entries after the first, or far below: their means move
+  by all that they can, sqrt((d - 1)/d) of the sensitivity, and so does w_T. h is small
+  where R may be large, so that w_1 has the last word even in the first batch.
+- `two_bins`: in the first half of the last batch, a group's eigenvalue moves from one
+  bin to another that has more groups, so that the loss of its choice is near epsilon.
+  The choice shows in how much noise w_T has.
+- `near_threshold`: likewise, a group leaves the only bin that has a chance to be
+  shown, so that bottom becomes more likely.
+"""
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
+from dpaudit.neighbours import Pair
+
+__all__ = ["Scene", "far_row", "near_threshold", "two_bins"]
+
+Array: TypeAlias = NDArray[np.float64]
+
+_MANY = 1e4  # by how much the signal of a step exceeds what there was before
+_FAR = 1.5  # by how much a far row passes its windows
+_TILT, _BOUNDED_TILT = 0.01, 0.5  # h, without a row norm and with one
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Data on which no step fails, and where things are in the last batch.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+    start : int
+        Where the last batch begins.
+    places : ndarray of int, shape (k,)
+        In each of its groups, the row that is not 0.
+    kappa : float
+        So that these are sqrt(kappa) e_1.
+    far, tilt : float
+        R, the largest length of a row, and h.
+    """
+
+    rows: Array
+    start: int
+    places: NDArray[np.intp]
+    kappa: float
+    far: float
+    tilt: float
+
+    def with_scales(self, factors: Array) -> "Scene":
+        """Return the same with other kappas in the last batch, by these factors."""
+        rows = self.rows.copy()
+        rows[self.places, 0] = np.sqrt(self.kappa * factors)
+        return replace(self, rows=rows)
+
+    def pair(self, place: int, row: Array) -> Pair:
+        """Return these rows, and the same with one replaced."""
+        other = self.rows.copy()
+        other[place] = row
+        return Pair(self.rows, other, "replace-one")
+
+
+def scene(mechanism: MinibatchPCA, dimension: int) -> Scene:
+    """Return the rows that the pairs have in common."""
+    counts = mechanism.mean.split.noise(dimension).counts
+    wanted = int(counts.threshold + 10 * counts.scale) + 2
+    # The number of batches follows from that of the rows, and it from their needs.
+    steps = 1
+    while True:
+        zeta = mechanism.scale_finder.zeta / (2 * steps)
+        groups = mechanism.scale_finder.groups(zeta)
+        half = max(wanted, 2 * groups)
+        if mechanism.batch_size is not None:
+            half, steps = mechanism.batch_size // 2, 2
+            groups = max(1, min(groups, half // 2))
+            break
+        needed = mechanism.batches(2 * half * steps)[1]
+        if needed <= steps:
+            break
+        steps += 1
+    size = 2 * half if mechanism.batch_size is None else mechanism.batch_size
+    rates = mechanism.step_sizes.sizes(steps)
+    if mechanism.row_norm is None:
+        signal = _MANY / float(rates.min())
+        far, tilt = 1e3 * sqrt(signal), _TILT
+    else:
+        signal, far = mechanism.row_norm**2, mechanism.row_norm
+        tilt = _BOUNDED_TILT
+    # The largest eigenvalue of a group is (kappa w_1)^2/(2 b), and |w_1| <= 1.
+    members = half // 2 // groups
+    unit = mechanism.scale_factor / (2 * members)
+    reach = float(mechanism.mean.tail.reach(unit, half * dimension, zeta))
+    aside = far**2 * tilt / (1 + tilt**2) / sqrt(dimension - 1)
+    kappa = min(aside / _FAR / reach, signal)
+    rows = np.zeros((size * steps, dimension))
+    starts = size * np.arange(steps)
+    places = 2 * members * np.arange(groups) + 1
+    rows[(starts[:, np.newaxis] + places).reshape(-1), 0] = sqrt(kappa)
+    second = starts[:, np.newaxis] + np.arange(half, size)
+    rows[second.reshape(-1), 0] = sqrt(signal)
+    return Scene(rows, int(starts[-1]), starts[-1] + places, kappa, far, tilt)
+
+
+def far_row(mechanism: MinibatchPCA, dimension: int) -> Pair:
+    """Return a far row of the last batch's second half that changes sides."""
+    made = scene(mechanism, dimension)
+    row = np.full(dimension, made.tilt / sqrt(dimension - 1))
+    row[0] = 1.0
+    row *= made.far * (1 - 1e-9) / np.linalg.norm(row)
+    rows = made.rows.copy()
+    rows[-1] = row
+    mirrored = -row
+    mirrored[0] = row[0]
+    return replace(made, rows=rows).pair(len(rows) - 1, mirrored)
+
+
+def two_bins(mechanism: MinibatchPCA, dimension: int) -> Pair:
+    """Return two bins of groups, and one that moves to the fuller one.
+
+    The other bin is behind by noise; its scale is smaller, by 2^-16.
+    """
+    made = scene(mechanism, dimension)
+    k = len(made.places)
+    behind = max(1, round(k / 2 - 2 * mechanism.scale_finder.noise.scale))
+    factors = np.ones(k)
+    factors[:behind] = 2.0**-16
+    moved = made.with_scales(factors)
+    return moved.pair(int(made.places[0]), moved.rows[made.places[-1]])
+
+
+def near_threshold(mechanism: MinibatchPCA, dimension: int) -> Pair:
+    """Return a bin at the threshold that loses a group; all others have their own."""
+    made = scene(mechanism, dimension)
+    k = len(made.places)
+    finder = mechanism.scale_finder
+    full = min(k - 1, int(finder.noise.threshold))
+    factors = np.ones(k)
+    # Eigenvalues are quadratic in kappa: each is a bin and a half below the last.
+    factors[full:] = np.exp2(
+        -0.75 / finder.bins_per_octave * np.arange(1, k - full + 1)
+    )
+    moved = made.with_scales(factors)
+    return moved.pair(int(made.places[0]), moved.rows[made.places[-1]] / 2)

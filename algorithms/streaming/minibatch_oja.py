@@ -1,0 +1,144 @@
+r"""MinibatchOja: one private component by Oja's algorithm on disjoint batches.
+
+Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
+PCA*, NeurIPS 2022, section 4, equation (7).
+
+1. w_0: uniformly random on the unit sphere.
+2. For t = 1, ..., T, with B = floor(n/T): w' = w_(t-1) + (eta_t/B) (sum of
+   clip(A_i w_(t-1)) over the t-th batch + sigma z_t), z_t ~ N(0, I); w_t = w'/||w'||.
+3. Output w_T.
+
+In print sigma is alpha beta, with alpha left open (the multiplier of Algorithm 2, whose
+own noise is 2 alpha beta, without the constant that its order of growth leaves open),
+and T = O(log^2 n) steps are paid for one after the other ('serial composition'). Two
+things are corrected here. Two clipped products can be 2 beta apart, not beta, so the
+print is short of a factor 2. And the batches are disjoint, so each matrix is in one
+step only and the steps cost no more than one of them: sigma = Delta/mu(epsilon, delta)
+with `dpaudit.gaussian.gaussian_mu`, whatever T is, where Delta = 2 beta, or R^2 for
+rows in a ball of radius R. Proof: `dpaudit.algorithms.streaming.noisy_oja`.
+
+Utility. The noise per step is sigma/B = T Delta/(n mu) per coordinate: fewer and larger
+batches have less of it, but each step leaves more of the start behind; with harmonic
+step sizes the error is about sqrt(T d) Delta/(n mu (lambda_1 - lambda_2)). That noise
+is in proportion to the norm of the gradients, not to their spread: where the spread
+vanishes, as in Example 4.1, the error stays (`dpaudit.datasets.streaming_models`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpaudit.algorithms.streaming.moments import Array
+from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
+from dpaudit.algorithms.streaming.oja_sensitivity import (
+    batch_sensitivity,
+    check_one_component,
+    default_steps,
+)
+from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
+from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.validation import check_positive
+
+__all__ = ["MinibatchOja"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinibatchOja(NoisyOja):
+    """Private minibatch Oja for one component; the release is w_T, shape (d,).
+
+    Parameters
+    ----------
+    sigma, step_sizes, claim, iterations, row_norm, clip
+        See `NoisyOja`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism = MinibatchOja.calibrated(1.0, 1e-5)
+    >>> round(mechanism.sigma, 4)
+    3.7306
+    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [9000, 1000], axis=0)
+    >>> rows = np.random.default_rng(0).permutation(rows)
+    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
+    array([0.6, 0.8])
+    """
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        iterations: int = DEFAULT_ITERATIONS,
+        step_sizes: StepSizes | float | Sequence[float] | None = None,
+    ) -> "MinibatchOja":
+        """Return the mechanism at the smallest proven sigma, Delta/mu.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise, under REPLACE_ONE.
+        n_components : int
+            1, and no other number.
+        row_norm, clip, iterations
+            See `NoisyOja`; for general matrices row_norm=None and a clip.
+        step_sizes : StepSizes, float or sequence of float, optional
+            Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+        """
+        check_one_component("minibatch-oja", n_components)
+        mu = gaussian_mu(epsilon, delta)
+        return cls(
+            sigma=batch_sensitivity(1, row_norm=row_norm, clip=clip) / mu,
+            claim=ApproxDP(epsilon, delta),
+            row_norm=row_norm,
+            clip=clip,
+            iterations=iterations,
+            step_sizes=default_steps(row_norm, clip)
+            if step_sizes is None
+            else as_step_sizes(step_sizes),
+        )
+
+    @classmethod
+    def from_mu(
+        cls,
+        mu: float,
+        *,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        iterations: int = DEFAULT_ITERATIONS,
+        step_sizes: StepSizes | float | Sequence[float] | None = None,
+    ) -> "MinibatchOja":
+        """Return the mechanism that is mu-GDP, which no smaller sigma gives.
+
+        Parameters
+        ----------
+        mu : float
+            > 0.
+        row_norm, clip, iterations, step_sizes
+            As for `calibrated`.
+        """
+        mu = check_positive("mu", mu)
+        return cls(
+            sigma=batch_sensitivity(1, row_norm=row_norm, clip=clip) / mu,
+            claim=GaussianDP(mu),
+            row_norm=row_norm,
+            clip=clip,
+            iterations=iterations,
+            step_sizes=default_steps(row_norm, clip)
+            if step_sizes is None
+            else as_step_sizes(step_sizes),
+        )
+
+    @property
+    def rank(self) -> int:
+        """The number of components, 1."""
+        return 1
+
+    def _shaped(self, bases: Array) -> Array:
+        return bases[..., 0]
+
+    def _bases(self, released: Array) -> Array:
+        return released[..., None]

@@ -1,0 +1,290 @@
+r"""Products of a stream of d x d matrices with vectors: the class `Moments`.
+
+See `dpaudit.algorithms.streaming.moments` for the streams that there are.
+
+Clipping, to ||A_i V||_F <= beta for orthonormal V, scales the whole product:
+clip(G) = G min(1, beta/||G||_F). For rows ||x x^T V||_F = ||x|| ||V^T x||, so
+clip(x x^T V) = y y^T V for a y = s x with 0 <= s <= 1: a clipped product is that of a
+shorter row. The sensitivities of the mechanisms follow from that.
+
+All trials (independent runs, each with its own w) are done at once: for a batch that
+they share the products are two matrix multiplications, of (B, d) with (d, trials) and
+of (d, B) with (B, trials); means of unclipped products over more trials than d go by
+way of the mean of the batch's matrices. Means are accumulated over parts of a batch, so
+that what is held besides the batch and the result is at most about 32 MiB.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["WORK", "Array", "Moments", "Where", "own_products"]
+
+Array: TypeAlias = NDArray[np.float64]
+Where: TypeAlias = slice | NDArray[np.intp]
+
+WORK = 2**21
+"""Entries of a temporary array: 16 MiB."""
+
+
+class Moments(ABC):
+    """A stream of n matrices of order d that can be applied to vectors.
+
+    Throughout, ``where`` says which of the stream: a slice or an index array of shape
+    (B,) for a batch that all trials share, or an index array of shape (trials, B) for
+    one batch per trial.
+
+    Parameters
+    ----------
+    count : int
+        n, at least 1.
+    dimension : int
+        d, at least 1.
+    """
+
+    def __init__(self, count: int, dimension: int) -> None:
+        self._count = check_count("count", count)
+        self._dimension = check_count("dimension", dimension)
+
+    @property
+    def count(self) -> int:
+        """n, the length of the stream."""
+        return self._count
+
+    @property
+    def dimension(self) -> int:
+        """d, the order of the matrices."""
+        return self._dimension
+
+    @property
+    @abstractmethod
+    def holds_rows(self) -> bool:
+        """Whether A_i = x_i x_i^T, and `read` returns the x_i."""
+
+    @abstractmethod
+    def read(self, where: Where) -> Array:
+        """Return part of the stream: rows (..., d), or matrices (..., d, d).
+
+        Parameters
+        ----------
+        where : slice or ndarray of int, of any shape
+            Within the stream; a slice has a start and a stop, and no step.
+        """
+
+    def apply(self, where: Where, vectors: Array) -> Array:
+        """Return A_i w for every i of a batch and every trial's own w.
+
+        Parameters
+        ----------
+        where : slice or ndarray of int, shape (B,) or (trials, B)
+        vectors : ndarray, shape (trials, d)
+
+        Returns
+        -------
+        ndarray, shape (trials, B, d)
+            The caller sees to it that this is not too large.
+
+        Raises
+        ------
+        InputError
+            If the batch is empty or not in the stream, or shapes do not fit.
+        """
+        vectors = self._check_vectors(vectors, 2)
+        part = self.read(self._check_where(where, len(vectors)))
+        if part.ndim == (3 if self.holds_rows else 4):
+            if self.holds_rows:
+                return np.asarray((part @ vectors[:, :, np.newaxis]) * part)
+            return np.asarray((part @ vectors[:, np.newaxis, :, np.newaxis])[..., 0])
+        if self.holds_rows:
+            return np.asarray((vectors @ part.T)[:, :, np.newaxis] * part)
+        products = vectors @ part.reshape(-1, self.dimension).T
+        return products.reshape(len(vectors), *part.shape[:2])
+
+    def mean_apply(
+        self, where: Where, vectors: Array, *, clip: float | None = None
+    ) -> Array:
+        """Return the mean of A_i w over a batch, for every trial's own w.
+
+        Parameters
+        ----------
+        where : slice or ndarray of int, shape (B,) or (trials, B)
+        vectors : ndarray, shape (trials, d)
+        clip : float, optional
+            The largest l2 norm that a product A_i w may have; longer ones are scaled
+            down to it before the mean is taken.
+
+        Returns
+        -------
+        ndarray, shape (trials, d)
+
+        Raises
+        ------
+        InputError
+            If the batch is empty or not in the stream, or shapes do not fit.
+        """
+        vectors = self._check_vectors(vectors, 2)
+        return self.mean_block(where, vectors[:, :, np.newaxis], clip=clip)[:, :, 0]
+
+    def mean_block(
+        self, where: Where, bases: Array, *, clip: float | None = None
+    ) -> Array:
+        """Return the mean of A_i V over a batch, for every trial's own V.
+
+        Parameters
+        ----------
+        where : slice or ndarray of int, shape (B,) or (trials, B)
+        bases : ndarray, shape (trials, d, k)
+        clip : float, optional
+            The largest Frobenius norm that a product A_i V may have; larger ones are
+            scaled down to it before the mean is taken.
+
+        Returns
+        -------
+        ndarray, shape (trials, d, k)
+
+        Raises
+        ------
+        InputError
+            If the batch is empty or not in the stream, or shapes do not fit.
+        """
+        bases = self._check_vectors(bases, 3)
+        where = self._check_where(where, len(bases))
+        bound = np.inf if clip is None else check_positive("clip", clip)
+        own = not isinstance(where, slice) and where.ndim == 2
+        if own:
+            total = self._sum_of_own(where, bases, bound)
+        else:
+            total = self._sum_of_shared(where, bases, bound)
+        return total / _length(where, self.count)
+
+    def _sum_of_shared(self, where: Where, bases: Array, bound: float) -> Array:
+        trials, d, k = bases.shape
+        flat = bases.transpose(1, 0, 2).reshape(d, trials * k)
+        total = np.zeros((d, trials * k))
+        for part in self._parts(where, self._width(trials * k)):
+            if self.holds_rows and bound == np.inf and trials * k > d:
+                # For many vectors the sum of the x x^T costs less than going by row.
+                total += (part.T @ part) @ flat
+            elif self.holds_rows:
+                weights = part @ flat
+                _clip_rows(
+                    weights.reshape(len(part), trials, k), part[:, np.newaxis], bound
+                )
+                total += part.T @ weights
+            elif bound == np.inf:
+                total += part.sum(axis=0) @ flat
+            else:
+                products = (part.reshape(-1, d) @ flat).reshape(len(part), d, trials, k)
+                norms = np.sqrt(np.einsum("bdtk,bdtk->bt", products, products))
+                scales = bound / np.maximum(norms, bound)
+                total += np.einsum("bdtk,bt->dtk", products, scales).reshape(d, -1)
+        return total.reshape(d, trials, k).transpose(1, 0, 2)
+
+    def _sum_of_own(self, where: Where, bases: Array, bound: float) -> Array:
+        total = np.zeros(bases.shape)
+        width = self.dimension * (bases.shape[2] if self.holds_rows else 1)
+        for part in self._parts(where, self._width(len(bases) * width)):
+            if self.holds_rows:
+                weights = part @ bases
+                _clip_rows(weights, part, bound)
+                total += part.swapaxes(1, 2) @ weights
+            else:
+                products = part @ bases[:, np.newaxis]
+                norms = np.sqrt(np.einsum("tbdk,tbdk->tb", products, products))
+                scales = bound / np.maximum(norms, bound) if bound < np.inf else 1.0
+                products *= np.broadcast_to(scales, norms.shape)[..., None, None]
+                total += products.sum(axis=1)
+        return total
+
+    def _width(self, entries: int) -> int:
+        """Return how many of a batch are taken at once, at so many entries each."""
+        each = max(entries, self.dimension) * (1 if self.holds_rows else self.dimension)
+        return max(1, WORK // each)
+
+    def _parts(self, where: Where, width: int) -> Iterator[Array]:
+        """Read a batch in parts of at most `width` of the stream."""
+        if isinstance(where, slice):
+            for first in range(where.start, where.stop, width):
+                yield self.read(slice(first, min(first + width, where.stop)))
+        else:
+            for first in range(0, where.shape[-1], width):
+                yield self.read(where[..., first : first + width])
+
+    def _check_vectors(self, vectors: Array, axes: int) -> Array:
+        shape = np.shape(vectors)
+        if len(shape) != axes or shape[1] != self.dimension:
+            wanted = "(trials, d)" if axes == 2 else "(trials, d, k)"
+            raise InputError(
+                f"vectors must have shape {wanted} with d = {self.dimension}, "
+                f"got shape {shape}"
+            )
+        return np.asarray(vectors, dtype=np.float64)
+
+    def _check_where(self, where: Where, trials: int) -> Where:
+        if isinstance(where, slice):
+            first, last, step = where.indices(self.count)
+            if step == 1 and first < last:
+                return slice(first, last)
+            where = np.arange(first, last, step)
+        index = np.asarray(where)
+        if (
+            index.dtype.kind not in "iu"
+            or index.ndim not in (1, 2)
+            or not index.shape[-1]
+            or (index.ndim == 2 and len(index) != trials)
+        ):
+            raise InputError(
+                "where must be a slice, or whole numbers of shape (B,) or "
+                f"({trials}, B), and B >= 1, got shape {index.shape} of {index.dtype}"
+            )
+        if index.size and not (0 <= index.min() and index.max() < self.count):
+            raise InputError(
+                f"where must be in 0 .. {self.count - 1}, got values from "
+                f"{index.min()} to {index.max()}"
+            )
+        return index.astype(np.intp, copy=False)
+
+
+def own_products(part: Array, vectors: Array, clip: float | None = None) -> Array:
+    """Return A w for one A of every trial's own, each scaled down to at most `clip`.
+
+    Parameters
+    ----------
+    part : ndarray, shape (trials, d) or (trials, d, d)
+        What `Moments.read` returns for one index per trial.
+    vectors : ndarray, shape (trials, d)
+    clip : float, optional
+
+    Returns
+    -------
+    ndarray, shape (trials, d)
+    """
+    if part.ndim == 2:
+        products = np.einsum("td,td->t", part, vectors)[:, np.newaxis] * part
+    else:
+        products = (part @ vectors[..., np.newaxis])[..., 0]
+    if clip is not None:
+        norms = np.sqrt(np.einsum("td,td->t", products, products))
+        products *= (clip / np.maximum(norms, clip))[:, np.newaxis]
+    return np.asarray(products)
+
+
+def _clip_rows(weights: Array, rows: Array, bound: float) -> None:
+    """Scale V^T x, in place, so that ||x|| ||V^T x|| <= bound."""
+    if bound == np.inf:
+        return
+    lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
+    norms = lengths * np.sqrt(np.einsum("...k,...k->...", weights, weights))
+    weights *= (bound / np.maximum(norms, bound))[..., np.newaxis]
+
+
+def _length(where: Where, count: int) -> int:
+    if isinstance(where, slice):
+        return len(range(*where.indices(count)))
+    return int(where.shape[-1])

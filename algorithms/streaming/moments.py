@@ -1,0 +1,281 @@
+r"""The stream A_1, ..., A_n of d x d matrices that Oja's algorithm and DP-PCA read.
+
+Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private PCA*,
+NeurIPS 2022, section 2: the data are matrices A_i in R^(d x d), not necessarily
+symmetric, whose mean is the covariance; usually A_i = x_i x_i^T for rows x_i. The
+algorithms of the family need the products A_i w only. Three forms of the same stream:
+
+- `RowMoments`: rows x_i, for A_i = x_i x_i^T. A_i w = (x_i^T w) x_i, and no d x d
+  matrix is formed but where that is cheaper.
+- `MatrixMoments`: a stack of matrices, shape (n, d, d).
+- `StreamedMoments`: a function that reads any part of either, so that no more than
+  one batch need be in memory.
+
+How they are applied to vectors, and clipping: `Moments`, in
+`dpaudit.algorithms.streaming.moment_products`.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.streaming.moment_products import (
+    WORK,
+    Array,
+    Moments,
+    Where,
+    own_products,
+)
+from dpaudit.errors import InputError
+from dpaudit.rows import clip_into
+from dpaudit.validation import check_positive
+
+__all__ = [
+    "Array",
+    "MatrixMoments",
+    "Moments",
+    "RowMoments",
+    "StreamedMoments",
+    "Where",
+    "as_moments",
+    "own_products",
+]
+
+
+class RowMoments(Moments):
+    """The stream x_i x_i^T of rows x_i.
+
+    Parameters
+    ----------
+    rows : array_like, shape (n, d)
+        Finite numbers, n and d at least 1. Not copied.
+    row_norm : float, optional
+        Rows longer than that are scaled down to it, when they are read.
+
+    Raises
+    ------
+    InputError
+        If the rows are not what they should be; without a `row_norm`, also if the
+        square of a row overflows.
+    """
+
+    def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
+        held = _numbers("data", rows, 2)
+        super().__init__(*held.shape)
+        norm = None if row_norm is None else check_positive("row_norm", row_norm)
+        _check_entries("data", held, squares=norm is None)
+        self._rows, self._norm = held, norm
+
+    @property
+    def holds_rows(self) -> bool:
+        return True
+
+    def read(self, where: Where) -> Array:
+        rows = np.asarray(self._rows[where], dtype=np.float64)
+        return _clipped(rows, self._norm)
+
+
+class MatrixMoments(Moments):
+    """The stream A_i of a stack of square matrices.
+
+    Parameters
+    ----------
+    matrices : array_like, shape (n, d, d)
+        Finite numbers, n and d at least 1. Not copied; not necessarily symmetric.
+
+    Raises
+    ------
+    InputError
+        If the matrices are not square, or a square of an entry overflows, or else.
+    """
+
+    def __init__(self, matrices: ArrayLike) -> None:
+        held = _numbers("data", matrices, 3)
+        _check_square("data", held)
+        super().__init__(*held.shape[:2])
+        _check_entries("data", held, squares=True)
+        self._matrices = held
+
+    @property
+    def holds_rows(self) -> bool:
+        return False
+
+    def read(self, where: Where) -> Array:
+        return np.asarray(self._matrices[where], dtype=np.float64)
+
+
+class StreamedMoments(Moments):
+    """A stream of which any part can be read, and nothing is kept.
+
+    Parameters
+    ----------
+    read : callable
+        Takes a slice, or an index array of any shape, and returns that part of the
+        stream as an array of rows (..., d) or of matrices (..., d, d). The
+        ``__getitem__`` of a memory-mapped array is one.
+    count, dimension : int
+        n and d, both at least 1.
+    matrices : bool
+        Whether it reads matrices; default: rows.
+    row_norm : float, optional
+        Rows longer than that are scaled down to it; not for matrices.
+
+    Raises
+    ------
+    InputError
+        If an argument is not what it should be; later, if what was read is not.
+
+    Examples
+    --------
+    >>> def read(where):
+    ...     index = np.arange(3)[where]
+    ...     return np.eye(2) * index[..., np.newaxis, np.newaxis]
+    >>> stream = StreamedMoments(read, count=3, dimension=2, matrices=True)
+    >>> stream.mean_apply(slice(0, 3), np.array([[3.0, 4.0]]))
+    array([[3., 4.]])
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Where], ArrayLike],
+        *,
+        count: int,
+        dimension: int,
+        matrices: bool = False,
+        row_norm: float | None = None,
+    ) -> None:
+        super().__init__(count, dimension)
+        if not callable(read):
+            raise InputError(f"read must be a function, got {read!r}")
+        if matrices and row_norm is not None:
+            raise InputError(f"row_norm must be None for matrices, got {row_norm!r}")
+        self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
+        self._source, self._matrices = read, bool(matrices)
+
+    @property
+    def holds_rows(self) -> bool:
+        return not self._matrices
+
+    def read(self, where: Where) -> Array:
+        if isinstance(where, slice):
+            batch: tuple[int, ...] = (where.stop - where.start,)
+        else:
+            batch = where.shape
+        shape = (*batch, *[self.dimension] * (2 if self._matrices else 1))
+        name, part = "what read returns", self._source(where)
+        if np.shape(part) != shape:
+            raise InputError(
+                f"{name} must have shape {shape}, got shape {np.shape(part)}"
+            )
+        held = np.asarray(_numbers(name, part, len(shape)), dtype=np.float64)
+        flat = held.reshape(-1, *shape[len(batch) :])
+        _check_entries(name, flat, squares=self._norm is None)
+        return _clipped(held, self._norm)
+
+
+def as_moments(
+    data: "Moments | ArrayLike", *, row_norm: float | None = None
+) -> Moments:
+    """Return the stream that some data stand for.
+
+    Parameters
+    ----------
+    data : array_like, shape (n, d) or (n, d, d), or Moments
+        Rows x_i, for x_i x_i^T; or the matrices themselves; n and d at least 1. A
+        `Moments` is returned as it is.
+    row_norm : float, optional
+        Rows longer than that are scaled down to it; only for an array of rows.
+
+    Raises
+    ------
+    InputError
+        If the data are not finite numbers of such a shape; or a row norm is given with
+        what is no array of rows.
+
+    Examples
+    --------
+    >>> rows = np.array([[3.0, 4.0], [0.0, 2.0]])
+    >>> as_moments(rows).apply(slice(0, 2), np.array([[1.0, 0.0]]))
+    array([[[ 9., 12.],
+            [ 0.,  0.]]])
+    >>> as_moments(np.ones((5, 2, 3)))
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: data must be square matrices, got shape (5, 2, 3)
+    """
+    if isinstance(data, Moments):
+        if row_norm is not None and getattr(data, "_norm", None) != row_norm:
+            raise InputError(
+                f"row_norm must be that of the stream itself, got {row_norm!r}"
+            )
+        return data
+    try:
+        held = np.asarray(data)
+    except ValueError:
+        raise InputError("data must be an array of numbers") from None
+    if held.ndim != 3:
+        return RowMoments(held, row_norm)
+    if row_norm is not None:
+        raise InputError(
+            "data must be rows, shape (n, d), where a row_norm bounds them, got "
+            f"shape {held.shape}"
+        )
+    return MatrixMoments(held)
+
+
+def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:
+    """Return an array of numbers with that many axes, none of them empty."""
+    problem = f"{name} must be an array of numbers"
+    try:
+        held = np.asarray(value)
+        if held.dtype.kind == "O":
+            held = held.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(problem) from None
+    if held.dtype.kind not in "biuf":
+        raise InputError(f"{problem}, got {held.dtype}")
+    if held.ndim != axes or not held.size:
+        shape = "(n, d)" if axes == 2 else "(n, d, d)"
+        other = ", or (n, d, d) for matrices" if axes == 2 else ""
+        raise InputError(
+            f"{name} must have shape {shape} with n >= 1 and d >= 1{other}, got shape "
+            f"{held.shape}"
+        )
+    return held
+
+
+def _check_square(name: str, matrices: NDArray[np.generic]) -> None:
+    if matrices.shape[-1] != matrices.shape[-2]:
+        raise InputError(f"{name} must be square matrices, got shape {matrices.shape}")
+
+
+def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> None:
+    """Raise unless each item along the first axis is finite, and its square too."""
+    width = max(1, WORK // held[0].size)
+    for first in range(0, len(held), width):
+        part = np.asarray(held[first : first + width], dtype=np.float64)
+        part = part.reshape(len(part), -1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Summed as one, a NaN, an infinity or an overflow anywhere shows.
+            if np.isfinite(np.vdot(part, part)):
+                continue
+            finite = np.isfinite(part).all(axis=1)
+            square = np.isfinite(np.einsum("ij,ij->i", part, part))
+        if not finite.all():
+            raise InputError(
+                f"{name} must be finite, but item {first + int(np.argmin(finite))} "
+                "has a NaN or infinity"
+            )
+        if squares and not square.all():
+            raise InputError(
+                f"{name} must have squares that are finite numbers, but those of item "
+                f"{first + int(np.argmin(square))} overflow"
+            )
+
+
+def _clipped(rows: Array, norm: float | None) -> Array:
+    if norm is None:
+        return rows
+    flat = rows.reshape(-1, rows.shape[-1])
+    return clip_into(flat, norm, np.empty(flat.shape)).reshape(rows.shape)

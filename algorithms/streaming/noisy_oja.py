@@ -1,0 +1,295 @@
+r"""What the private minibatch forms of Oja's algorithm share: steps, noise, proof.
+
+With V_0 a basis of a uniformly random k-dimensional subspace of R^d, step t = 1, ..., T
+takes the t-th batch of B = floor(n/T) matrices, in the order of the data, and
+
+    V_t = qr(V_(t-1) + (eta_t/B) (sum_i clip(A_i V_(t-1)) + sigma Z_t)),
+
+clip(G) = G min(1, beta/||G||_F), and the entries of Z_t are i.i.d. N(0, 1); qr is the Q
+of a QR decomposition whose R has a positive diagonal, for k = 1 the normalised vector.
+The last n - T B < T matrices are not looked at. T, beta and the step sizes are public,
+and so is n: the relation is REPLACE_ONE. (Under ADD_REMOVE one row more or less would
+move all the rows behind it into other places, and change every batch.)
+
+Sensitivity of one sum, for every V with orthonormal columns that does not depend on the
+batch: one A_i is replaced by another one, so the sum moves by ||clip(A V) -
+clip(A' V)||_F, which is at most
+
+- 2 beta for any matrices. Attained by A = beta I/sqrt k and A' = -A whatever V is; with
+  rows, A = x x^T, it is approached for d > k.
+- R^2 for rows of norm at most R and k = 1, and sqrt 2 R^2 for k >= 2: a clipped product
+  is that of a shorter row (`dpaudit.algorithms.streaming.moments`), and for two rows in
+  the ball see `dpaudit.algorithms.subspace.power_method`. Attained, as said there.
+
+`dpaudit.algorithms.streaming.oja_sensitivity` has the smaller one; with beta >= R^2
+nothing is ever clipped.
+
+Privacy. Let D and D' differ in one place, in batch b (or in none). The transcript V_0,
+Y_1, ..., Y_T, with Y_t the noisy sums, has the same law on D and D' up to Y_(b-1);
+given that, Y_b is normal with the same covariance sigma^2 I and means that are Delta
+apart at most; given that, the later ones have the same law again, since their batches
+are the same. So the privacy loss of the transcript is that of one normal vector, and
+with mu = Delta/sigma it is mu-GDP (parallel composition: T does not enter). It is tight
+where the mean moves by Delta whatever V is. V_T is a function of the transcript: for it
+alone mu is an upper bound.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
+from dpaudit.algorithms.streaming.oja_pairs import last_batch_pair
+from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity, unit_of
+from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.subspace.power_method import orthonormalise
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["DEFAULT_ITERATIONS", "NoisyOja"]
+
+DEFAULT_ITERATIONS = 20
+_WORK = 2**20  # entries of the bases of the trials that run side by side
+_SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyOja(ABC):
+    """Oja's algorithm on disjoint batches, with normal noise in every step.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of every entry of the noise on the sum of a batch.
+    step_sizes : StepSizes
+        Public.
+    claim : Claim
+        What is promised, under REPLACE_ONE.
+    iterations : int
+        T, the number of steps and of batches; public.
+    row_norm : float, optional
+        R: longer rows are scaled down to it, each on its own. With it the data must be
+        rows; without it they may be matrices, shape (n, d, d).
+    clip : float, optional
+        beta: larger products A_i V are scaled down to it. One of the two is needed.
+    """
+
+    sigma: float
+    step_sizes: StepSizes
+    claim: Claim
+    iterations: int = DEFAULT_ITERATIONS
+    row_norm: float | None = 1.0
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if not isinstance(self.step_sizes, StepSizes):
+            raise InputError(
+                f"step_sizes must be StepSizes (see as_step_sizes), got "
+                f"{self.step_sizes!r}"
+            )
+        for name, check in (
+            ("sigma", check_positive),
+            ("iterations", check_count),
+        ):
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        self.step_sizes.sizes(self.iterations)
+        unit_of(self.row_norm, self.clip)
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return Relation.REPLACE_ONE
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """k, the number of columns of V."""
+
+    @abstractmethod
+    def _shaped(self, bases: Array) -> Array:
+        """Return bases (..., d, k) in the shape that is released."""
+
+    @abstractmethod
+    def _bases(self, released: Array) -> Array:
+        """Return what was released as bases (..., d, k)."""
+
+    @property
+    def sensitivity_of_sum(self) -> float:
+        """Delta: see `batch_sensitivity`."""
+        return batch_sensitivity(self.rank, row_norm=self.row_norm, clip=self.clip)
+
+    def draw(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return `size` independent releases, stacked along a leading axis.
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d) or (n, d, d), or Moments
+            At least T rows or matrices.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not finite numbers of such a shape, or fewer than T, or
+            shorter than k; if they are matrices, and there is a row norm.
+        """
+        moments = self._moments(data)
+        size = check_count("size", size, minimum=0)
+        width = max(1, _WORK // (moments.dimension * self.rank))
+        parts = [
+            self._run(moments, min(width, size - first), rng, None)
+            for first in range(0, size, width)
+        ]
+        empty = np.empty((0, moments.dimension, self.rank))
+        return self._shaped(np.concatenate([empty, *parts]))
+
+    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
+        """Return one release."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def transcript(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the start and every noisy sum of `size` independent runs.
+
+        Returns
+        -------
+        dict of ndarray
+            ``start``: V_0; ``steps``: Y_1, ..., Y_T, with an axis of length T after the
+            first. From the same state of `rng`, `draw` returns the V_T that follow
+            (unless it splits so many runs that they do not fit together).
+        """
+        moments = self._moments(data)
+        size = check_count("size", size, minimum=0)
+        seen: list[Array] = []
+        self._run(moments, size, rng, seen)
+        return {
+            "start": self._shaped(seen[0]),
+            "steps": self._shaped(np.stack(seen[1:], axis=1)),
+        }
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: ArrayLike | Moments
+    ) -> dict[str, Array]:
+        """Return the sums without their noise, given what was seen before each."""
+        moments = self._moments(data)
+        basis = self._bases(transcript["start"])
+        steps = self._bases(transcript["steps"])
+        means = np.empty(steps.shape)
+        for step, eta in enumerate(self._rates(moments)):
+            means[:, step] = self._sum(moments, step, basis)
+            basis = _turned(basis + eta * steps[:, step])
+        return {"steps": self._shaped(means)}
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """The standard deviation of every entry of the steps."""
+        return {"steps": self.sigma}
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the bases V_T, shape (..., d, k); k is that of the mechanism.
+
+        Raises
+        ------
+        InputError
+            For any other number of components.
+        """
+        if n_components != self.rank:
+            raise InputError(
+                f"n_components must be the {self.rank} that the mechanism releases, "
+                f"got {n_components!r}"
+            )
+        return self._bases(releases)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair whose last batch shows one row in the last step.
+
+        See `dpaudit.algorithms.streaming.oja_pairs.last_batch_pair`. The default d is
+        k + 1, the least in which the subspace moves.
+        """
+        k = self.rank
+        dimension = check_count(
+            "dimension", k + 1 if dimension is None else dimension, minimum=k
+        )
+        unit = unit_of(self.row_norm, self.clip)
+        return last_batch_pair(
+            k,
+            dimension,
+            count=self.iterations * k * ceil(_SIGNAL * self.sigma / unit),
+            unit=unit,
+            row_norm=self.row_norm,
+        )
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst cases for d = k + 1, and for d = k."""
+        return self.worst_case(), self.worst_case(self.rank)
+
+    def _moments(self, data: ArrayLike | Moments) -> Moments:
+        moments = as_moments(data, row_norm=self.row_norm)
+        if moments.count < self.iterations:
+            raise InputError(
+                f"data must have at least {self.iterations} rows, one for every batch, "
+                f"got {moments.count}"
+            )
+        if moments.dimension < self.rank:
+            raise InputError(
+                "n_components must be at most the length of a row, "
+                f"{moments.dimension}, got {self.rank}"
+            )
+        return moments
+
+    def _rates(self, moments: Moments) -> Array:
+        """Return eta_t/B."""
+        batch = moments.count // self.iterations
+        return self.step_sizes.sizes(self.iterations) / batch
+
+    def _sum(self, moments: Moments, step: int, basis: Array) -> Array:
+        batch = moments.count // self.iterations
+        where = slice(step * batch, (step + 1) * batch)
+        return moments.mean_block(where, basis, clip=self._bound) * batch
+
+    @property
+    def _bound(self) -> float | None:
+        """The clip, where it can be reached."""
+        if self.clip is None or (self.row_norm and self.clip >= self.row_norm**2):
+            return None
+        return self.clip
+
+    def _run(
+        self,
+        moments: Moments,
+        size: int,
+        rng: np.random.Generator,
+        seen: list[Array] | None,
+    ) -> Array:
+        """Return V_T of each trial; keep the start and the noisy sums, if asked to."""
+        shape = size, moments.dimension, self.rank
+        basis = _turned(rng.standard_normal(shape))
+        if seen is not None:
+            seen.append(basis)
+        for step, eta in enumerate(self._rates(moments)):
+            noisy = rng.standard_normal(shape)
+            noisy *= self.sigma
+            noisy += self._sum(moments, step, basis)
+            if seen is not None:
+                seen.append(noisy)
+            basis = _turned(basis + eta * noisy)
+        return basis
+
+
+def _turned(matrices: Array) -> Array:
+    """Return the Q of each, shape (..., d, k); quickly for k = 1."""
+    if matrices.shape[-1] > 1:
+        return orthonormalise(matrices)
+    return np.asarray(matrices / np.linalg.norm(matrices, axis=-2, keepdims=True))

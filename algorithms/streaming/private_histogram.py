@@ -1,0 +1,332 @@
+r"""PrivateHistogram: noisy counts of bins that nobody had to list beforehand.
+
+Source: Karwa, Vadhan, *Finite sample differentially private confidence intervals*,
+ITCS 2018, Lemma 2.3; it is the histogram of Algorithms 4 and 5 in Liu, Kong, Jain, Oh,
+*DP-PCA: statistically optimal and differentially private PCA*, NeurIPS 2022. (Stability
+based histograms are due to Bun, Nissim, Stemmer, ITCS 2016.)
+
+1. c_k = the number of rows in bin k, for countably many bins k.
+2. Non-empty bins: c_k + Lap(b), and 0 if that is below a threshold T.
+3. Empty bins: 0, without noise. That is what makes step 2 finite, and needs T.
+
+In the papers frequencies c_k/n are released, which is the same: the relation is
+REPLACE_ONE, so n is public. A value v lies in bin floor(v/width). All non-empty bins
+are released, and the claim is about all of them; the array that `release` returns is a
+window on them, the `bins` consecutive bins from `first` on.
+
+**Theorem.** For b = 2/epsilon and T = 1 + b log(1/(2 delta)), or T = 1 if that is less,
+the release is (epsilon, delta)-DP under REPLACE_ONE, and both numbers are attained.
+
+Proof. One row moves from a bin i to a bin j; the counts of D and D' are c, c - 1 in i
+and c', c' + 1 in j, all other bins have the same law. A bin that is not empty on either
+side is a function of its count plus Lap(b), so its loss is at most 1/b = epsilon/2 in
+absolute value. A bin whose count is 1 on one side and 0 on the other is 0 there, and
+here something else with probability q = P(1 + Lap(b) >= T) <= e^(-(T - 1)/b)/2 <=
+delta: the loss is infinite with probability q and log(1 - q) < 0 otherwise, seen from
+the side that has the row, and -log(1 - q) = l seen from the other. By case, with D
+first, what exceeds e^epsilon times the law of D' is
+
+- c >= 2, c' >= 1: nothing, the losses add up to at most epsilon;
+- c = 1, c' >= 1: q, as all other losses are at most log(1 - q) + epsilon/2 < epsilon;
+- c >= 2, c' = 0: the loss is at most l + epsilon/2 and always finite. It exceeds
+  epsilon only if l > epsilon/2, and then at most 1 - e^(epsilon/2 - l) = 1 -
+  e^(epsilon/2) (1 - q) <= q is above;
+- c = 1, c' = 0: q, as all other losses are log(1 - q) + l = 0.
+
+The same holds with D' first. QED. Attained: epsilon by full bins, where both noisy
+counts are on the far sides of the counts with probability 1/4; delta by a lonely row
+that moves to an empty bin, the last case, where delta(e) = q for all e >= 0.
+
+The print has T = 1 + b log(2/delta) (`as_published`), which costs delta/4 only: its
+threshold is higher by b log 4 than it must be.
+"""
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.streaming.sparse_counts import Array, SparseCounts
+from dpaudit.algorithms.textbook.base import (
+    check_dimension,
+    check_scalars,
+    laplace_noise,
+)
+from dpaudit.claims import ApproxDP, Claim, Profile
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_fraction, check_positive
+
+__all__ = ["CountNoise", "PrivateHistogram"]
+
+_CHUNK = 2**18  # counts that get their noise together
+
+
+@dataclass(frozen=True)
+class CountNoise:
+    """The noise of the counts of non-empty bins, and what is too little to be shown.
+
+    Parameters
+    ----------
+    scale : float
+        b, > 0, in rows.
+    threshold : float
+        T: noisy counts below it become 0. -inf shows all.
+
+    Examples
+    --------
+    >>> noise = CountNoise.calibrated(1.0, 1e-5)
+    >>> noise.scale, round(noise.threshold, 2), round(noise.escape, 9)
+    (2.0, 22.64, 1e-05)
+    >>> round(CountNoise.as_published(1.0, 1e-5).threshold, 2)
+    25.41
+    """
+
+    scale: float
+    threshold: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        threshold = float(self.threshold)
+        if not threshold < np.inf:
+            raise InputError(f"threshold must be a number, got {self.threshold!r}")
+        object.__setattr__(self, "threshold", threshold)
+
+    @classmethod
+    def calibrated(cls, epsilon: float, delta: float) -> "CountNoise":
+        """Return the least noise and threshold that are (epsilon, delta)-DP."""
+        return cls.of(2 / check_positive("epsilon", epsilon), delta)
+
+    @classmethod
+    def of(cls, scale: float, escape: float) -> "CountNoise":
+        """Return that by which a lonely row is seen with probability `escape`.
+
+        Parameters
+        ----------
+        scale : float
+            b > 0.
+        escape : float
+            In (0, 1); if it is more than 1/2, the threshold is 1.
+        """
+        least = log(1 / (2 * check_fraction("delta", escape)))
+        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
+
+    @classmethod
+    def as_published(cls, epsilon: float, delta: float) -> "CountNoise":
+        """Return the noise and threshold of Karwa and Vadhan, times n."""
+        scale = 2 / check_positive("epsilon", epsilon)
+        return cls(scale, 1 + scale * log(2 / check_fraction("delta", delta)))
+
+    @property
+    def escape(self) -> float:
+        """q: the probability that a bin of one row is shown."""
+        margin = (1 - self.threshold) / self.scale
+        return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
+
+    def noisy(self, counts: Array, *, rng: np.random.Generator) -> Array:
+        """Return noisy counts of non-empty bins; -inf for those below T."""
+        values = laplace_noise(counts.shape, self.scale, rng=rng)
+        values += counts
+        values[values < self.threshold] = -np.inf
+        return values
+
+    def fullest(self, counts: SparseCounts, *, rng: np.random.Generator) -> Array:
+        """Return the label of the bin with the largest noisy count.
+
+        NaN if none is left.
+
+        Returns
+        -------
+        ndarray, shape (histograms,)
+        """
+        return counts.largest(self.noisy(counts.counts.astype(np.float64), rng=rng))
+
+    def log_density(self, values: Array, counts: ArrayLike) -> Array:
+        """Return the log-density of released values on bins of so many rows.
+
+        With respect to the Lebesgue measure, and one more point at 0. Broadcasts.
+        """
+        counts = np.asarray(counts, dtype=np.float64)
+        margin = (self.threshold - counts) / self.scale
+        with np.errstate(divide="ignore", over="ignore"):
+            hidden = np.where(
+                margin <= 0,
+                margin - log(2),
+                np.log1p(-np.exp(-np.abs(margin)) / 2),
+            )
+        shown = -np.abs(values - counts) / self.scale - log(2 * self.scale)
+        shown = np.where((counts > 0) & (values >= self.threshold), shown, -np.inf)
+        at_zero = np.where(counts > 0, hidden, 0.0)
+        return np.asarray(np.where(values == 0, at_zero, shown))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateHistogram:
+    """Noisy counts of the bins from `first` on, of a histogram with no end.
+
+    Releases have shape (bins,); empty bins, and bins that are not shown, are exactly 0.
+    Rows are values, shape (n,) or (n, 1).
+
+    Parameters
+    ----------
+    noise : CountNoise
+    claim : Claim
+        What is promised for *all* bins together.
+    width : float
+        A value v is in bin floor(v/width). With 1, whole numbers are bins' labels.
+    first : int
+        The number of the first bin that a release shows.
+    bins : int
+        How many a release shows.
+
+    Examples
+    --------
+    >>> mechanism = PrivateHistogram.calibrated(1.0, 1e-5, bins=4)
+    >>> values = np.repeat([0.5, 2.0, 3.7, 99.0], [400, 1, 300, 700])
+    >>> mechanism.release(values, rng=np.random.default_rng(0)).round()
+    array([399.,   0.,   0., 300.])
+    """
+
+    noise: CountNoise
+    claim: Claim
+    width: float = 1.0
+    first: int = 0
+    bins: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise, CountNoise):
+            raise InputError(f"noise must be a CountNoise, got {self.noise!r}")
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        object.__setattr__(self, "width", check_positive("width", self.width))
+        object.__setattr__(
+            self, "first", check_count("first", self.first, minimum=-(2**53))
+        )
+        object.__setattr__(self, "bins", check_count("bins", self.bins))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        width: float = 1.0,
+        first: int = 0,
+        bins: int = 5,
+    ) -> Self:
+        """Return the mechanism at the smallest noise and threshold proven above."""
+        noise, claim = CountNoise.calibrated(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        width: float = 1.0,
+        first: int = 0,
+        bins: int = 5,
+    ) -> Self:
+        """Return the mechanism with the threshold of the print."""
+        noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
+
+    @property
+    def relation(self) -> Relation:
+        """Replacing a row."""
+        return Relation.REPLACE_ONE
+
+    def counts(self, data: ArrayLike) -> Array:
+        """Return how many rows each of the bins has, shape (bins,); not private."""
+        with np.errstate(over="ignore"):
+            labels = np.floor(check_scalars(data) / self.width) - self.first
+        inside = labels[(labels >= 0) & (labels < self.bins)].astype(np.intp)
+        return np.bincount(inside, minlength=self.bins).astype(np.float64)
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, bins)."""
+        counts = self.counts(data)
+        size = check_count("size", size, minimum=0)
+        releases = np.zeros((size, self.bins))
+        kept = np.flatnonzero(counts)
+        step = max(1, _CHUNK // max(1, len(kept)))
+        for start in range(0, size, step):
+            part = releases[start : start + step]
+            shape = (len(part), len(kept))
+            noisy = self.noise.noisy(np.broadcast_to(counts[kept], shape), rng=rng)
+            part[:, kept] = np.where(noisy > -np.inf, noisy, 0.0)
+        return releases
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (bins,)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss of what a release shows, shape (size,)."""
+        here, there = (
+            self.noise.log_density(np.asarray(releases), self.counts(rows))
+            for rows in (data, other)
+        )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(here.sum(axis=1) - there.sum(axis=1))
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the exact profile of a lonely row that moves to an empty bin.
+
+        It is the constant q; see the head of this module.
+
+        Raises
+        ------
+        UnsupportedError
+            For any other pair, or if both bins are not among those that are shown.
+        """
+        one, two = self.counts(pair.data), self.counts(pair.neighbour)
+        moved = sorted(zip(one[one != two], two[one != two], strict=True))
+        escape = self.noise.escape
+        if moved != [(0, 1), (1, 0)] or escape >= 1:
+            raise UnsupportedError(
+                "the exact profile is known for a row that is alone in its bin and "
+                "moves to an empty one, both of them shown"
+            )
+        return Profile((0.0,), (escape,))
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a row that moves from one full bin to another; rows have length 1."""
+        check_dimension(dimension, 1)
+        return self._full_pair()
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case; and a lonely row, beside a full bin, that moves."""
+        return self._full_pair(), self._lonely_pair()
+
+    @property
+    def budget(self) -> BudgetTree:
+        """What is spent, as a tree of one leaf."""
+        return BudgetTree.of_claim(
+            "private-histogram",
+            self.claim,
+            note=f"Lap({self.noise.scale:.4g}) on counts, threshold "
+            f"{self.noise.threshold:.4g}",
+        )
+
+    def _full_pair(self) -> Pair:
+        return self._moved(np.repeat([0, 1], self._full_bin), 0, 1)
+
+    def _lonely_pair(self) -> Pair:
+        return self._moved(np.zeros(self._full_bin), 1, 2)
+
+    @property
+    def _full_bin(self) -> int:
+        """How many rows a bin has that is shown nearly always."""
+        return int(max(0.0, self.noise.threshold) + 10 * self.noise.scale) + 2
+
+    def _moved(self, common: Array, source: int, target: int) -> Pair:
+        """Return a row of one bin in the place of one of another, beside others."""
+        middles = (np.array([*common, source]) + self.first + 0.5) * self.width
+        other = middles.copy()
+        other[-1] = (target + self.first + 0.5) * self.width
+        return Pair(middles, other, self.relation)

@@ -1,0 +1,363 @@
+r"""PrivateOja: Oja's algorithm on shuffled rows, with noise in every step.
+
+Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
+PCA*, NeurIPS 2022, Algorithm 2.
+
+1. Permute A_1, ..., A_n at random; w_0: uniformly random on the unit sphere.
+2. For t = 1, ..., n: w' = w_(t-1) + eta_t (clip_beta(A_t w_(t-1)) + 2 beta alpha z_t),
+   z_t ~ N(0, I); w_t = w'/||w'||.
+3. Output w_n.
+
+In print alpha = C log(n/delta)/(epsilon sqrt n) with C left open, so the algorithm
+cannot be run as printed; `PrivateOja.as_published` takes the C that one chooses. Here
+alpha is the smallest that is proven for n, epsilon and delta by amplification by
+shuffling: `dpaudit.algorithms.streaming.amplification.amplified_multiplier`. The noise
+is Delta alpha with Delta = 2 beta for any matrices, and R^2 (or 2 beta, if less) for
+rows in a ball of radius R.
+
+Privacy, under REPLACE_ONE. Publish all noisy products Y_1, ..., Y_n, but not the order;
+w_n is a function of w_0 and these. Y_t is normal with a mean that depends on the person
+whose turn it is and on w_(t-1), which earlier outputs determine. Given w_(t-1) = w the
+means lie in a ball of radius Delta/2 about a centre that w determines:
+
+- the centre 0 and the radius beta, as clipped;
+- for rows also (R^2/2) w and R^2/2: a clipped product is y y^T w for a y with ||y|| <=
+  R (`dpaudit.algorithms.streaming.moment_products`); ||y y^T w - (||y||^2/2) w|| =
+  ||y||^2/2, because 2 y y^T/||y||^2 - I is a reflection; and from there to the centre
+  it is (R^2 - ||y||^2)/2.
+
+So step t is a local randomiser of the kind that the theorem wants, adaptive in the
+outputs before it, and the theorem covers adaptive ones.
+
+The range. Amplification is proven for epsilon up to `largest_epsilon(n, delta)`, which
+is 0 for n <= 16 log(8/delta) and stays below log(3 + 1/(2 log(8/delta))), about 1.1,
+for every n. Beyond it a release is refused, with the range.
+`dpaudit.algorithms.streaming.minibatch_oja` has no such limit, needs less noise, and
+is much faster; it is the algorithm to use.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.streaming.amplification import (
+    amplified_multiplier,
+    fewest_rows,
+)
+from dpaudit.algorithms.streaming.moments import (
+    Array,
+    Moments,
+    as_moments,
+    own_products,
+)
+from dpaudit.algorithms.streaming.oja_pairs import oblique_pair
+from dpaudit.algorithms.streaming.oja_sensitivity import (
+    batch_sensitivity,
+    check_one_component,
+    unit_of,
+)
+from dpaudit.algorithms.streaming.step_sizes import (
+    HarmonicSteps,
+    StepSizes,
+    as_step_sizes,
+)
+from dpaudit.claims import ApproxDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_fraction, check_positive
+
+__all__ = ["PrivateOja"]
+
+_NUMERATOR, _OFFSET = 20.0, 300.0
+_WORK = 2**22  # entries of the orders of the trials that run side by side
+_STATE = 2**20  # and of their vectors
+_MOST_ROWS = 100_000
+_ROWS = 500  # of the canonical pair, where the noise does not depend on them
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateOja:
+    """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
+
+    Parameters
+    ----------
+    claim : ApproxDP
+        What is promised, under REPLACE_ONE.
+    step_sizes : StepSizes
+        Public.
+    row_norm : float, optional
+        R: longer rows are scaled down to it, each on its own. With it the data must be
+        rows; without it they may be matrices, shape (n, d, d).
+    clip : float, optional
+        beta: longer products A_i w are scaled down to it. One of the two is needed.
+    multiplier : float, optional
+        alpha. By default the smallest that is proven for the claim and the number of
+        rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism = PrivateOja.calibrated(0.5, 1e-5)
+    >>> round(mechanism.noise_scale(10_000), 3)
+    1.552
+    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [1800, 200], axis=0)
+    >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
+    (2,)
+    >>> mechanism.release(rows[:100], rng=np.random.default_rng(0))
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: epsilon must be in the proven range, which ...
+    """
+
+    claim: ApproxDP
+    step_sizes: StepSizes
+    row_norm: float | None = 1.0
+    clip: float | None = None
+    multiplier: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, ApproxDP):
+            raise InputError(f"claim must be an ApproxDP, got {self.claim!r}")
+        check_fraction("delta", self.claim.parameters["delta"])
+        if not isinstance(self.step_sizes, StepSizes):
+            raise InputError(
+                "step_sizes must be StepSizes (see as_step_sizes), got "
+                f"{self.step_sizes!r}"
+            )
+        unit_of(self.row_norm, self.clip)
+        if self.multiplier is not None:
+            check_positive("multiplier", self.multiplier)
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        step_sizes: StepSizes | float | Sequence[float] | None = None,
+    ) -> "PrivateOja":
+        """Return the mechanism whose noise is the least proven for the rows it gets.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise. What epsilon may be depends on the number of rows, so that it
+            is checked on release; here it must only be in reach for some number.
+        n_components : int
+            1, and no other number.
+        row_norm, clip
+            See the class; for general matrices row_norm=None and a clip.
+        step_sizes : StepSizes, float or sequence of float, optional
+            Default: c1/(c2 + t) with c1 = 20 over the largest ||A_i w||, c2 = 300.
+
+        Raises
+        ------
+        InputError
+            If an argument is not allowed, or epsilon is out of reach for any number of
+            rows.
+        """
+        check_one_component("private-oja", n_components)
+        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        fewest_rows(epsilon, delta)
+        return cls(
+            claim=claim,
+            row_norm=row_norm,
+            clip=clip,
+            step_sizes=_steps(step_sizes, row_norm, clip),
+        )
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        clip: float,
+        count: int,
+        constant: float,
+        step_sizes: StepSizes | float | Sequence[float] | None = None,
+    ) -> "PrivateOja":
+        """Return Algorithm 2 to the letter, for the constant C that it leaves open.
+
+        Nothing is proven about it: Lemma 3.1 says 'large enough', of C.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The paper's promise.
+        clip : float
+            beta.
+        count : int
+            n.
+        constant : float
+            C, in alpha = C log(n/delta)/(epsilon sqrt n).
+        step_sizes
+            As for `calibrated`.
+        """
+        claim = ApproxDP(epsilon, check_fraction("delta", delta))
+        count = check_count("count", count)
+        constant = check_positive("constant", constant)
+        return cls(
+            claim=claim,
+            row_norm=None,
+            clip=clip,
+            multiplier=constant * log(count / delta) / (epsilon * sqrt(count)),
+            step_sizes=_steps(step_sizes, None, clip),
+        )
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return Relation.REPLACE_ONE
+
+    def noise_scale(self, count: int) -> float:
+        """Return the standard deviation of the noise for that many rows.
+
+        Raises
+        ------
+        InputError
+            If epsilon is beyond what is proven for them.
+        """
+        multiplier = self.multiplier
+        if multiplier is None:
+            multiplier = amplified_multiplier(*self._promise, count)
+        return multiplier * batch_sensitivity(1, row_norm=self.row_norm, clip=self.clip)
+
+    def draw(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return `size` independent releases, shape (size, d).
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d) or (n, d, d), or Moments
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not finite numbers of such a shape; if they are matrices,
+            and there is a row norm; if epsilon is beyond what is proven for n.
+        """
+        moments = as_moments(data, row_norm=self.row_norm)
+        scale = self.noise_scale(moments.count)
+        rates = self.step_sizes.sizes(moments.count)
+        size = check_count("size", size, minimum=0)
+        width = max(1, min(_WORK // moments.count, _STATE // moments.dimension))
+        parts = [
+            self._run(moments, scale, rates, min(width, size - first), rng, None)
+            for first in range(0, size, width)
+        ]
+        return np.concatenate([np.empty((0, moments.dimension)), *parts])
+
+    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (d,)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def transcript(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the start and every noisy product of `size` independent runs.
+
+        Returns
+        -------
+        dict of ndarray
+            ``start``: w_0, shape (size, d); ``steps``: Y_1, ..., Y_n, shape (size, n,
+            d).
+        """
+        moments = as_moments(data, row_norm=self.row_norm)
+        scale = self.noise_scale(moments.count)
+        rates = self.step_sizes.sizes(moments.count)
+        size = check_count("size", size, minimum=0)
+        seen: list[Array] = []
+        self._run(moments, scale, rates, size, rng, seen)
+        return {"start": seen[0], "steps": np.stack(seen[1:], axis=1)}
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the vectors as bases of one column, shape (..., d, 1).
+
+        Raises
+        ------
+        InputError
+            For any other number of components than 1.
+        """
+        check_one_component("private-oja", n_components)
+        return releases[..., np.newaxis]
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair with the fewest rows for which the claim is proven.
+
+        All rows, or matrices x x^T, are at e_1; one is half-way between e_1 and e_2 on
+        one side, and between e_1 and -e_2 on the other (R e_1 against a zero row for
+        d = 1). Nobody knows whose turn is when, so no place is worse than another. The
+        default d is 2, the least in which the direction moves. This is the canonical
+        pair, and not proven to be the worst.
+        """
+        return oblique_pair(
+            check_count("dimension", 2 if dimension is None else dimension),
+            count=self._fewest(),
+            unit=unit_of(self.row_norm, self.clip),
+            matrices=self.row_norm is None,
+        )
+
+    @property
+    def _promise(self) -> tuple[float, float]:
+        return self.claim.parameters["epsilon"], self.claim.parameters["delta"]
+
+    def _fewest(self) -> int:
+        """Return the least n for which epsilon is in the range."""
+        if self.multiplier is not None:
+            return _ROWS
+        count = fewest_rows(*self._promise)
+        if count > _MOST_ROWS:
+            raise UnsupportedError(
+                f"no pair is made of more than {_MOST_ROWS} rows, but at {self.claim} "
+                f"nothing is proven for fewer than {count}"
+            )
+        return count
+
+    def _run(
+        self,
+        moments: Moments,
+        scale: float,
+        rates: Array,
+        size: int,
+        rng: np.random.Generator,
+        seen: list[Array] | None,
+    ) -> Array:
+        """Return w_n of each trial; keep the start and the products, if asked to."""
+        n, d = moments.count, moments.dimension
+        order = rng.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
+        vectors = rng.standard_normal((size, d))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        if seen is not None:
+            seen.append(vectors)
+        each = size * d * (1 if moments.holds_rows else d)
+        width = max(1, _STATE // max(1, each))
+        for first in range(0, n, width):
+            turns = moments.read(order[:, first : first + width].T)
+            noise = scale * rng.standard_normal((len(turns), size, d))
+            for turn, noisy, eta in zip(turns, noise, rates[first:], strict=False):
+                noisy += own_products(turn, vectors, self.clip)
+                if seen is not None:
+                    seen.append(noisy)
+                vectors = vectors + eta * noisy
+                vectors /= np.sqrt(np.einsum("td,td->t", vectors, vectors))[:, None]
+        return vectors
+
+
+def _steps(
+    step_sizes: StepSizes | float | Sequence[float] | None,
+    row_norm: float | None,
+    clip: float | None,
+) -> StepSizes:
+    if step_sizes is not None:
+        return as_step_sizes(step_sizes)
+    return HarmonicSteps(_NUMERATOR / unit_of(row_norm, clip), _OFFSET)

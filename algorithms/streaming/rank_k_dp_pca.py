@@ -1,0 +1,210 @@
+r"""RankKDPPCA: k private components by DP-PCA and Hotelling's deflation.
+
+Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
+PCA*, NeurIPS 2022, section 7, which names the extension; the composition is ours.
+
+1. V = (). For j = 1, ..., k: the T steps of `dpaudit.algorithms.streaming.dp_pca` on
+   all n items, in the same batches and halves, with the gradients (I - V V^T) A_i w and
+   a start that is uniformly random on the unit sphere orthogonal to V; v_j = w_T joins
+   V. (The noise of g_t is made orthogonal to V as well, which costs nothing.)
+2. Output V, or bottom if a component was.
+
+**Privacy.** (epsilon, delta)-DP under REPLACE_ONE.
+
+Proof. As in `dpaudit.algorithms.streaming.dp_pca` the row that differs is in one half
+of one batch, b say; but that is read k times, once for each component, in knowledge of
+all outputs before. Everything else is made of rows that are the same on D and D' and
+of earlier outputs.
+
+- If it is in the first half, k private histograms read it, each (epsilon/k,
+  delta/k)-DP: epsilons add, and deltas.
+- If it is in the second half, Algorithm 5 reads it k times. That is composed by the
+  accountant of `dpaudit.algorithms.streaming.mean_budget`, with uses = k: 2 k d counts
+  and k means together cost mu_*. So each mean has noise that is larger by about sqrt k,
+  not by k. QED.
+
+Dividing the rows among the components instead, each with all of epsilon, would make
+batches smaller by k: the same for the histograms of the scale, worse for the means.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, near_threshold, two_bins
+from dpaudit.algorithms.streaming.mean_estimation import (
+    DEFAULT_TAIL,
+    MeanEstimation,
+    Tail,
+)
+from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
+from dpaudit.algorithms.streaming.moments import Moments
+from dpaudit.algorithms.streaming.private_steps import Array
+from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
+from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.claims import ApproxDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_positive,
+)
+
+__all__ = ["RankKDPPCA"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankKDPPCA(MinibatchPCA):
+    """DP-PCA for k components, one after the other.
+
+    Releases have shape (d, k) and orthonormal columns, or are NaN.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at least 1 and at most d.
+    scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
+        See `MinibatchPCA`.
+
+    Examples
+    --------
+    >>> mechanism = RankKDPPCA.calibrated(2.0, 1e-6, n_components=2)
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
+    >>> np.abs(mechanism.release(rows, rng=rng)).round()
+    array([[1., 0.],
+           [0., 1.],
+           [0., 0.]])
+    """
+
+    n_components: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(
+            self, "n_components", check_count("n_components", self.n_components)
+        )
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int,
+        row_norm: float | None = None,
+        tail: Tail = DEFAULT_TAIL,
+        group_constant: float = 5.0,
+        bins_per_octave: int = 1,
+        zeta: float = 0.01,
+        batch_constant: float = 25.0,
+        batch_size: int | None = None,
+        step_sizes: StepSizes | float | Sequence[float] | None = None,
+    ) -> "RankKDPPCA":
+        """Return the mechanism at the noise of the proof above.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for all components together, under REPLACE_ONE.
+        n_components : int
+            k.
+        row_norm, tail, group_constant, bins_per_octave, zeta, batch_constant
+            As for `dpaudit.algorithms.streaming.dp_pca.DPPCA.calibrated`.
+        batch_size, step_sizes
+            Likewise.
+        """
+        k = check_count("n_components", n_components)
+        return cls(
+            n_components=k,
+            scale_finder=TopEigenvalue.calibrated(
+                check_positive("epsilon", epsilon) / k,
+                check_fraction("delta", delta) / k,
+                group_constant=group_constant,
+                bins_per_octave=bins_per_octave,
+                zeta=zeta,
+            ),
+            mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
+            claim=ApproxDP(epsilon, delta),
+            step_sizes=default_steps(row_norm)
+            if step_sizes is None
+            else as_step_sizes(step_sizes),
+            batch_constant=batch_constant,
+            batch_size=batch_size,
+            row_norm=row_norm,
+        )
+
+    @property
+    def rank(self) -> int:
+        """k, the number of components."""
+        return self.n_components
+
+    @property
+    def budget(self) -> BudgetTree:
+        """Who spends what: halves are disjoint, components read the same rows."""
+        each = self.scale_finder.budget
+        first = BudgetTree.sequential(
+            "top eigenvalues",
+            *(
+                replace(each, name=f"{each.name} of component {j + 1}")
+                for j in range(self.rank)
+            ),
+        )
+        batch = BudgetTree.parallel("a batch", first, self.mean.budget)
+        return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        if n_components != self.rank:
+            raise InputError(
+                f"n_components must be the {self.rank} that the mechanism releases, "
+                f"got {n_components!r}"
+            )
+        return releases
+
+    def draw(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return `size` independent releases, shape (size, d, k).
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d) or (n, d, d), or Moments
+            At least 4 rows or matrices, of length at least k.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not finite numbers of such a shape, or too few.
+        """
+        return self._draw(data, size, rng)["components"]
+
+    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (d, k)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a far-away row of the last batch that changes sides.
+
+        Seen by the first component; the others differ by noise. The default d is the
+        larger one of 3 and k + 1.
+        """
+        return far_row(self, self._pair_dimension(dimension))
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, and two of a row that moves a bin of the scale."""
+        d = self._pair_dimension(None)
+        return self.worst_case(), two_bins(self, d), near_threshold(self, d)
+
+    def _pair_dimension(self, dimension: int | None) -> int:
+        least = max(3, self.rank + 1)
+        return check_count(
+            "dimension",
+            least if dimension is None else dimension,
+            minimum=max(2, self.rank),
+        )

@@ -1,0 +1,345 @@
+r"""Private choice of the step sizes: MinibatchOja on a grid, and the best of the runs.
+
+Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
+PCA*, NeurIPS 2022, section 5, end: eta_t = c1/(c2 + t), and (c1, c2) from rings of the
+grid of powers of two, round by round, until a run is good enough.
+
+In print round i runs [2^(i-1), 2^(1-i)] x [2^(1-i), ..., 2^(i-1)] and the same with the
+factors exchanged, each at epsilon_i = epsilon/(2^(i+1) (2i - 1)), delta likewise. That
+does not add up: those are 4 (2i - 1) pairs, 2 epsilon in total over all rounds, and
+with the repeated corners left out (8 (i - 1) pairs, 1 in the first round) 1.0035
+epsilon, from the tenth round on; and it is not said who pays for looking how good a run
+is. Here the grid is public and finite, and it is
+
+1. the first n_1 = n - floor(q n) rows that all m runs of
+   `dpaudit.algorithms.streaming.minibatch_oja` see, one run for each candidate, with
+   noise sigma on the sum of every batch;
+2. the other floor(q n) rows that judge them: u_j is the sum of w_j^T clip(A_i w_j) over
+   these, and j is chosen with probability proportional to exp(epsilon u_j/(2 Delta_u)).
+   What is released is w_j.
+
+Privacy, under REPLACE_ONE: (epsilon, delta), all of it for either part, because a row
+that is replaced is in one of them only.
+
+- It is in the first: each run moves by one normal vector, mean moved by Delta at most
+  (`noisy_oja`). Together the m runs are (sqrt m Delta/sigma)-GDP, by composition
+  (Dong, Roth, Su 2022, Corollary 3.3), and sigma = sqrt m Delta/mu(epsilon, delta). The
+  choice is a function of the runs, of rows that both datasets share, and of its own
+  randomness.
+- It is in the second: the w_j have the same law. Given them, every u_j moves by Delta_u
+  at most, so the choice is epsilon-DP (exponential mechanism: McSherry, Talwar 2007).
+
+For unit w, w^T clip(A w) is in [-beta, beta], so Delta_u = 2 beta; for rows in [0,
+min(beta, R^2)], and Delta_u is that. Nothing is paid for the number of candidates in
+the choice; in the runs noise grows as sqrt m. So the search is worth it where no public
+knowledge says what the gap lambda_1 - lambda_2 is within a factor of ten or so. At (1,
+1e-6) with the default nine candidates, on 1e6 Gaussian rows with one spike, the median
+sin is 0.10 where default steps give 0.93 (d = 100, a gap of 0.012 R^2), and 0.008 where
+they give 0.004 (d = 20, 0.1 R^2).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
+from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
+from dpaudit.algorithms.streaming.oja_sensitivity import (
+    DEFAULT_NUMERATOR,
+    batch_sensitivity,
+    check_one_component,
+    unit_of,
+)
+from dpaudit.algorithms.streaming.step_sizes import HarmonicSteps
+from dpaudit.claims import ApproxDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_fraction, check_positive
+
+__all__ = ["DEFAULT_ROUNDS", "StepSizeSearch", "step_size_grid"]
+
+DEFAULT_ROUNDS = 2
+_RATIO = 4.0
+_WORK = 2**20  # entries of the vectors of the runs that go side by side
+
+
+def step_size_grid(
+    rounds: int, *, numerator: float = 1.0, offset: float = 1.0, ratio: float = 2.0
+) -> tuple[HarmonicSteps, ...]:
+    """Return the candidates of the first rounds of the paper's search.
+
+    Parameters
+    ----------
+    rounds : int
+        r: the exponents of both factors are -(r - 1), ..., r - 1.
+    numerator, offset : float
+        (c1, c2) in the middle; 1 in print.
+    ratio : float
+        > 1, from one to the next; 2 in print.
+
+    Returns
+    -------
+    tuple of HarmonicSteps
+        (2 r - 1)^2 of them.
+
+    Examples
+    --------
+    >>> [(each.numerator, each.offset) for each in step_size_grid(2)[:3]]
+    [(0.5, 0.5), (0.5, 1.0), (0.5, 2.0)]
+    """
+    rounds = check_count("rounds", rounds)
+    numerator = check_positive("numerator", numerator)
+    offset = check_positive("offset", offset)
+    ratio = check_positive("ratio", ratio)
+    if ratio <= 1:
+        raise InputError(f"ratio must be > 1, got {ratio!r}")
+    factors = [ratio**power for power in range(1 - rounds, rounds)]
+    return tuple(
+        HarmonicSteps(numerator * one, offset * two)
+        for one in factors
+        for two in factors
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSizeSearch:
+    """Minibatch Oja with step sizes chosen privately; the release is w_j, shape (d,).
+
+    Parameters
+    ----------
+    claim : ApproxDP
+        What is promised, under REPLACE_ONE; its epsilon is also that of the choice.
+    sigma : float
+        Standard deviation of every entry of the noise on the sum of a batch.
+    candidates : sequence of HarmonicSteps
+        At least one; public.
+    share : float
+        q in (0, 1), of the rows that judge the runs.
+    iterations, row_norm, clip
+        See `NoisyOja`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism = StepSizeSearch.calibrated(1.0, 1e-5)
+    >>> len(mechanism.candidates), round(mechanism.sigma, 4)
+    (9, 11.1919)
+    >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [18000, 2000], axis=0)
+    >>> rows = np.random.default_rng(0).permutation(rows)
+    >>> np.abs(mechanism.release(rows, rng=np.random.default_rng(1))).round(1)
+    array([0.6, 0.8])
+    """
+
+    claim: ApproxDP
+    sigma: float
+    candidates: tuple[HarmonicSteps, ...]
+    share: float = 0.2
+    iterations: int = DEFAULT_ITERATIONS
+    row_norm: float | None = 1.0
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, ApproxDP):
+            raise InputError(f"claim must be an ApproxDP, got {self.claim!r}")
+        object.__setattr__(self, "candidates", tuple(self.candidates))
+        if not self.candidates or not all(
+            isinstance(each, HarmonicSteps) for each in self.candidates
+        ):
+            raise InputError(
+                f"candidates must be one or more HarmonicSteps, got {self.candidates!r}"
+            )
+        for name, check in (
+            ("sigma", check_positive),
+            ("share", check_fraction),
+            ("iterations", check_count),
+        ):
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        unit_of(self.row_norm, self.clip)
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        row_norm: float | None = 1.0,
+        clip: float | None = None,
+        iterations: int = DEFAULT_ITERATIONS,
+        candidates: Sequence[HarmonicSteps] | None = None,
+        share: float = 0.2,
+    ) -> "StepSizeSearch":
+        """Return the mechanism at the smallest proven sigma, sqrt(m) Delta/mu.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise, under REPLACE_ONE.
+        n_components : int
+            1, and no other number.
+        row_norm, clip, iterations, share
+            See the class.
+        candidates : sequence of HarmonicSteps, optional
+            Default: two rounds of `step_size_grid`, by factors of 4 about
+            `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+        """
+        check_one_component("minibatch-oja-search", n_components)
+        mu = gaussian_mu(epsilon, delta)
+        if candidates is None:
+            candidates = step_size_grid(
+                DEFAULT_ROUNDS,
+                numerator=DEFAULT_NUMERATOR / unit_of(row_norm, clip),
+                ratio=_RATIO,
+            )
+        moved = batch_sensitivity(1, row_norm=row_norm, clip=clip)
+        return cls(
+            claim=ApproxDP(epsilon, delta),
+            sigma=sqrt(max(1, len(candidates))) * moved / mu,
+            candidates=tuple(candidates),
+            share=share,
+            iterations=iterations,
+            row_norm=row_norm,
+            clip=clip,
+        )
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return Relation.REPLACE_ONE
+
+    @property
+    def utility_sensitivity(self) -> float:
+        """Delta_u: how far the utility of a candidate can move."""
+        unit = unit_of(self.row_norm, self.clip)
+        return unit if self.row_norm is not None else 2 * unit
+
+    def draw(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return `size` independent releases, shape (size, d).
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d) or (n, d, d), or Moments
+            With at least T in the first part, and one in the second.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not finite numbers of such a shape, or too few; if they are
+            matrices, and there is a row norm.
+        """
+        moments = as_moments(data, row_norm=self.row_norm)
+        self._check_parts(moments.count)
+        size = check_count("size", size, minimum=0)
+        width = max(1, _WORK // (moments.dimension * len(self.candidates)))
+        parts = []
+        for first in range(0, size, width):
+            runs, choice = self._run(moments, min(width, size - first), rng)
+            chosen = np.take_along_axis(runs, choice[:, None, None], axis=1)
+            parts.append(chosen[:, 0])
+        return np.concatenate([np.empty((0, moments.dimension)), *parts])
+
+    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (d,)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def transcript(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the results of all runs, and which was chosen.
+
+        Returns
+        -------
+        dict of ndarray
+            ``runs``: shape (size, m, d); ``choice``: whole numbers, shape (size,).
+        """
+        moments = as_moments(data, row_norm=self.row_norm)
+        self._check_parts(moments.count)
+        size = check_count("size", size, minimum=0)
+        runs, choice = self._run(moments, size, rng)
+        return {"runs": runs, "choice": choice.astype(np.float64)}
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the vectors as bases of one column, shape (..., d, 1).
+
+        Raises
+        ------
+        InputError
+            For any other number of components than 1.
+        """
+        check_one_component("minibatch-oja-search", n_components)
+        return releases[..., np.newaxis]
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair that differs in the last row of the first part.
+
+        It is the worst case of `MinibatchOja` with the same noise, followed by rows (or
+        matrices) at e_1 that judge. The default d is 2.
+        """
+        one = MinibatchOja(
+            sigma=self.sigma,
+            step_sizes=self.candidates[0],
+            claim=self.claim,
+            iterations=self.iterations,
+            row_norm=self.row_norm,
+            clip=self.clip,
+        ).worst_case(dimension)
+        judges = 1
+        while int(self.share * (len(one.data) + judges)) > judges:
+            judges += 1
+        if not int(self.share * (len(one.data) + judges)):
+            raise UnsupportedError(
+                f"no pair is made for a share of {self.share:g}, which is no row of "
+                f"{len(one.data)}"
+            )
+        rest = np.repeat(one.data[:1], judges, axis=0)
+        first, second = (
+            np.concatenate([side, rest]) for side in (one.data, one.neighbour)
+        )
+        return Pair(first, second, self.relation)
+
+    def _check_parts(self, count: int) -> None:
+        judges = int(self.share * count)
+        if not judges or count - judges < self.iterations:
+            raise InputError(
+                f"data must have at least {self.iterations} rows to run on, and one to "
+                f"judge by, a share {self.share:g} of all, got {count}"
+            )
+
+    def _run(
+        self, moments: Moments, size: int, rng: np.random.Generator
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """Return the results of the runs of each trial, and the choices."""
+        m, d = len(self.candidates), moments.dimension
+        judges = int(self.share * moments.count)
+        runners = moments.count - judges
+        batch = runners // self.iterations
+        rates = np.array([each.sizes(self.iterations) for each in self.candidates])
+        vectors = rng.standard_normal((size, m, d))
+        vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        for step in range(self.iterations):
+            where = slice(step * batch, (step + 1) * batch)
+            noisy = rng.standard_normal((size, m, d))
+            noisy *= self.sigma / batch
+            noisy += self._means(moments, where, vectors)
+            vectors = vectors + rates[:, step, np.newaxis] * noisy
+            vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+        means = self._means(moments, slice(runners, moments.count), vectors)
+        utilities = judges * np.einsum("smd,smd->sm", vectors, means)
+        weights = self.claim.parameters["epsilon"] / (2 * self.utility_sensitivity)
+        # The largest of logits with Gumbel noise is a draw in proportion to their exp.
+        scores = weights * utilities + rng.gumbel(size=(size, m))
+        return vectors, scores.argmax(axis=1)
+
+    def _means(self, moments: Moments, where: slice, vectors: Array) -> Array:
+        flat = vectors.reshape(-1, moments.dimension)
+        means = moments.mean_apply(where, flat, clip=self.clip)
+        return means.reshape(vectors.shape)

@@ -1,0 +1,261 @@
+"""Amplification by shuffling: exact sums, real shuffled mechanisms, the noise.
+
+No test here is random.
+"""
+
+from fractions import Fraction
+from itertools import product
+from math import comb, exp, log
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import ndtr
+
+from dpaudit.algorithms.streaming.amplification import (
+    amplified_multiplier,
+    closed_form_epsilon,
+    fewest_rows,
+    largest_epsilon,
+    largest_local_epsilon,
+    shuffled_delta,
+)
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
+
+# The exact sum
+
+
+def count_laws(count, local):
+    """The laws of (number of Q_0, number of Q_1) on D and D', in fractions."""
+    clone = Fraction(exp(-local)).limit_denominator(10**12)
+    kept = 1 - Fraction(1 / (1 + exp(local))).limit_denominator(10**12)
+    first, second = {}, {}
+    for c in range(count):
+        weight = comb(count - 1, c) * clone**c * (1 - clone) ** (count - 1 - c)
+        for a in range(c + 1):
+            share = weight * Fraction(comb(c, a), 2**c)
+            for own, mass, other in ((1, kept, 1 - kept), (0, 1 - kept, kept)):
+                key = (a + own, c - a + 1 - own)
+                first[key] = first.get(key, 0) + share * mass
+                second[key] = second.get(key, 0) + share * other
+    return first, second
+
+
+def divergence(first, second, epsilon):
+    ratio = Fraction(exp(epsilon))
+    return float(
+        sum(max(Fraction(0), first[key] - ratio * second[key]) for key in first)
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize("local", [0.2, 1.0, 3.0])
+def test_the_sum_is_the_divergence_of_the_counts(count, local):
+    first, second = count_laws(count, local)
+    for epsilon in (0.0, 0.05, 0.3, 0.9, 2.0):
+        expected = divergence(first, second, epsilon)
+        found = shuffled_delta(epsilon, local, count)
+        assert found == pytest.approx(expected, rel=1e-8, abs=2e-11)
+        # One direction is enough.
+        assert divergence(second, first, epsilon) == pytest.approx(expected, abs=1e-15)
+
+
+def randomised_response(values, flip):
+    """The law of the number of ones among shuffled randomised bits."""
+    law = np.ones(1)
+    for value in values:
+        one = 1 - flip if value else flip
+        law = np.convolve(law, [1 - one, one])
+    return law
+
+
+@pytest.mark.parametrize("count", [2, 5, 40])
+@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+def test_shuffled_randomised_response_is_no_worse_than_the_sum(count, local):
+    # A mechanism whose shuffled outputs are known exactly: their sum says all.
+    flip = 1 / (1 + exp(local))
+    for ones in {0, 1, count // 2, count - 1}:
+        others = [1] * ones + [0] * (count - 1 - ones)
+        first = randomised_response([1, *others], flip)
+        second = randomised_response([0, *others], flip)
+        for epsilon in (0.0, 0.1, 0.5, 1.0):
+            for p, q in ((first, second), (second, first)):
+                true = np.maximum(p - exp(epsilon) * q, 0).sum()
+                assert true <= shuffled_delta(epsilon, local, count) + 1e-12
+
+
+def test_adaptive_randomisers_are_no_worse_either():
+    # Each step answers on the bit, or on its negation if the answers before have an
+    # odd sum, with randomised response: the outputs of all orders, enumerated.
+    count, local = 4, 1.2
+    flip = 1 / (1 + exp(local))
+
+    def law(values):
+        found = {}
+        orders = set()
+        for index in product(range(count), repeat=count):
+            if len(set(index)) == count:
+                orders.add(index)
+        for order in orders:
+            for output in product((0, 1), repeat=count):
+                mass, parity = 1 / len(orders), 0
+                for place, answer in zip(order, output, strict=True):
+                    said = values[place] ^ parity
+                    mass *= (1 - flip) if answer == said else flip
+                    parity ^= answer
+                found[output] = found.get(output, 0.0) + mass
+        return found
+
+    first, second = law([1, 0, 0, 1]), law([0, 0, 0, 1])
+    assert sum(first.values()) == pytest.approx(1)
+    for epsilon in (0.0, 0.1, 0.4, 0.8):
+        for p, q in ((first, second), (second, first)):
+            true = sum(max(0.0, p[key] - exp(epsilon) * q[key]) for key in p)
+            assert true <= shuffled_delta(epsilon, local, count) + 1e-12
+
+
+def test_the_sum_is_sharper_than_the_closed_form():
+    for count in (1000, 100_000):
+        for delta in (1e-4, 1e-8):
+            for local in (0.1, 0.5, 0.9 * largest_local_epsilon(count, delta)):
+                epsilon = closed_form_epsilon(local, count, delta)
+                if np.isfinite(epsilon):
+                    assert shuffled_delta(epsilon, local, count) <= delta
+
+
+def test_the_tails_that_are_not_summed_are_added():
+    exact = shuffled_delta(0.2, 1.0, 500)
+    rough = shuffled_delta(0.2, 1.0, 500, tail=1e-3)
+    assert exact <= rough <= exact + 1e-3
+
+
+def test_the_closed_form_is_the_theorems():
+    local, count, delta = 1.3, 5000, 1e-6
+    e = exp(local)
+    inner = 8 * np.sqrt(e * log(4 / delta)) / np.sqrt(count) + 8 * e / count
+    expected = log(1 + (e - 1) / (e + 1) * inner)
+    assert closed_form_epsilon(local, count, delta) == pytest.approx(expected)
+    limit = log(count / (16 * log(4 / delta)))
+    assert largest_local_epsilon(count, delta) == pytest.approx(limit)
+    assert closed_form_epsilon(limit + 1e-9, count, delta) == np.inf
+
+
+# Normal noise
+
+
+@pytest.mark.parametrize("shift", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("local", [0.5, 2.0])
+def test_a_normal_density_is_moved_between_bounds_at_that_cost(shift, local):
+    # On a fine grid of cells: N(shift, 1) cut to e^(+-local/2) times N(0, 1).
+    edges = np.linspace(-12, 12, 48_001)
+    centre, moved = np.diff(ndtr(edges)), np.diff(ndtr(edges - shift))
+    low, high = exp(-local / 2) * centre, exp(local / 2) * centre
+    cut = np.maximum(moved - high, 0).sum()
+    raised = np.maximum(low - moved, 0).sum()
+    expected = float(gaussian_delta(local / 2, shift))
+    assert cut == pytest.approx(expected, rel=1e-4, abs=1e-12)
+    assert raised == pytest.approx(exp(-local / 2) * expected, rel=1e-4, abs=1e-12)
+    inside = np.clip(moved, low, high)
+    room = high - inside
+    inside += room * (1 - inside.sum()) / room.sum()
+    assert inside.sum() == pytest.approx(1)
+    assert (inside <= high * (1 + 1e-9)).all()
+    assert (inside >= low * (1 - 1e-9)).all()
+    distance = np.abs(inside - moved).sum() / 2
+    assert distance == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+CASES = [
+    (0.05, 1e-5, 1000),
+    (0.5, 1e-5, 1000),
+    (1.0, 1e-5, 5000),
+    (0.01, 1e-8, 5000),
+]
+
+
+def total_delta(multiplier, epsilon, delta, count):
+    """The delta that the docstring's formula gives, at the best epsilon_0 of a grid."""
+    best = 1.0
+    for local in np.geomspace(0.1, 6, 24):
+        pure = shuffled_delta(epsilon, float(local), count, tail=1e-6 * delta)
+        moved = float(gaussian_delta(local / 2, 1 / (2 * multiplier)))
+        best = min(best, pure + (1 + exp(epsilon)) * count * moved)
+    return best
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "count"), CASES)
+def test_the_noise_is_enough_and_not_much_more(epsilon, delta, count):
+    multiplier = amplified_multiplier(epsilon, delta, count)
+    whole = float(gaussian_delta(epsilon, 1 / multiplier))
+    enough = min(whole, total_delta(multiplier, epsilon, delta, count))
+    # The grid of epsilon_0 misses the best one by some of the noise.
+    enough = min(enough, total_delta(1.15 * multiplier, epsilon, delta, count))
+    assert enough <= delta * (1 + 1e-9)
+    assert multiplier <= 1 / gaussian_mu(epsilon, delta)
+    assert total_delta(0.7 * multiplier, epsilon, delta, count) > delta
+
+
+def test_more_rows_need_less_noise():
+    few, more, many = (amplified_multiplier(0.3, 1e-6, 10**k) for k in (3, 4, 5))
+    assert few > more > many
+    # Where amplification helps, it helps much.
+    assert many < 0.2 / gaussian_mu(0.3, 1e-6)
+
+
+def test_where_the_range_ends():
+    delta = 1e-5
+    assert largest_epsilon(200, delta) == 0.0
+    ranges = [largest_epsilon(10**k, delta) for k in range(3, 9)]
+    assert all(np.diff(ranges) > 0)
+    assert ranges[-1] < log(3 + 1 / (2 * log(8 / delta)))
+    for count in (300, 5000):
+        largest = largest_epsilon(count, delta)
+        amplified_multiplier(largest, delta, count)
+        message = rf"epsilon must be in \(0, {largest:.4g}\].* n = {count}"
+        with pytest.raises(InputError, match=message):
+            amplified_multiplier(largest * 1.001, delta, count)
+    with pytest.raises(InputError, match=r"n must be more than 217.5, got epsilon"):
+        amplified_multiplier(0.1, delta, 217)
+    amplified_multiplier(1e-4, delta, 218)
+
+
+def test_the_fewest_rows_are_the_fewest():
+    for epsilon, delta in ((0.1, 1e-5), (0.5, 1e-8), (1.0, 1e-3)):
+        count = fewest_rows(epsilon, delta)
+        assert largest_epsilon(count - 1, delta) < epsilon
+        assert largest_epsilon(count, delta) >= epsilon
+    for epsilon in (1.2, 10.0):
+        with pytest.raises(
+            InputError, match=r"epsilon must be in \(0, 1.1.*any number"
+        ):
+            fewest_rows(epsilon, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: shuffled_delta(-0.1, 1.0, 9), "epsilon must be a finite number >= 0"),
+        (lambda: shuffled_delta(0.1, 0.0, 9), "local_epsilon must be a finite"),
+        (lambda: shuffled_delta(0.1, 1.0, 0), "count must be an integer >= 1"),
+        (lambda: shuffled_delta(0.1, 1.0, 9, tail=0.0), r"tail must be in \(0, 1\)"),
+        (lambda: closed_form_epsilon(1.0, 9, 0.0), r"delta must be in \(0, 1\)"),
+        (lambda: amplified_multiplier(0.0, 1e-5, 999), "epsilon must be a finite"),
+        (lambda: amplified_multiplier(0.1, 1.0, 999), r"delta must be in \(0, 1\)"),
+        (lambda: fewest_rows(0.1, 0.0), r"delta must be in \(0, 1\)"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_the_oracle_is_one():
+    # The fractions above against SciPy's binomial law.
+    first, _ = count_laws(6, 1.0)
+    total = {}
+    for (zero, one), mass in first.items():
+        total[zero + one] = total.get(zero + one, 0.0) + float(mass)
+    law = stats.binom(5, exp(-1.0))
+    for number, mass in total.items():
+        assert mass == pytest.approx(law.pmf(number - 1), rel=1e-9)

@@ -1,0 +1,469 @@
+"""DP-PCA: who reads what, steps by hand, privacy on pairs, utility.
+
+Type-I error: 1e-9 for each test that names a null hypothesis, 2e-9 for each of the
+cases of conformance, 1e-6 for each of the audits of a true claim (the seeds are fixed).
+"""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
+from dpaudit.algorithms.streaming.minibatch_pca import default_steps
+from dpaudit.algorithms.streaming.moments import StreamedMoments
+from dpaudit.algorithms.streaming.published_dp_pca import PublishedDPPCA
+from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
+from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.attacks import (
+    Abnormal,
+    Atoms,
+    ExactLoss,
+    Identity,
+    LinearDiscriminant,
+)
+from dpaudit.audit import Verdict, audit
+from dpaudit.claims import ApproxDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError
+from dpaudit.mechanism import (
+    HasCanonicalPairs,
+    HasComponents,
+    HasTranscript,
+    HasWorstCase,
+)
+from dpaudit.neighbours import Relation
+from dpaudit.testing import run_conformance
+
+TYPE_I_ERROR = 1e-9
+# All but those that learn slowly.
+QUICK = (Abnormal(), Atoms(), Identity(), ExactLoss(), LinearDiscriminant())
+MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
+# So little noise that nothing fails on a few hundred rows.
+LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def spiked(n, d, ratio=0.25, seed=0):
+    """Gaussian rows whose first component is e_1."""
+    rows = rng(seed).standard_normal((n, d))
+    rows[:, 1:] *= np.sqrt(ratio)
+    return rows
+
+
+def sines(vectors):
+    return np.sqrt(np.clip(1 - vectors[..., 0] ** 2, 0, 1))
+
+
+# Batches, halves, steps
+
+
+@pytest.mark.parametrize("n", [4, 7, 100, 2000, 100_000, 10**6])
+def test_batches_follow_the_rule_of_the_paper(n):
+    mechanism = DPPCA.calibrated(1.0, 1e-5, batch_constant=10.0)
+    size, steps = mechanism.batches(n)
+    assert steps == max(1, min(int(np.log(n) ** 2 / 10), n // 4))
+    assert size == n // steps
+    assert size >= 4
+    fixed = DPPCA.calibrated(1.0, 1e-5, batch_size=4)
+    assert fixed.batches(n) == (4, n // 4)
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+@pytest.mark.parametrize("shape", ["rows", "matrices"])
+def test_a_run_is_oja_on_the_means_of_its_transcript(name, shape):
+    mechanism = MAKERS[name](**LOUD, step_sizes=HarmonicSteps(3.0, 0.5), batch_size=150)
+    data = spiked(640, 3)
+    if shape == "matrices":
+        data = np.einsum("ia,ib->iab", data, data)
+    size = 12
+    runs = mechanism.transcript(data, size, rng=rng(1))
+    draws = mechanism.draw(data, size, rng=rng(1))
+    assert runs["starts"].shape == (size, 1, 3)
+    assert runs["scales"].shape == (size, 1, 4)
+    assert runs["means"].shape == (size, 1, 4, 3)
+    for trial in range(size):
+        w = runs["starts"][trial, 0]
+        assert np.linalg.norm(w) == pytest.approx(1.0)
+        for step in range(4):
+            w = w + 3.0 / (0.5 + step + 1) * runs["means"][trial, 0, step]
+            w = w / np.linalg.norm(w)
+        w = w * np.sign(w[np.abs(w).argmax()])
+        np.testing.assert_allclose(draws[trial], w, atol=1e-12)
+
+
+def test_rows_are_their_matrices():
+    mechanism = DPPCA.calibrated(**LOUD)
+    rows = spiked(600, 3)
+    matrices = np.einsum("ia,ib->iab", rows, rows)
+    one, two = (mechanism.draw(data, 5, rng=rng(1)) for data in (rows, matrices))
+    np.testing.assert_allclose(one, two, atol=1e-9)
+    streamed = StreamedMoments(rows.__getitem__, count=600, dimension=3)
+    three = mechanism.draw(streamed, 5, rng=rng(1))
+    np.testing.assert_allclose(one, three, atol=1e-12)
+
+
+def test_matrices_need_not_be_symmetric():
+    # A_i = (e_1 + noise) e_2^T has the gradient e_1 w_2; the step is towards +-e_1.
+    noise = 0.1 * rng().standard_normal((600, 3, 3))
+    matrices = 50 * (np.outer([1.0, 0, 0], [0, 1.0, 0]) + noise)
+    mechanism = DPPCA.calibrated(**LOUD, batch_size=600)
+    draws = mechanism.draw(matrices, 40, rng=rng(1))
+    assert np.nanmedian(np.abs(draws[:, 0])) > 0.95
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_each_half_of_each_batch_is_read_for_one_estimate(name):
+    rows, reads = spiked(210, 3), []
+
+    def read(where):
+        reads.append((where.start, where.stop))
+        return rows[where]
+
+    data = StreamedMoments(read, count=210, dimension=3)
+    MAKERS[name](**LOUD, batch_size=101).draw(data, 5, rng=rng(1))
+    # The scale looks once, at whole groups of differences; the mean twice.
+    halves = [(0, 50), (50, 101), (50, 101), (101, 151), (151, 202), (151, 202)]
+    for (start, stop), (first, last) in zip(reads, halves, strict=True):
+        assert start == first
+        assert stop <= last
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+@pytest.mark.parametrize("place", [20, 70, 120, 170])
+def test_a_row_changes_nothing_before_it_is_read(name, place):
+    mechanism = MAKERS[name](**LOUD, batch_size=101)
+    rows = spiked(205, 3)
+    other = rows.copy()
+    other[place] *= 30.0
+    one, two = (mechanism.transcript(data, 30, rng=rng(1)) for data in (rows, other))
+    batch, first_half = place // 101, place % 101 < 50
+    same = {
+        what: [
+            np.array_equal(one[what][:, 0, t], two[what][:, 0, t], equal_nan=True)
+            for t in range(2)
+        ]
+        for what in ("scales", "means")
+    }
+    assert all(same["scales"][:batch])
+    assert all(same["means"][:batch])
+    assert same["scales"][batch] == (not first_half)
+    assert not same["means"][batch]
+
+
+def test_left_over_rows_are_not_read():
+    mechanism = DPPCA.calibrated(**LOUD, batch_size=100)
+    rows = spiked(250, 3)
+    other = rows.copy()
+    other[200:] = 1e9
+    one, two = (mechanism.draw(data, 3, rng=rng(1)) for data in (rows, other))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_long_batches_of_trials_are_made_in_pieces(monkeypatch):
+    mechanism = DPPCA.calibrated(**LOUD)
+    rows = spiked(300, 3)
+    monkeypatch.setattr("dpaudit.algorithms.streaming.minibatch_pca._WORK", 2000)
+    draws = mechanism.draw(rows, 7, rng=rng(1))
+    assert len(np.unique(draws[:, 0])) == 7
+    assert mechanism.draw(rows, 0, rng=rng(1)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_release_is_a_unit_vector_or_bottom(name):
+    options = {"corrected": (30.0, 1e-2), "published": (200.0, 0.1)}[name]
+    mechanism = MAKERS[name](*options, batch_size=120)
+    draws = mechanism.draw(spiked(240, 3), 200, rng=rng(1))
+    bottom = np.isnan(draws)
+    assert (bottom.any(axis=1) == bottom.all(axis=1)).all()
+    assert 0 < bottom[:, 0].mean() < 1
+    found = draws[~bottom[:, 0]]
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    assert (np.abs(found).max(axis=1) == found.max(axis=1)).all()
+    assert mechanism.components(draws, 1).shape == (200, 3, 1)
+    one = mechanism.release(spiked(240, 3), rng=rng(2))
+    np.testing.assert_array_equal(one, mechanism.draw(spiked(240, 3), 1, rng=rng(2))[0])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.zeros((400, 2)),
+        np.ones((400, 2)),
+        spiked(4, 2),
+        spiked(30, 2),
+        1e80 * spiked(400, 2),
+        1e-200 * spiked(400, 2),
+    ],
+)
+def test_what_cannot_be_estimated_is_bottom(rows):
+    draws = DPPCA.calibrated(1.0, 1e-5).draw(rows, 20, rng=rng())
+    assert np.isnan(draws).all()
+
+
+# Streams
+
+
+@pytest.mark.parametrize("sizes", [[700], [1] * 700, [150, 0, 300, 250], [699, 1]])
+def test_a_stream_is_a_release(sizes):
+    mechanism = DPPCA.calibrated(**LOUD, batch_size=120)
+    rows = spiked(700, 3)
+    blocks = iter(np.split(rows, np.cumsum(sizes)[:-1]))
+    streamed = mechanism.release_stream(blocks, count=700, rng=rng(3))
+    whole = mechanism.release(rows, rng=rng(3))
+    np.testing.assert_allclose(streamed, whole, atol=1e-12)
+    matrices = np.einsum("ia,ib->iab", rows, rows)
+    blocks = iter(np.split(matrices, np.cumsum(sizes)[:-1]))
+    streamed = mechanism.release_stream(blocks, count=700, rng=rng(3))
+    np.testing.assert_allclose(streamed, whole, atol=1e-9)
+
+
+def test_a_stream_holds_no_more_than_a_batch():
+    mechanism = DPPCA.calibrated(1.0, 1e-5, batch_size=20_000)
+    generator = rng()
+    blocks = (generator.standard_normal((1000, 20)) for _ in range(100))
+    batch = 20_000 * 20 * 8
+    tracemalloc.start()
+    try:
+        mechanism.release_stream(blocks, count=100_000, rng=rng(1))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The batch, and pieces of gradients at work: 4 MiB each; the data are 5 batches.
+    assert batch < peak < batch + 8 * 2**22
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ([np.zeros((50, 2))], "blocks must have 100 rows in all, got 50"),
+        ([np.zeros((101, 2))], "blocks must have 100 rows in all, got 101"),
+        ([np.zeros((50, 2)), np.zeros((50, 3))], "blocks must be arrays of rows"),
+        ([np.zeros(100)], "blocks must be arrays of rows"),
+        ([], "blocks must have 100 rows in all, got 0"),
+        ([np.full((100, 2), np.inf)], "data must be finite"),
+    ],
+)
+def test_bad_streams_are_named(blocks, message):
+    mechanism = DPPCA.calibrated(1.0, 1e-5)
+    with pytest.raises(InputError, match=message):
+        mechanism.release_stream(blocks, count=100, rng=rng())
+
+
+# Utility
+
+
+def test_the_error_falls_with_the_number_of_rows():
+    # Medians of 12 runs; between 3e4 and 3e5 rows the error falls to a fifth or so.
+    mechanism = DPPCA.calibrated(2.0, 1e-6)
+    medians = [
+        np.median(sines(mechanism.draw(spiked(n, 5), 12, rng=rng(1))))
+        for n in (30_000, 240_000)
+    ]
+    assert medians[0] < 0.3
+    assert medians[1] < 0.4 * medians[0]
+
+
+def test_the_error_vanishes_with_the_noise_of_the_data():
+    # Example 4.1: x = +-v + sigma z. The error is about proportional to sigma.
+    mechanism = DPPCA.calibrated(2.0, 1e-6, step_sizes=1e6)
+    generator = rng(2)
+    signs = generator.choice([-1.0, 1.0], size=20_000)[:, np.newaxis]
+    noise = generator.standard_normal((20_000, 4))
+    errors = [
+        np.median(
+            sines(mechanism.draw(signs * np.eye(4)[:1] + sigma * noise, 12, rng=rng(1)))
+        )
+        for sigma in (0.1, 0.001)
+    ]
+    assert errors[1] < 0.03 * errors[0]
+
+
+def test_the_print_adds_more_noise():
+    # By f = 2, and the split of (epsilon/2, delta/2).
+    corrected, published = (make(1.0, 1e-6) for make in MAKERS.values())
+    assert published.scale_factor == 2.0
+    ratio = (
+        np.sqrt(2)
+        * corrected.mean.split.noise(20).mu
+        / (published.mean.split.noise(20).mu)
+    )
+    assert 6 < ratio < 7
+    assert published.scale_finder.noise.scale == 2 * corrected.scale_finder.noise.scale
+
+
+# Promises
+
+
+def test_what_a_mechanism_offers():
+    for name, make in MAKERS.items():
+        mechanism = make(0.7, 1e-5, row_norm=2.0)
+        for capability in (
+            HasTranscript,
+            HasComponents,
+            HasWorstCase,
+            HasCanonicalPairs,
+        ):
+            assert isinstance(mechanism, capability)
+        assert mechanism.claim == ApproxDP(0.7, 1e-5)
+        assert mechanism.relation is Relation.REPLACE_ONE
+        assert mechanism.step_sizes == default_steps(2.0) == HarmonicSteps(15.0, 1.0)
+        assert decode(encode(mechanism)) == mechanism
+        half = (0.7, 1e-5) if name == "corrected" else (0.35, 5e-6)
+        assert mechanism.scale_finder.claim == ApproxDP(*half)
+        assert mechanism.mean.claim == ApproxDP(*half)
+
+
+def test_rows_are_clipped_if_a_norm_is_given():
+    mechanism = DPPCA.calibrated(**LOUD, row_norm=1.0)
+    rows = 30 * spiked(300, 2)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    one, two = (mechanism.draw(data, 3, rng=rng(1)) for data in (rows, rows / lengths))
+    np.testing.assert_allclose(one, two, atol=1e-9)
+    with pytest.raises(InputError, match="data must be rows"):
+        mechanism.draw(np.ones((9, 2, 2)), 1, rng=rng())
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_it_conforms(number):
+    mechanism = DPPCA.calibrated(8.0, 1e-2)
+    run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=300)
+
+
+def test_the_published_form_conforms():
+    run_conformance(PublishedDPPCA.as_published(30.0, 1e-2), size=300)
+
+
+@pytest.mark.parametrize("norm", [None, 1.0])
+@pytest.mark.parametrize("d", [None, 2, 8])
+def test_the_worst_pair_shows_the_mean_at_its_full_sensitivity(d, norm):
+    # Null hypothesis: w_j/w_1, j > 1, is normal about -+ W/m with the deviation s, in
+    # the unit of the signal, but for what the start has left (next to nothing without
+    # a norm). So its median moves by mu/sqrt d.
+    constant = 25.0 if norm is None else 8.0
+    mechanism = DPPCA.calibrated(8.0, 1e-2, row_norm=norm, batch_constant=constant)
+    pair = mechanism.worst_case(d)
+    d = pair.data.shape[1]
+    assert d == 3 if d is None else True
+    size = 3000 // d
+    sides = [
+        mechanism.draw(rows, size, rng=rng(seed))
+        for seed, rows in enumerate((pair.data, pair.neighbour))
+    ]
+    ratios = [side[:, 1:].ravel() / np.repeat(side[:, 0], d - 1) for side in sides]
+    assert not np.isnan(ratios[0]).any()
+    spread = stats.median_abs_deviation(ratios[0], scale="normal")
+    shift = (np.median(ratios[0]) - np.median(ratios[1])) / spread
+    expected = mechanism.mean.split.noise(d).mu / np.sqrt(d)
+    # 6 deviations of a difference of medians, and less by what is left of the start.
+    error = 6 * 1.2533 * np.sqrt(2 / ratios[0].size)
+    assert shift <= expected + error
+    assert shift >= (1.0 if norm is None else 0.5) * expected - error
+
+
+def test_the_other_pairs_move_one_group():
+    mechanism = DPPCA.calibrated(1.0, 1e-5)
+    for pair in mechanism.canonical_pairs()[1:]:
+        size, steps = mechanism.batches(len(pair.data))
+        place = np.flatnonzero((pair.data != pair.neighbour).any(axis=1))
+        assert len(place) == 1
+        assert (steps - 1) * size <= place[0] < (steps - 1) * size + size // 2
+
+
+def test_pairs_fit_batches_of_a_given_size():
+    mechanism = DPPCA.calibrated(8.0, 1e-2, batch_size=300)
+    pair = mechanism.worst_case()
+    assert mechanism.batches(len(pair.data)) == (300, 2)
+    assert not np.isnan(mechanism.draw(pair.data, 20, rng=rng())).any()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_audit_does_not_refute_it(number):
+    mechanism = DPPCA.calibrated(2.0, 1e-2)
+    pair = mechanism.canonical_pairs()[number]
+    result = audit(
+        mechanism,
+        pair=pair,
+        confidence=1 - 1e-6,
+        max_samples=2000,
+        seed=1,
+        attacks=QUICK,
+    )
+    assert result.verdict is Verdict.NOT_REFUTED, str(result)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("make", list(MAKERS.values()))
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", np.nan),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("row_norm", 0.0),
+        ("batch_constant", 0.0),
+        ("batch_size", 3),
+        ("zeta", 1.0),
+        ("group_constant", -1.0),
+        ("step_sizes", 0.0),
+        ("step_sizes", -1.0),
+        ("tail", None),
+    ],
+)
+def test_bad_arguments_are_named(make, name, bad):
+    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
+        make(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad})
+
+
+@pytest.mark.parametrize("make", list(MAKERS.values()))
+def test_more_components_are_refused(make):
+    with pytest.raises(InputError, match=r"n_components of dp-pca must be 1, got 2"):
+        make(1.0, 1e-5, n_components=2)
+    with pytest.raises(InputError, match="n_components must be the 1 that"):
+        make(1.0, 1e-5).components(np.zeros((1, 3)), 2)
+
+
+@pytest.mark.parametrize("name", ["scale_finder", "mean", "claim", "step_sizes"])
+def test_the_bare_constructor_is_validated_too(name):
+    mechanism = DPPCA.calibrated(1.0, 1e-5)
+    with pytest.raises(InputError, match=f"{name} must be a .*, got 1.0"):
+        replace(mechanism, **{name: 1.0})
+    built = DPPCA(
+        scale_finder=TopEigenvalue.calibrated(1.0, 1e-5),
+        mean=MeanEstimation.calibrated(1.0, 1e-5, tail=Tail(0.2)),
+        claim=ApproxDP(1.0, 1e-5),
+        step_sizes=ConstantSteps(2.0),
+    )
+    assert built.mean.tail.scale == 0.2
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.zeros((3, 2)), "data must have at least 4 rows, got 3"),
+        (np.zeros(3), "data must"),
+        (np.zeros((9, 2, 3)), "data must be square matrices"),
+        (np.full((9, 2), np.nan), "data must be finite, but item 0"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    mechanism = DPPCA.calibrated(1.0, 1e-5)
+    for use in (mechanism.draw, mechanism.transcript):
+        with pytest.raises(InputError, match=message):
+            use(data, 2, rng=rng())
+    with pytest.raises(InputError, match="data must have at least 30 rows, got 9"):
+        DPPCA.calibrated(1.0, 1e-5, batch_size=30).draw(np.ones((9, 2)), 1, rng=rng())
+
+
+def test_a_pair_needs_two_dimensions():
+    with pytest.raises(InputError, match="dimension must be an integer >= 2"):
+        DPPCA.calibrated(1.0, 1e-5).worst_case(1)

@@ -1,0 +1,266 @@
+"""Hard instances: packings, divergences, moments, laws, and bounds that hold.
+
+Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
+makes several); 2e-9 in all, at fixed seeds.
+"""
+
+from dataclasses import replace
+from math import ceil, exp, log, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.algorithms.streaming.hard_instances import GaussianPacking, HeavyPacking
+from dpaudit.algorithms.streaming.lower_bounds import (
+    identification_error,
+    sign_packing,
+)
+from dpaudit.errors import InputError
+
+TYPE_I_ERROR = 1e-9
+GAUSSIAN = GaussianPacking(dimension=9, first=3.0, second=0.5, sine=0.3)
+HEAVY = HeavyPacking(dimension=9, first=3.0, second=0.5, share=0.02)
+PACKINGS = {"gaussian": GAUSSIAN, "heavy": HEAVY}
+packings = pytest.mark.parametrize("name", list(PACKINGS))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def directions(packing, size=4, seed=0):
+    return sign_packing(packing.dimension - 1, size, rng=rng(seed))
+
+
+# Packings
+
+
+@pytest.mark.parametrize(("dimension", "size"), [(1, 2), (4, 6), (16, 20), (60, 200)])
+def test_sign_vectors_are_apart(dimension, size):
+    found = sign_packing(dimension, size, rng=rng())
+    assert found.shape == (size, dimension)
+    np.testing.assert_allclose(np.abs(found), 1 / sqrt(dimension))
+    products = found @ found.T - 2 * np.eye(size)
+    assert products.max() <= 0.5 + 1e-9
+
+
+def test_as_many_as_are_said_to_exist_are_found():
+    for dimension in (8, 24, 40):
+        size = GaussianPacking(dimension=dimension + 1, sine=0.1).size
+        assert size == max(2, ceil(exp(dimension / 8)))
+        assert len(sign_packing(dimension, size, rng=rng())) == size
+    with pytest.raises(InputError, match="size must be at most what is found in 1 dim"):
+        sign_packing(1, 3, rng=rng())
+
+
+@packings
+def test_the_first_eigenvectors_are_what_is_said_and_apart(name):
+    packing = PACKINGS[name]
+    components = []
+    for direction in directions(packing, 6):
+        matrix = packing.covariance(direction)
+        values, vectors = np.linalg.eigh(matrix)
+        assert values[-1] > values[-2] + 0.5
+        expected = packing.component(direction)
+        assert abs(vectors[:, -1] @ expected) == pytest.approx(1)
+        assert expected[0] == pytest.approx(np.cos(packing.angle))
+        components.append(expected)
+    products = np.array(components) @ np.array(components).T
+    sines = np.sqrt(np.maximum(1 - products**2, 0))[~np.eye(6, dtype=bool)]
+    assert sines.min() >= packing.separation * (1 - 1e-9)
+
+
+def test_the_separation_is_attained():
+    # By two directions with inner product 1/2.
+    first, second = np.array([1.0, 0.0]), np.array([0.5, sqrt(0.75)])
+    for sine in (0.01, 0.5, 0.7):
+        packing = GaussianPacking(dimension=3, sine=sine)
+        product = packing.component(first) @ packing.component(second)
+        assert sqrt(1 - product**2) == pytest.approx(packing.separation)
+
+
+# Laws
+
+
+@packings
+def test_second_moments_are_those_of_the_rows(name):
+    # Null hypothesis: the mean of (a^T x)^2 over the rows is a^T E[x x^T] a; by the
+    # central limit theorem it is normal, with a deviation of some of the squares.
+    packing = PACKINGS[name]
+    direction = directions(packing)[0]
+    rows = packing.draw(direction, 100_000, rng=rng(1))
+    probes = rng(2).standard_normal((6, packing.dimension))
+    squares = (rows @ probes.T) ** 2
+    expected = np.einsum("ad,de,ae->a", probes, packing.covariance(direction), probes)
+    scores = (squares.mean(axis=0) - expected) / (squares.std(axis=0) / sqrt(1e5))
+    assert np.abs(scores).max() <= stats.norm.isf(TYPE_I_ERROR / 12)
+
+
+def test_gaussian_rows_are_normal():
+    # Null hypothesis: the whitened rows are standard normal, all entries.
+    direction = directions(GAUSSIAN)[0]
+    rows = GAUSSIAN.draw(direction, 5000, rng=rng(3))
+    factor = np.linalg.cholesky(GAUSSIAN.covariance(direction))
+    white = np.linalg.solve(factor, rows.T)
+    p_values = [stats.kstest(each, stats.norm.cdf).pvalue for each in white]
+    squares = (white**2).sum(axis=0)
+    p_values.append(stats.kstest(squares, stats.chi2(9).cdf).pvalue)
+    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
+
+
+def test_heavy_rows_are_rare_and_all_alike():
+    # Null hypothesis: their number is binomial.
+    direction = directions(HEAVY)[0]
+    rows = HEAVY.draw(direction, 20_000, rng=rng(4))
+    scale = 1 / np.sqrt(np.array([3.0] + [0.5] * 8))
+    light = np.isclose(np.linalg.norm(rows * scale, axis=1), 3.0)
+    expected = sqrt(HEAVY.heavy / 2) * np.concatenate([[1.0], direction])
+    np.testing.assert_allclose(rows[~light], np.tile(expected, ((~light).sum(), 1)))
+    assert np.linalg.norm(expected) ** 2 == pytest.approx(HEAVY.heavy)
+    heavy = int((~light).sum())
+    assert stats.binomtest(heavy, 20_000, 0.02).pvalue >= TYPE_I_ERROR
+    # Which makes two laws alike but for these: from one state of the generator, only
+    # they differ.
+    other = HEAVY.draw(directions(HEAVY)[1], 20_000, rng=rng(4))
+    np.testing.assert_array_equal(np.any(rows != other, axis=1), ~light)
+    assert HEAVY.changed == 0.02
+
+
+@pytest.mark.parametrize("share", [0.3, 0.01, 1e-4])
+@pytest.mark.parametrize("dimension", [3, 30])
+def test_heavy_rows_keep_the_assumptions_of_theorem_5_4(share, dimension):
+    # Exactly, from E[s s^T s s^T ...] on the sphere: E[|x|^2 x x^T] and the fourth
+    # moments of sqrt(d) Sigma^(1/2) s are d/(d + 2) times Gaussian ones.
+    packing = HeavyPacking(dimension=dimension, share=share, weight=2.0)
+    direction = directions(packing, 2)[0]
+    scales = np.array([2.0] + [1.0] * (dimension - 1))
+    shrink = dimension / (dimension + 2)
+    light = shrink * np.diag(scales * scales.sum() + 2 * scales**2)
+    row = sqrt(packing.heavy / 2) * np.concatenate([[1.0], direction])
+    second = (1 - share) * light + share * packing.heavy * np.outer(row, row)
+    bound = (dimension + 2.0) * 2.0**2
+    assert np.linalg.eigvalsh(second)[-1] <= bound * (1 + 1e-9)
+    for seed in range(20):
+        z, u = rng(seed).standard_normal((2, dimension))
+        z, u = z / np.linalg.norm(z), u / np.linalg.norm(u)
+        if seed % 2:
+            z = u = row / np.linalg.norm(row)
+        gauss = (z**2 @ scales) * (u**2 @ scales) + 2 * ((z * u) @ scales) ** 2
+        fourth = (1 - share) * shrink * gauss + share * (z @ row) ** 2 * (u @ row) ** 2
+        assert fourth <= (3 + 2.0) * 2.0**2 * (1 + 1e-9)
+    heaviest = max(dimension * 2.0, packing.heavy)
+    assert packing.heavy == pytest.approx(2.0 * sqrt(2.0 / share))
+    assert np.max((packing.draw(direction, 2000, rng=rng()) ** 2).sum(axis=1)) <= (
+        heaviest * (1 + 1e-9)
+    )
+
+
+# Divergences and bounds
+
+
+def test_the_divergence_is_the_largest_of_the_pairs():
+    worst = 0.0
+    u = np.array([1.0] + [0.0] * 7)
+    for other in (*directions(GAUSSIAN, 8), -u, rng(5).standard_normal(8)):
+        second = other / np.linalg.norm(other)
+        one, two = GAUSSIAN.covariance(u), GAUSSIAN.covariance(second)
+        exact = (np.trace(np.linalg.solve(two, one)) - 9) / 2  # of equal determinants
+        sine = 1 - (GAUSSIAN.component(u) @ GAUSSIAN.component(second)) ** 2
+        assert exact == pytest.approx((3.0 - 0.5) ** 2 / (2 * 3.0 * 0.5) * sine)
+        worst = max(worst, exact)
+    assert GAUSSIAN.divergence == pytest.approx(worst)
+    assert GAUSSIAN.changed == pytest.approx(sqrt(worst / 2))
+
+
+def geometric_error(count, changed, epsilon):
+    """The mean error of the best threshold on a private count of ones.
+
+    Rows are 0 under the first law, and 1 with probability p under the second: the
+    sum, plus two-sided geometric noise, is epsilon-DP for a replaced row.
+    """
+    ratio = exp(-epsilon)
+    support = np.arange(-400, 401 + count)
+    noise = (1 - ratio) / (1 + ratio) * ratio ** np.abs(support)
+    first = noise
+    law = stats.binom(count, changed).pmf(np.arange(count + 1))
+    second = np.convolve(noise, law)[: len(support)]
+    gap = np.cumsum(first) - np.cumsum(second)
+    return (1 - gap.max()) / 2
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("changed", [0.01, 0.05, 0.5])
+def test_a_private_test_errs_as_often_as_it_must(epsilon, changed):
+    for count in (10, 100):
+        bound = identification_error(2, count, changed, epsilon)
+        assert bound <= geometric_error(count, changed, epsilon)
+
+
+def test_the_bound_is_the_formula():
+    size, count, changed, epsilon, delta = 50, 30, 0.1, 0.4, 1e-4
+    k = 3
+    shrunk = exp(-k * epsilon)
+    lost = delta * sum(exp(-epsilon * i) for i in range(1, k + 1))
+    expected = 49 * (shrunk / 2 - lost) / (1 + 49 * shrunk)
+    found = identification_error(size, count, changed, epsilon, delta)
+    assert found == pytest.approx(expected)
+    assert identification_error(size, count, changed, epsilon, 0.9) == 0.0
+    assert identification_error(2, 10, 1.0, 900.0) == 0.0
+
+
+def test_the_sampling_bound_is_fanos():
+    packing = replace(GAUSSIAN, sine=0.01)
+    told = (20 * packing.divergence + log(2)) / log(packing.size)
+    expected = max(0.0, 1 - told) * packing.separation / 2
+    assert packing.sampling_error(20) == pytest.approx(expected)
+    assert packing.sampling_error(10**7) == 0.0
+
+
+def test_the_bounds_fall_as_the_theorems_say():
+    counts = np.array([10**4, 10**5, 10**6])
+
+    def slope(errors):
+        return np.diff(np.log(errors)) / np.diff(np.log(counts))
+
+    privacy = [GaussianPacking.hardest(200, n, 0.1).error(n, 0.1) for n in counts]
+    np.testing.assert_allclose(slope(privacy), -1, atol=0.05)
+    heavy = [HeavyPacking.hardest(200, n, 0.1).error(n, 0.1) for n in counts]
+    np.testing.assert_allclose(slope(heavy), -1 / 2, atol=0.05)
+    grid = [GaussianPacking(dimension=200, sine=s) for s in np.geomspace(1e-4, 0.5, 60)]
+    sampling = [max(each.sampling_error(n) for each in grid) for n in counts]
+    np.testing.assert_allclose(slope(sampling), -1 / 2, atol=0.05)
+    # In d, at a fixed n: linear for Gaussian rows, its root for heavy ones.
+    wide = GaussianPacking.hardest(2000, 10**6, 0.1).error(10**6, 0.1)
+    assert 8 <= wide / privacy[-1] <= 13
+    wide = HeavyPacking.hardest(2000, 10**6, 0.1).error(10**6, 0.1)
+    assert 2.5 <= wide / heavy[-1] <= 4
+    # A delta takes the place of the packing's size.
+    loose = HeavyPacking.hardest(2000, 10**6, 0.1, 1e-3).error(10**6, 0.1, 1e-3)
+    assert loose < wide / 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: replace(GAUSSIAN, dimension=1), "dimension must be an integer >= 2"),
+        (lambda: replace(GAUSSIAN, first=0.5), "first must be > second, 0.5, got 0.5"),
+        (lambda: replace(GAUSSIAN, second=0.0), "second must be a finite number > 0"),
+        (lambda: replace(GAUSSIAN, sine=0.8), r"sine must be in \(0, 1/sqrt 2\]"),
+        (lambda: replace(HEAVY, share=1.0), r"share must be in \(0, 1\), got 1.0"),
+        (lambda: replace(HEAVY, weight=0.0), "weight must be a finite number > 0"),
+        (lambda: identification_error(1, 9, 0.1, 1.0), "size must be an integer >= 2"),
+        (lambda: identification_error(2, 0, 0.1, 1.0), "count must be an integer >= 1"),
+        (lambda: identification_error(2, 9, 0.0, 1.0), "changed must be a finite"),
+        (lambda: identification_error(2, 9, 0.1, 0.0), "epsilon must be a finite"),
+        (
+            lambda: identification_error(2, 9, 0.1, 1.0, 1.0),
+            r"delta must be in \[0, 1\)",
+        ),
+        (lambda: GAUSSIAN.sampling_error(0), "count must be an integer >= 1"),
+        (lambda: sign_packing(0, 1, rng=rng()), "dimension must be an integer >= 1"),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

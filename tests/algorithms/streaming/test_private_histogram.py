@@ -1,0 +1,312 @@
+"""The private histogram: exact privacy by integration, laws, and audits.
+
+Type-I error: 1e-9 for each test that names a null hypothesis, 2e-9 for each of the
+four cases of conformance, 1e-6 for each of the audits of a true claim (the seeds are
+fixed).
+"""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
+from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
+from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.attacks import (
+    Abnormal,
+    Atoms,
+    ExactLoss,
+    Identity,
+    LinearDiscriminant,
+)
+from dpaudit.audit import Verdict, audit
+from dpaudit.claims import ApproxDP, Profile
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
+from dpaudit.neighbours import Pair
+from dpaudit.testing import run_conformance
+
+TYPE_I_ERROR = 1e-9
+# All but those that learn slowly.
+QUICK = (Abnormal(), Atoms(), Identity(), ExactLoss(), LinearDiscriminant())
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def law_of_bin(noise, count, cells):
+    """The law of what is released of one bin: what is 0, and cells of a partition."""
+    if count == 0:
+        return np.concatenate([[1.0], np.zeros(len(cells) - 1)])
+    cdf = stats.laplace(count, noise.scale).cdf(cells)
+    return np.concatenate([[cdf[0]], np.diff(cdf)])
+
+
+def delta_of_move(noise, epsilon, source, target):
+    """The divergence of both bins, to the last digits on any partition."""
+    highest = noise.threshold + 2 * (source + target) + 9 * noise.scale
+    cells = np.append(np.linspace(noise.threshold, highest, 300), np.inf)
+    one, other = (
+        np.multiply.outer(law_of_bin(noise, a, cells), law_of_bin(noise, b, cells))
+        for a, b in ((source, target), (source - 1, target + 1))
+    )
+    ratio = np.exp(epsilon)
+    return max(
+        np.maximum(one - ratio * other, 0).sum(),
+        np.maximum(other - ratio * one, 0).sum(),
+    )
+
+
+MOVES = [(1, 0), (1, 1), (2, 0), (1, 9), (2, 1), (5, 8), (30, 30)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-3), (2.0, 0.05), (0.4, 0.3)])
+def test_no_move_of_a_row_costs_more_than_the_claim(epsilon, delta):
+    # On a partition (a function of the release) the divergence is no larger than on
+    # releases, so rounding apart this may not fail.
+    noise = CountNoise.calibrated(epsilon, delta)
+    costs = {move: delta_of_move(noise, epsilon, *move) for move in MOVES}
+    assert max(costs.values()) <= delta * (1 + 1e-9)
+    assert costs[1, 0] == pytest.approx(delta, rel=1e-9)
+    # epsilon itself is needed where both bins are full.
+    assert delta_of_move(noise, 0.9 * epsilon, 30, 30) > 0.01 * epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_the_print_leaves_three_quarters_of_delta(epsilon):
+    noise = CountNoise.as_published(epsilon, 1e-2)
+    costs = [delta_of_move(noise, epsilon, *move) for move in MOVES]
+    assert max(costs) == pytest.approx(1e-2 / 4, rel=1e-9)
+    assert noise.threshold == pytest.approx(2 * np.log(2 / 1e-2) / epsilon + 1)
+    calibrated = CountNoise.calibrated(epsilon, 1e-2)
+    assert noise.scale == calibrated.scale == 2 / epsilon
+    assert noise.threshold - calibrated.threshold == pytest.approx(
+        noise.scale * np.log(4)
+    )
+
+
+@pytest.mark.parametrize("threshold", [-np.inf, -3.0, 1.0, 1.5, 40.0])
+def test_a_lonely_row_escapes_as_often_as_is_said(threshold):
+    noise = CountNoise(2.5, threshold)
+    assert noise.escape == pytest.approx(stats.laplace(1, 2.5).sf(threshold))
+
+
+def test_a_lax_delta_needs_no_threshold_beyond_a_row():
+    assert CountNoise.calibrated(1.0, 0.9).threshold == 1.0
+
+
+# Laws
+
+
+def test_counts_have_the_law_of_the_algorithm():
+    # Null hypothesis: c + Lap(b) where that is at least T, else 0.
+    mechanism = PrivateHistogram.calibrated(0.5, 1e-2, bins=3)
+    noise = mechanism.noise
+    values = np.repeat([0.5, 1.5, 7.0], [20, 60, 5])
+    draws = mechanism.draw(values, 4000, rng=rng(1))
+    assert (draws[:, 2] == 0).all()
+    p_values = []
+    for column, count in zip(draws.T, (20, 60), strict=False):
+        law = stats.laplace(count, noise.scale)
+        hidden = int((column == 0).sum())
+        p_values.append(stats.binomtest(hidden, 4000, law.cdf(noise.threshold)).pvalue)
+        shown = column[column != 0]
+        assert shown.min() >= noise.threshold
+        uniform = (law.cdf(shown) - law.cdf(noise.threshold)) / law.sf(noise.threshold)
+        p_values.append(stats.kstest(uniform, stats.uniform.cdf).pvalue)
+    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
+    assert stats.kstest(uniform**1.2, stats.uniform.cdf).pvalue < TYPE_I_ERROR
+
+
+def test_the_fullest_bin_has_its_exact_law():
+    # Null hypothesis: of two bins the one with the larger noisy count wins, if that is
+    # at least T; the probabilities are integrals.
+    noise, counts = CountNoise(2.0, 9.0), np.array([8, 10])
+    grid = np.arange(9.0, 90.0, 1e-3) + 5e-4
+    laws = [stats.laplace(count, 2.0) for count in counts]
+    wins = [(laws[i].pdf(grid) * laws[1 - i].cdf(grid)).sum() * 1e-3 for i in range(2)]
+    labels = np.repeat([3.0, -4.0], counts)[np.newaxis]
+    found = noise.fullest(SparseCounts.of(labels).repeated(4000), rng=rng(2))
+    for label, probability in zip((3.0, -4.0), wins, strict=True):
+        count = int((found == label).sum())
+        assert stats.binomtest(count, 4000, probability).pvalue >= TYPE_I_ERROR
+        assert stats.binomtest(count, 4000, probability + 0.06).pvalue < TYPE_I_ERROR
+    missing = int(np.isnan(found).sum())
+    assert stats.binomtest(missing, 4000, 1 - sum(wins)).pvalue >= TYPE_I_ERROR
+
+
+def test_the_window_shows_the_bins_that_it_names():
+    options = {"width": 0.5, "first": -2, "bins": 3}
+    mechanism = PrivateHistogram.calibrated(1e6, 1e-2, **options)
+    values = np.array([-1.2, -1.0, -0.6, -0.5, 0.49, 0.5, -1e300, 1e300])
+    np.testing.assert_array_equal(mechanism.counts(values), [2, 1, 1])
+    np.testing.assert_array_equal(mechanism.counts(values[:, np.newaxis]), [2, 1, 1])
+    draws = mechanism.draw(np.repeat(values, 9), 5, rng=rng())
+    np.testing.assert_allclose(draws, [[18, 9, 9]] * 5, atol=1e-2)
+    nothing = mechanism.draw(np.empty(0), 2, rng=rng())
+    np.testing.assert_array_equal(nothing, np.zeros((2, 3)))
+    assert mechanism.draw(values, 0, rng=rng()).shape == (0, 3)
+
+
+def test_long_batches_are_made_in_pieces(monkeypatch):
+    monkeypatch.setattr("dpaudit.algorithms.streaming.private_histogram._CHUNK", 4)
+    mechanism = PrivateHistogram.calibrated(1.0, 1e-2)
+    draws = mechanism.draw(np.repeat([0.5, 1.5], 50), 7, rng=rng())
+    assert draws.shape == (7, 5)
+    assert len(np.unique(draws[:, :2])) == 14
+
+
+# Exact privacy of pairs
+
+
+def test_the_loss_of_a_release_is_the_ratio_of_densities():
+    mechanism = PrivateHistogram.calibrated(1.0, 0.2, bins=2)
+    noise = mechanism.noise
+    data, other = np.repeat([0.5, 1.5], [4, 7]), np.repeat([0.5, 1.5], [3, 8])
+    releases = np.array([[0.0, 9.0], [5.0, 0.0], [0.0, 0.0], [6.0, 7.5]])
+    expected = []
+    for release in releases:
+        logs = []
+        for counts in ((4, 7), (3, 8)):
+            laws = [stats.laplace(count, noise.scale) for count in counts]
+            logs.append(
+                sum(
+                    law.logcdf(noise.threshold) if value == 0 else law.logpdf(value)
+                    for law, value in zip(laws, release, strict=True)
+                )
+            )
+        expected.append(logs[0] - logs[1])
+    losses = mechanism.privacy_loss(releases, data, other)
+    np.testing.assert_allclose(losses, expected)
+
+
+def test_the_exact_claim_is_known_for_a_lonely_row():
+    for make in (PrivateHistogram.calibrated, PrivateHistogram.as_published):
+        mechanism = make(1.0, 1e-3)
+        full, lonely = mechanism.canonical_pairs()
+        assert mechanism.exact_claim(lonely) == Profile(
+            (0.0,), (mechanism.noise.escape,)
+        )
+        for pair in (full, Pair([0.5, 1.5], [1.5, 1.5]), Pair([0.5, 9.0], [9.0, 9.0])):
+            with pytest.raises(UnsupportedError, match="alone in its bin"):
+                mechanism.exact_claim(pair)
+    planted = UnthresholdedHistogram.planted(1.0, 1e-3)
+    lonely = planted.worst_case()
+    with pytest.raises(UnsupportedError, match="alone in its bin"):
+        planted.exact_claim(lonely)
+
+
+def test_what_it_offers():
+    mechanism = PrivateHistogram.calibrated(1.0, 1e-5)
+    assert isinstance(mechanism, HasPrivacyLoss)
+    assert isinstance(mechanism, HasExactClaim)
+    assert isinstance(mechanism, HasCanonicalPairs)
+    assert mechanism.claim == ApproxDP(1.0, 1e-5)
+    planted = UnthresholdedHistogram.planted(1.0, 1e-5)
+    for each in (mechanism, planted):
+        assert decode(encode(each)) == each
+    counts = [
+        [mechanism.counts(side).tolist() for side in (pair.data, pair.neighbour)]
+        for pair in mechanism.canonical_pairs()
+    ]
+    assert counts == [
+        [[45, 44, 0, 0, 0], [44, 45, 0, 0, 0]],
+        [[44, 1, 0, 0, 0], [44, 0, 1, 0, 0]],
+    ]
+    first, second = planted.canonical_pairs()
+    np.testing.assert_array_equal(planted.worst_case().data, first.data)
+    assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("planted", [False, True])
+def test_it_conforms(planted, number):
+    make = (UnthresholdedHistogram.planted, PrivateHistogram.calibrated)[not planted]
+    mechanism = make(1.0, 1e-2)
+    run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=500)
+
+
+# Audits
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_audit_does_not_refute_it(number):
+    mechanism = PrivateHistogram.calibrated(1.0, 1e-2)
+    pair = mechanism.canonical_pairs()[number]
+    result = audit(
+        mechanism,
+        pair=pair,
+        confidence=1 - 1e-6,
+        max_samples=2000,
+        seed=1,
+        attacks=QUICK,
+    )
+    assert result.verdict is Verdict.NOT_REFUTED, str(result)
+
+
+def test_an_audit_refutes_it_without_a_threshold():
+    mechanism = UnthresholdedHistogram.planted(1.0, 1e-5)
+    result = audit(mechanism, confidence=0.999, max_samples=500)
+    assert result.verdict is Verdict.REFUTED, str(result)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        PrivateHistogram.calibrated,
+        PrivateHistogram.as_published,
+        UnthresholdedHistogram.planted,
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", np.nan),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("width", 0.0),
+        ("first", 0.5),
+        ("bins", 0),
+    ],
+)
+def test_bad_arguments_are_named(make, name, bad):
+    with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
+        make(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad})
+
+
+def test_the_bare_constructors_are_validated_too():
+    claim = ApproxDP(1.0, 1e-5)
+    with pytest.raises(InputError, match="scale must be"):
+        CountNoise(0.0, 1.0)
+    for bad in (np.inf, np.nan):
+        with pytest.raises(InputError, match="threshold must be a number"):
+            CountNoise(1.0, bad)
+    with pytest.raises(InputError, match="noise must be a CountNoise"):
+        PrivateHistogram(noise=2.0, claim=claim)
+    with pytest.raises(InputError, match="claim must be a Claim"):
+        PrivateHistogram(noise=CountNoise(1.0, 1.0), claim="pure")
+
+
+@pytest.mark.parametrize("data", [np.zeros((2, 2)), [np.nan], ["a"], 1.0])
+def test_bad_data_are_named(data):
+    with pytest.raises(InputError, match="data must"):
+        PrivateHistogram.calibrated(1.0, 1e-5).release(data, rng=rng())
+
+
+def test_rows_of_another_length_are_refused():
+    with pytest.raises(InputError, match="dimension must be an integer"):
+        PrivateHistogram.calibrated(1.0, 1e-5).worst_case(2)
+
+
+def test_thresholds_fall_as_delta_grows():
+    deltas = (1e-9, 1e-5, 1e-2, 0.3)
+    thresholds = [CountNoise.calibrated(1.0, delta).threshold for delta in deltas]
+    assert all(high > low for high, low in pairwise(thresholds))

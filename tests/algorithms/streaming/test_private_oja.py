@@ -1,0 +1,309 @@
+"""Private Oja: the ball of the means, runs by hand, shuffling, range, audits.
+
+Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
+makes several), 2e-9 for conformance, 1e-9 for the audit of the true claim, 5e-9 in all,
+at fixed seeds.
+"""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaudit.algorithms.streaming import private_oja as module
+from dpaudit.algorithms.streaming.amplification import (
+    amplified_multiplier,
+    largest_epsilon,
+)
+from dpaudit.algorithms.streaming.moments import own_products
+from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity
+from dpaudit.algorithms.streaming.private_oja import PrivateOja
+from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
+from dpaudit.attacks import CanaryOverlap
+from dpaudit.audit import Verdict, audit
+from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.mechanism import (
+    HasComponents,
+    HasExactClaim,
+    HasTranscript,
+    HasWorstCase,
+    Mechanism,
+)
+from dpaudit.neighbours import Relation
+from dpaudit.testing import run_conformance
+
+TYPE_I_ERROR = 1e-9
+ROWS = np.random.default_rng(0).standard_normal((12, 3))
+STEPS = HarmonicSteps(2.0, 3.0)
+BASE = PrivateOja(claim=ApproxDP(0.5, 1e-3), step_sizes=STEPS, multiplier=0.4)
+FORMS = {
+    "rows": BASE,
+    "clipped products": replace(BASE, row_norm=None, clip=0.7),
+    "both": replace(BASE, row_norm=1.5, clip=0.4),
+}
+forms = pytest.mark.parametrize("form", list(FORMS))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# What amplification needs
+
+
+@given(st.integers(0, 2**32), st.integers(1, 4), st.sampled_from([0.3, 0.9, None]))
+@settings(max_examples=100)
+def test_given_the_past_all_means_lie_in_one_ball(seed, d, clip):
+    generator = rng(seed)
+    w = generator.standard_normal(d)
+    w /= np.linalg.norm(w)
+    rows = 3 * generator.standard_normal((20, d))
+    rows[:10] += 2 * w
+    rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True) / 1.2)
+    means = own_products(rows, np.tile(w, (20, 1)), clip)
+    bound = batch_sensitivity(1, row_norm=1.2, clip=clip)
+    if clip is None or 2 * clip >= 1.2**2:
+        centre = 1.2**2 / 2 * w
+    else:
+        centre = 0 * w
+    assert (np.linalg.norm(means - centre, axis=1) <= bound / 2 * (1 + 1e-9)).all()
+
+
+def test_the_noise_is_the_amplified_multiple_of_the_diameter():
+    for options, diameter in (
+        ({"row_norm": 3.0}, 9.0),
+        ({"row_norm": 3.0, "clip": 2.0}, 4.0),
+        ({"row_norm": None, "clip": 2.0}, 4.0),
+    ):
+        mechanism = PrivateOja.calibrated(0.4, 1e-5, **options)
+        for count in (1000, 5000):
+            alpha = amplified_multiplier(0.4, 1e-5, count)
+            assert mechanism.noise_scale(count) == pytest.approx(diameter * alpha)
+        assert mechanism.claim == ApproxDP(0.4, 1e-5)
+        assert mechanism.relation is Relation.REPLACE_ONE
+
+
+def test_the_published_noise_is_the_papers():
+    mechanism = PrivateOja.as_published(0.1, 1e-6, clip=2.0, count=400, constant=3.0)
+    alpha = 3.0 * np.log(400 / 1e-6) / (0.1 * np.sqrt(400))
+    assert mechanism.noise_scale(400) == pytest.approx(2 * 2.0 * alpha)
+    assert mechanism.claim == ApproxDP(0.1, 1e-6)
+    assert mechanism.draw(ROWS, 3, rng=rng()).shape == (3, 3)
+
+
+# Runs
+
+
+def prepared(mechanism, rows):
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
+    return rows * np.minimum(1.0, norm / lengths)
+
+
+@forms
+def test_batches_are_many_runs_by_hand(form):
+    mechanism, size = FORMS[form], 6
+    rows, n = prepared(mechanism, ROWS), len(ROWS)
+    draws = mechanism.draw(ROWS, size, rng=rng(1))
+    transcript = mechanism.transcript(ROWS, size, rng=rng(1))
+    generator = rng(1)
+    order = generator.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
+    starts = generator.standard_normal((size, 3))
+    noise = mechanism.noise_scale(n) * generator.standard_normal((n, size, 3))
+    for trial in range(size):
+        w = starts[trial] / np.linalg.norm(starts[trial])
+        for t in range(n):
+            x = rows[order[trial, t]]
+            product = (x @ w) * x
+            if mechanism.clip is not None:
+                product *= min(1.0, mechanism.clip / np.linalg.norm(product))
+            noisy = product + noise[t, trial]
+            np.testing.assert_allclose(transcript["steps"][trial, t], noisy, atol=1e-9)
+            w = w + 2.0 / (3.0 + t + 1) * noisy
+            w /= np.linalg.norm(w)
+        np.testing.assert_allclose(draws[trial], w, atol=1e-9)
+    np.testing.assert_array_equal(
+        mechanism.release(ROWS, rng=rng(2)), mechanism.draw(ROWS, 1, rng=rng(2))[0]
+    )
+
+
+def test_rows_are_a_faster_form_of_their_matrices(monkeypatch):
+    mechanism = FORMS["clipped products"]
+    expected = mechanism.draw(ROWS, 9, rng=rng())
+    matrices = ROWS[:, :, None] * ROWS[:, None]
+    monkeypatch.setattr(module, "_STATE", 9 * 9 * len(ROWS))  # all in one part
+    np.testing.assert_allclose(
+        mechanism.draw(matrices, 9, rng=rng()), expected, atol=1e-9
+    )
+
+
+def test_memory_is_bounded(monkeypatch):
+    mechanism = FORMS["rows"]
+    monkeypatch.setattr(module, "_WORK", 60)  # five trials of twelve rows at a time
+    monkeypatch.setattr(module, "_STATE", 30)  # two steps of theirs
+    draws = mechanism.draw(ROWS, 13, rng=rng())
+    assert len(np.unique(draws[:, 0])) == 13
+    assert mechanism.draw(ROWS, 0, rng=rng()).shape == (0, 3)
+
+
+def test_the_order_is_uniform():
+    # Null hypothesis: each of the 24 orders of four rows has the same probability.
+    # Without noise to speak of, the products tell the order.
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [-0.6, 0.8]])
+    mechanism = PrivateOja(
+        claim=ApproxDP(0.5, 1e-3), step_sizes=ConstantSteps(1e-9), multiplier=1e-9
+    )
+    steps = mechanism.transcript(rows, 4800, rng=rng())["steps"]
+    unit = steps / np.linalg.norm(steps, axis=-1, keepdims=True)
+    order = np.abs(unit @ rows.T).argmax(axis=-1)
+    counts = [
+        (order == np.array(each)).all(axis=1).sum() for each in permutations(range(4))
+    ]
+    assert sum(counts) == 4800
+    assert stats.chisquare(counts).pvalue >= TYPE_I_ERROR
+
+
+def test_the_noise_is_normal():
+    # Null hypothesis: with a row of zeros only, the products are the noise.
+    steps = BASE.transcript(np.zeros((5, 2)), 2000, rng=rng())["steps"]
+    columns = steps.reshape(2000, -1) / 0.4
+    p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in columns.T]
+    squares = (columns**2).sum(axis=1)
+    p_values.append(stats.kstest(squares, stats.chi2(columns.shape[1]).cdf).pvalue)
+    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
+
+
+def test_it_finds_the_direction_of_very_many_steps():
+    rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [3800, 200], axis=0)
+    mechanism = PrivateOja.calibrated(0.5, 1e-3)
+    draws = mechanism.draw(rows, 20, rng=rng())
+    assert np.median(np.abs(draws @ [0.6, 0.8])) > 0.95
+
+
+# Audits
+
+AUDITED = PrivateOja.calibrated(0.5, 1e-3, step_sizes=HarmonicSteps(8.0, 20.0))
+
+
+def test_too_little_noise_is_found_out_and_enough_is_not():
+    # Planted bug: noise as if each row were used among n^2 others.
+    pair = AUDITED.worst_case()
+    options = {"pair": pair, "attacks": [CanaryOverlap()]}
+    result = audit(AUDITED, max_samples=200, confidence=1 - 1e-9, **options)
+    assert result.verdict is Verdict.NOT_REFUTED, str(result)
+    count = len(pair.data)
+    bug = replace(AUDITED, multiplier=AUDITED.noise_scale(count) / count)
+    result = audit(bug, max_samples=200, **options)
+    assert result.verdict is Verdict.REFUTED, str(result)
+
+
+@forms
+def test_they_conform(form):
+    mechanism = replace(FORMS[form], multiplier=None)
+    pair = mechanism.worst_case()
+    assert len(pair.data) == 277
+    run_conformance(mechanism, pair=pair, size=100)
+
+
+def test_what_it_offers():
+    for mechanism in FORMS.values():
+        for each in (Mechanism, HasTranscript, HasWorstCase, HasComponents):
+            assert isinstance(mechanism, each)
+        assert not isinstance(mechanism, HasExactClaim)
+        assert decode(encode(mechanism)) == mechanism
+        draws = mechanism.draw(ROWS, 4, rng=rng())
+        np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
+        with pytest.raises(InputError, match="n_components of private-oja must be 1"):
+            mechanism.components(draws, 2)
+
+
+# The range, and bad input
+
+
+def test_epsilons_beyond_the_range_are_refused_with_the_range():
+    mechanism = PrivateOja.calibrated(0.9, 1e-5)
+    largest = largest_epsilon(1000, 1e-5)
+    rows = np.ones((1000, 2))
+    message = rf"^epsilon must be in \(0, {largest:.4g}\], which is .* got 0.9"
+    for use in (mechanism.draw, mechanism.transcript):
+        with pytest.raises(InputError, match=message):
+            use(rows, 1, rng=rng())
+    with pytest.raises(InputError, match="range, which is empty with n = 100 and"):
+        mechanism.release(rows[:100], rng=rng())
+    for epsilon in (1.2, 5.0):
+        with pytest.raises(InputError, match=rf"\(0, 1.1.*any number.*got {epsilon}"):
+            PrivateOja.calibrated(epsilon, 1e-5)
+
+
+def test_the_canonical_pair_has_the_fewest_rows_that_are_allowed():
+    for form, epsilon in (("rows", 0.3), ("clipped products", 0.8)):
+        mechanism = replace(FORMS[form], claim=ApproxDP(epsilon, 1e-5), multiplier=None)
+        for dimension in (None, 1, 4):
+            pair = mechanism.worst_case(dimension)
+            count = len(pair.data)
+            assert largest_epsilon(count, 1e-5) >= epsilon
+            assert largest_epsilon(count - 1, 1e-5) < epsilon
+            assert pair.data.shape[1] == (dimension or 2)
+    far = PrivateOja.calibrated(largest_epsilon(10**6, 1e-5), 1e-5)
+    with pytest.raises(UnsupportedError, match="no pair is made of more than"):
+        far.worst_case()
+    assert len(BASE.worst_case().data) == 500
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", np.inf),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("row_norm", 0.0),
+        ("clip", np.nan),
+        ("step_sizes", 0.0),
+        ("step_sizes", -1.0),
+        ("n_components", 2),
+    ],
+)
+def test_bad_arguments_are_named(name, bad):
+    with pytest.raises(InputError) as caught:
+        PrivateOja.calibrated(**{"epsilon": 0.5, "delta": 1e-5} | {name: bad})
+    assert str(caught.value).startswith(name)
+    assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"claim": GaussianDP(1.0)}, "claim must be an ApproxDP"),
+        ({"claim": ApproxDP(0.5, 0.0)}, r"delta must be in \(0, 1\)"),
+        ({"step_sizes": 1.0}, "step_sizes must be StepSizes"),
+        ({"multiplier": 0.0}, "multiplier must be a finite number > 0"),
+        ({"row_norm": None}, "clip must be given where there is no row_norm"),
+    ],
+)
+def test_bad_fields_are_named(bad, message):
+    with pytest.raises(InputError, match=message):
+        replace(BASE, **bad)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.zeros(3), "data must have shape"),
+        (np.zeros((0, 3)), "data must have shape"),
+        ([[0.0, np.nan]] * 9, "data must be finite, but item 0"),
+        (np.zeros((9, 2, 2)), "data must be rows, shape"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    for use in (BASE.draw, BASE.transcript):
+        with pytest.raises(InputError, match=message):
+            use(data, 2, rng=rng())
+    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
+        BASE.draw(ROWS, -1, rng=rng())

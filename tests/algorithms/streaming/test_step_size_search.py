@@ -1,0 +1,350 @@
+"""The search for step sizes: the grid, the runs, the choice, the two parts, audits.
+
+Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
+makes several), 2e-9 for each case of conformance, 1e-9 for the audit of the true claim;
+8e-9 in all, at fixed seeds.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaudit.algorithms.streaming import step_size_search as module
+from dpaudit.algorithms.streaming.step_size_search import (
+    StepSizeSearch,
+    step_size_grid,
+)
+from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
+from dpaudit.attacks import CanaryOverlap
+from dpaudit.audit import Verdict, audit
+from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_delta
+from dpaudit.mechanism import HasComponents, HasTranscript, HasWorstCase, Mechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import run_conformance
+
+TYPE_I_ERROR = 1e-9
+ROWS = np.random.default_rng(0).standard_normal((30, 3))
+BASE = StepSizeSearch(
+    claim=ApproxDP(1.0, 1e-3),
+    sigma=0.8,
+    candidates=(HarmonicSteps(2.0, 3.0), HarmonicSteps(20.0), HarmonicSteps(0.1)),
+    iterations=4,
+    share=0.2,
+)
+FORMS = {
+    "rows": BASE,
+    "clipped products": replace(BASE, row_norm=None, clip=0.7),
+    "both": replace(BASE, row_norm=1.5, clip=0.4),
+}
+forms = pytest.mark.parametrize("form", list(FORMS))
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# The grid
+
+
+def test_the_grid_is_the_union_of_the_papers_rings():
+    for rounds in (1, 2, 4):
+        expected = set()
+        for i in range(1, rounds + 1):
+            ends = (2.0 ** (i - 1), 2.0 ** (1 - i))
+            line = [2.0**power for power in range(1 - i, i)]
+            expected |= {(one, two) for one in ends for two in line}
+            expected |= {(one, two) for one in line for two in ends}
+        grid = [(each.numerator, each.offset) for each in step_size_grid(rounds)]
+        assert len(grid) == len(set(grid)) == (2 * rounds - 1) ** 2
+        assert set(grid) == expected
+    scaled = step_size_grid(2, numerator=3.0, offset=5.0, ratio=10.0)
+    pairs = [(each.numerator, each.offset) for each in scaled]
+    expected = [(3.0 * one, 5.0 * two) for one in (0.1, 1, 10) for two in (0.1, 1, 10)]
+    np.testing.assert_allclose(pairs, expected)
+
+
+def test_the_printed_budget_does_not_add_up():
+    # What the docstring says of the print: as listed, and without repeated pairs.
+    listed = distinct = Fraction(0)
+    for i in range(1, 61):
+        each = Fraction(1, 2 ** (i + 1) * (2 * i - 1))
+        listed += 4 * (2 * i - 1) * each
+        distinct += (1 if i == 1 else 8 * (i - 1)) * each
+        assert (distinct > 1) == (i >= 10)
+    assert float(listed) == pytest.approx(2)
+    assert float(distinct) == pytest.approx(1.0035, abs=1e-4)
+
+
+# Calibration
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_the_runs_meet_the_claim_with_equality(count):
+    candidates = [HarmonicSteps(float(k + 1)) for k in range(count)]
+    for options, moved in (
+        ({"row_norm": 2.0}, 4.0),
+        ({"row_norm": None, "clip": 3.0}, 6.0),
+    ):
+        mechanism = StepSizeSearch.calibrated(
+            0.8, 1e-6, candidates=candidates, **options
+        )
+        attained = float(gaussian_delta(0.8, sqrt(count) * moved / mechanism.sigma))
+        assert attained == pytest.approx(1e-6, rel=1e-9)
+        assert attained <= 1e-6
+        assert mechanism.claim == ApproxDP(0.8, 1e-6)
+        assert mechanism.relation is Relation.REPLACE_ONE
+
+
+def test_the_default_candidates_are_about_the_default_steps():
+    grid = StepSizeSearch.calibrated(1.0, 1e-5, row_norm=2.0).candidates
+    assert len(grid) == 9
+    assert grid[4] == HarmonicSteps(15.0, 1.0)
+    assert grid[0] == HarmonicSteps(3.75, 0.25)
+
+
+# Runs and choice
+
+
+def prepared(mechanism, rows):
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
+    return rows * np.minimum(1.0, norm / lengths)
+
+
+def product(mechanism, row, w):
+    found = (row @ w) * row
+    if mechanism.clip is None:
+        return found
+    return found * min(1.0, mechanism.clip / np.linalg.norm(found))
+
+
+@forms
+def test_runs_and_choice_are_those_by_hand(form):
+    mechanism, size = FORMS[form], 5
+    rows, n, judges = prepared(mechanism, ROWS), 30, 6
+    transcript = mechanism.transcript(ROWS, size, rng=rng(1))
+    draws = mechanism.draw(ROWS, size, rng=rng(1))
+    generator = rng(1)
+    starts = generator.standard_normal((size, 3, 3))
+    noise = [generator.standard_normal((size, 3, 3)) for _ in range(4)]
+    gumbel = generator.gumbel(size=(size, 3))
+    unit = min(
+        np.inf if mechanism.row_norm is None else mechanism.row_norm**2,
+        np.inf if mechanism.clip is None else mechanism.clip,
+    )
+    for trial in range(size):
+        scores = []
+        for j, steps in enumerate(mechanism.candidates):
+            w = starts[trial, j] / np.linalg.norm(starts[trial, j])
+            for t in range(4):
+                total = 0.8 * noise[t][trial, j]
+                for row in rows[t * 6 : (t + 1) * 6]:
+                    total = total + product(mechanism, row, w)
+                w = w + steps.sizes(4)[t] / 6 * total
+                w /= np.linalg.norm(w)
+            np.testing.assert_allclose(transcript["runs"][trial, j], w, atol=1e-9)
+            utility = sum(w @ product(mechanism, row, w) for row in rows[n - judges :])
+            moved = unit if mechanism.row_norm is not None else 2 * unit
+            scores.append(utility / (2 * moved) + gumbel[trial, j])
+        best = int(np.argmax(scores))
+        assert transcript["choice"][trial] == best
+        np.testing.assert_array_equal(draws[trial], transcript["runs"][trial, best])
+    np.testing.assert_array_equal(
+        mechanism.release(ROWS, rng=rng(2)), mechanism.draw(ROWS, 1, rng=rng(2))[0]
+    )
+
+
+def test_the_choice_is_that_of_the_exponential_mechanism():
+    # Null hypothesis: given the runs, j is chosen with probability p_j in proportion
+    # to exp(epsilon u_j/(2 Delta_u)). So sums of indicators less p_j, over the root of
+    # the sum of p_j (1 - p_j), are about normal.
+    mechanism = replace(BASE, claim=ApproxDP(4.0, 1e-3))
+    rows = prepared(mechanism, ROWS)
+    transcript = mechanism.transcript(ROWS, 20_000, rng=rng())
+    utilities = ((transcript["runs"] @ rows[24:].T) ** 2).sum(axis=-1)
+    weights = np.exp(4.0 * utilities / 2)
+    chances = weights / weights.sum(axis=1, keepdims=True)
+    chosen = transcript["choice"][:, None] == np.arange(3)
+    scores = (chosen - chances).sum(axis=0)
+    scores /= np.sqrt((chances * (1 - chances)).sum(axis=0))
+    assert np.abs(scores).max() <= stats.norm.isf(TYPE_I_ERROR / 6)
+    assert np.abs(chosen.mean(axis=0) - 1 / 3).max() > 0.05
+
+
+@given(st.integers(0, 2**32), st.sampled_from(list(FORMS)))
+@settings(max_examples=60)
+def test_no_utility_moves_further_than_its_sensitivity(seed, form):
+    mechanism, generator = FORMS[form], rng(seed)
+    runs = generator.standard_normal((8, 3))
+    runs /= np.linalg.norm(runs, axis=1, keepdims=True)
+    if mechanism.row_norm is None:
+        matrices = 3 * generator.standard_normal((2, 3, 3))
+    else:
+        rows = prepared(mechanism, 3 * generator.standard_normal((2, 3)))
+        matrices = rows[:, :, None] * rows[:, None]
+    products = matrices[:, None] @ runs[None, :, :, None]
+    if mechanism.clip is not None:
+        norms = np.linalg.norm(products, axis=2, keepdims=True)
+        products = products * np.minimum(1.0, mechanism.clip / norms)
+    utilities = np.einsum("jd,ajd->aj", runs, products[..., 0])
+    moved = np.abs(utilities[0] - utilities[1]).max()
+    assert moved <= mechanism.utility_sensitivity * (1 + 1e-9)
+
+
+def test_the_sensitivity_of_the_utility_is_attained():
+    w = np.array([1.0, 0.0, 0.0])
+    assert FORMS["rows"].utility_sensitivity == (w @ w) ** 2
+    assert FORMS["both"].utility_sensitivity == 0.4
+    assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
+
+
+def test_a_row_is_in_one_part_only():
+    # From one state of the generator: a row of the first part changes the runs, a row
+    # of the second changes the choice at most.
+    first, second = ROWS.copy(), ROWS.copy()
+    first[23], second[24] = (0.0, 0.0, -9.0), (0.0, 0.0, -9.0)
+    base, one, two = (
+        BASE.transcript(rows, 300, rng=rng()) for rows in (ROWS, first, second)
+    )
+    assert not np.array_equal(base["runs"], one["runs"])
+    np.testing.assert_array_equal(base["runs"], two["runs"])
+    assert not np.array_equal(base["choice"], two["choice"])
+
+
+def test_the_choice_prefers_the_better_run():
+    rows = rng(3).permutation(np.repeat(np.eye(3)[:2], [4000, 1000], axis=0))
+    mechanism = StepSizeSearch.calibrated(
+        1.0, 1e-5, candidates=[HarmonicSteps(1e-6), HarmonicSteps(30.0)]
+    )
+    transcript = mechanism.transcript(rows, 40, rng=rng())
+    runs = transcript["runs"][..., 0] ** 2
+    better = runs.argmax(axis=1)
+    assert (transcript["choice"] == better).mean() > 0.9
+    assert np.median(np.abs(mechanism.draw(rows, 40, rng=rng())[:, 0])) > 0.99
+
+
+def test_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(module, "_WORK", 40)  # four trials of three runs in R^3
+    assert len(np.unique(BASE.draw(ROWS, 11, rng=rng())[:, 0])) == 11
+    assert BASE.draw(ROWS, 0, rng=rng()).shape == (0, 3)
+
+
+# Audits
+
+
+def test_a_twentieth_of_the_noise_is_found_out_and_all_of_it_is_not():
+    # The release is one run of nine, which alone may have a third of the noise.
+    mechanism = StepSizeSearch.calibrated(1.0, 1e-3, iterations=3)
+    bug = replace(mechanism, sigma=mechanism.sigma / 20)
+    options = {"attacks": [CanaryOverlap()], "max_samples": 400}
+    result = audit(mechanism, confidence=1 - 1e-9, **options)
+    assert result.verdict is Verdict.NOT_REFUTED, str(result)
+    result = audit(bug, pair=mechanism.worst_case(), **options)
+    assert result.verdict is Verdict.REFUTED, str(result)
+
+
+@forms
+def test_they_conform(form):
+    run_conformance(replace(FORMS[form], iterations=2), size=200)
+
+
+def test_they_conform_where_a_judge_differs():
+    rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], 20, axis=0)
+    other = rows.copy()
+    other[-1] = (0.0, 0.0)
+    run_conformance(BASE, pair=Pair(rows, other), size=200)
+
+
+def test_what_it_offers():
+    for mechanism in FORMS.values():
+        for each in (Mechanism, HasTranscript, HasWorstCase, HasComponents):
+            assert isinstance(mechanism, each)
+        assert decode(encode(mechanism)) == mechanism
+        draws = mechanism.draw(ROWS, 4, rng=rng())
+        np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
+        with pytest.raises(InputError, match="n_components of minibatch-oja-search"):
+            mechanism.components(draws, 2)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
+def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
+    for form, mechanism in FORMS.items():
+        pair = replace(mechanism, share=share).worst_case()
+        count = len(pair.data)
+        first = count - int(share * count)
+        (place,) = np.flatnonzero(
+            (pair.data != pair.neighbour).reshape(count, -1).any(axis=1)
+        )
+        assert place == first - 1, form
+        assert first % mechanism.iterations == 0
+    with pytest.raises(UnsupportedError, match="no pair is made for a share of"):
+        replace(BASE, share=0.001).worst_case()
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("delta", 0.0),
+        ("row_norm", 0.0),
+        ("clip", -1.0),
+        ("iterations", 0),
+        ("share", 0.0),
+        ("share", 1.0),
+        ("candidates", ()),
+        ("candidates", (1.0,)),
+        ("n_components", 3),
+    ],
+)
+def test_bad_arguments_are_named(name, bad):
+    with pytest.raises(InputError) as caught:
+        StepSizeSearch.calibrated(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad})
+    assert str(caught.value).startswith(name)
+    assert repr(bad) in str(caught.value)
+
+
+def test_bad_fields_and_grids_are_named():
+    with pytest.raises(InputError, match="claim must be an ApproxDP"):
+        replace(BASE, claim=GaussianDP(1.0))
+    with pytest.raises(InputError, match="candidates must be one or more Harmonic"):
+        replace(BASE, candidates=[ConstantSteps(1.0)])
+    with pytest.raises(InputError, match="rounds must be an integer >= 1"):
+        step_size_grid(0)
+    with pytest.raises(InputError, match="ratio must be > 1, got"):
+        step_size_grid(1, ratio=1.0)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (ROWS[:4], "data must have at least 4 rows to run on, and one to judge by"),
+        (np.zeros(3), "data must have shape"),
+        ([[0.0, np.nan]] * 9, "data must be finite, but item 0"),
+        (np.zeros((9, 2, 2)), "data must be rows, shape"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    for use in (BASE.draw, BASE.transcript):
+        with pytest.raises(InputError, match=message):
+            use(data, 2, rng=rng())
+    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
+        BASE.draw(ROWS, -1, rng=rng())
+
+
+def test_the_exponent_is_half_of_epsilon_per_sensitivity():
+    # Two candidates whose utilities differ by Delta_u on one dataset and by -Delta_u
+    # on the other: the odds move by e^epsilon, and no further.
+    odds = exp(1.0 / 2) / exp(-1.0 / 2)
+    assert odds == pytest.approx(exp(BASE.claim.parameters["epsilon"]))

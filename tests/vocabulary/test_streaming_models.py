@@ -1,0 +1,146 @@
+"""The models of the streaming family: rows, and the constants of their moments.
+
+Type-I error: 1e-9 for the test that names a null hypothesis, at fixed seeds.
+"""
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy import stats
+
+from dpaudit.datasets.streaming_models import (
+    gaussian_constants,
+    signal_constants,
+    signal_in_noise,
+)
+from dpaudit.errors import InputError
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_rows_are_signal_and_noise():
+    # Null hypothesis: less the signed direction, entries are N(0, 0.3^2); signs are
+    # fair and independent of them.
+    data = signal_in_noise(5000, 4, noise=0.3, rng=rng())
+    assert data.subspace.shape == (4, 1)
+    v = data.subspace[:, 0]
+    assert np.linalg.norm(v) == pytest.approx(1)
+    signs = 2 * data.labels - 1
+    noise = (data.rows - signs[:, None] * v) / 0.3
+    p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in noise.T]
+    squares = (noise**2).sum(axis=1)
+    p_values.append(stats.kstest(squares, stats.chi2(4).cdf).pvalue)
+    p_values.append(stats.binomtest(int(data.labels.sum()), 5000).pvalue)
+    turned = signs * (noise @ v)
+    p_values.append(stats.kstest(turned, stats.norm.cdf).pvalue)
+    assert min(p_values) >= 1e-9 / len(p_values)
+
+
+def test_without_noise_there_is_the_direction_only():
+    data = signal_in_noise(9, 3, noise=0.0, direction=[0.0, 0.6, 0.8], rng=rng())
+    np.testing.assert_allclose(np.abs(data.rows), np.tile([0.0, 0.6, 0.8], (9, 1)))
+    np.testing.assert_allclose(data.subspace[:, 0], [0.0, 0.6, 0.8])
+    assert "Example 4.1" in data.source
+
+
+# Constants, from the moments of all orders by quadrature over the noise
+
+
+def moments(sigma, d):
+    """Nodes (x) and weights of the law of Example 4.1, exact to degree eight."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
+    weights = weights / weights.sum()
+    grids = np.meshgrid(*[nodes] * d, indexing="ij")
+    masses = np.meshgrid(*[weights] * d, indexing="ij")
+    points = sigma * np.stack([grid.ravel() for grid in grids], axis=1)
+    mass = np.prod([each.ravel() for each in masses], axis=0)
+    v = np.zeros(d)
+    v[0] = 1.0
+    return np.concatenate([points + v, points - v]), np.concatenate([mass, mass]) / 2
+
+
+def constants(points, mass):
+    """The eigenvalues, V and gamma of a law with finitely many points."""
+    matrices = points[:, :, None] * points[:, None]
+    mean = np.einsum("n,nab->ab", mass, matrices)
+    values = np.linalg.eigvalsh(mean)[::-1]
+    centred = matrices - mean
+    square = np.einsum("n,nab,nbc->ac", mass, centred, centred)
+
+    def spread(flat):
+        u = flat / np.linalg.norm(flat)
+        products = centred @ u
+        covariance = np.einsum("n,na,nb->ab", mass, products, products)
+        return -np.linalg.eigvalsh(covariance)[-1]
+
+    starts = rng(1).standard_normal((6, points.shape[1]))
+    largest = -min(scipy.optimize.minimize(spread, start).fun for start in starts)
+    variance = np.linalg.eigvalsh(square)[-1] / values[0] ** 2
+    return values[0], values[1], variance, np.sqrt(largest) / values[0]
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.5, 1.5])
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_constants_of_the_example(sigma, d):
+    found = signal_constants(sigma, d)
+    expected = constants(*moments(sigma, d))
+    assert (found.first, found.second, found.variance, found.gamma) == pytest.approx(
+        expected, rel=1e-5
+    )
+    assert found.gap == pytest.approx(1.0)
+    assert found.kappa == pytest.approx(1 + sigma**2)
+
+
+@pytest.mark.parametrize("scales", [(2.0, 1.0), (3.0, 0.5, 0.2)])
+def test_the_constants_of_gaussian_rows(scales):
+    nodes, mass = moments(1.0, len(scales))
+    half = len(mass) // 2
+    nodes = nodes[:half] - np.eye(len(scales))[0]
+    points = nodes * np.sqrt(scales)
+    found = gaussian_constants(scales)
+    expected = constants(points, 2 * mass[:half])
+    assert (found.first, found.second, found.variance, found.gamma) == pytest.approx(
+        expected, rel=1e-5
+    )
+
+
+def test_noise_and_privacy_terms_part_where_the_noise_vanishes():
+    small, large = signal_constants(1e-3, 20), signal_constants(1e-2, 20)
+    assert small.gamma == pytest.approx(2e-3, rel=1e-3)
+    assert large.gamma / small.gamma == pytest.approx(10, rel=1e-3)
+    assert large.variance / small.variance == pytest.approx(100, rel=1e-2)
+    assert signal_constants(0.0, 5).variance == 0.0
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"n_rows": 0}, "n_rows must be an integer >= 1"),
+        ({"dimension": 0}, "dimension must be an integer >= 1"),
+        ({"noise": -0.1}, "noise must be a finite number >= 0"),
+        ({"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
+        ({"direction": [1.0, 0.0]}, r"direction must have shape \(3,\)"),
+        ({"direction": [1.0, 1.0, 0.0]}, "direction must have orthonormal columns"),
+    ],
+)
+def test_bad_arguments_are_named(bad, message):
+    good = {"n_rows": 4, "dimension": 3, "noise": 1.0, "rng": rng()}
+    with pytest.raises(InputError, match=message):
+        signal_in_noise(**good | bad)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gaussian_constants([1.0, 1.0]), "eigenvalues must have one that is"),
+        (lambda: gaussian_constants([1.0]), "eigenvalues must be two or more"),
+        (lambda: gaussian_constants([2.0, -1.0]), "eigenvalues must be two or more"),
+        (lambda: signal_constants(-1.0, 3), "noise must be a finite number >= 0"),
+        (lambda: signal_constants(1.0, 1), "dimension must be an integer >= 2"),
+    ],
+)
+def test_bad_constants_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
