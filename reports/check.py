@@ -71,7 +71,7 @@ def problems(html: str) -> list[str]:
         if name not in page.ids
     ]
     found += [
-        f"section {name!r} has no figure"
+        f"figure {name!r} is missing"
         for name in FIGURES
         if not any(svg.startswith(f"figure-{name}") for svg in page.svgs)
     ]

@@ -1,4 +1,4 @@
-"""Experiments as declarations, and how much of them each profile runs.
+"""Experiments as declarations.
 
 An experiment says what is asked, of which mechanisms, over which grid, how often and
 with which measure; `dpaudit.reports.runner` carries it out. Adding one takes one
@@ -25,7 +25,9 @@ from dpaudit.reports.measures import (
     run_time,
 )
 from dpaudit.reports.problems import SYNTHETIC
-from dpaudit.validation import check_count, check_name
+from dpaudit.reports.profiles import PROFILES, Profile, profile_named
+from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
+from dpaudit.validation import check_count
 
 __all__ = ["PROFILES", "Experiment", "Profile", "plan", "profile_named"]
 
@@ -74,65 +76,6 @@ class Experiment:
     parallel: bool = True
 
 
-@dataclass(frozen=True)
-class Profile:
-    """How much of everything.
-
-    Parameters
-    ----------
-    name : str
-    repetitions : int
-        Releases behind every median of a utility curve.
-    epsilons : int
-        Points of the grid of epsilon, from 0.1 to 10.
-    max_samples : int
-        Most releases that an audit draws on either side.
-    suite_samples : int
-        The same for each mechanism of the textbook suite, of which there are many.
-    timings : int
-        Repetitions of every time measurement.
-    """
-
-    name: str
-    repetitions: int
-    epsilons: int
-    max_samples: int
-    suite_samples: int
-    timings: int
-
-
-# An odd number of epsilons, so that epsilon = 1 is always among them.
-PROFILES: dict[str, Profile] = {
-    each.name: each
-    for each in (
-        Profile(
-            "quick",
-            repetitions=50,
-            epsilons=9,
-            max_samples=100_000,
-            suite_samples=10_000,
-            timings=60,
-        ),
-        Profile(
-            "standard",
-            repetitions=400,
-            epsilons=17,
-            max_samples=3_000_000,
-            suite_samples=1_000_000,
-            timings=200,
-        ),
-        Profile(
-            "paper",
-            repetitions=1000,
-            epsilons=33,
-            max_samples=30_000_000,
-            suite_samples=10_000_000,
-            timings=400,
-        ),
-    )
-}
-"""Every profile by its name."""
-
 _DELTA = 1e-5
 _CONFIDENCE = 0.999
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
@@ -140,20 +83,10 @@ _CONFIDENCE = 0.999
 _DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": _DELTA}
 # What draws one component only, or takes for ever to draw ten.
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
+# Where privacy costs nothing, and what is left is the sampling of the rows.
+_WITHOUT_NOISE = 1000.0
 _SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
-
-
-def profile_named(name: str) -> Profile:
-    """Return the profile of that name, or raise with the nearest suggestion.
-
-    Examples
-    --------
-    >>> profile_named("quik")
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InputError: unknown profile 'quik'; did you mean 'quick'? ...
-    """
-    return PROFILES[check_name("profile", name, tuple(PROFILES))]
+_STREAM = {"epsilon": 1.0, "delta": 1e-6}
 
 
 def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
@@ -169,12 +102,14 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
     --------
     >>> [experiment.name for experiment in plan(PROFILES["quick"], seed=0)]
     ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
-     'components', 'run-time', 'textbook-suite']
+     'components', 'run-time', 'streaming-rates', 'streaming-dimensions',
+     'signal-in-noise', 'textbook-suite']
     """
     seed = check_count("seed", seed, minimum=0)
     covariance = names_of("covariance")
     private_pca = (*covariance, *names_of("subspace"))
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
+    rows = tuple(float(n) for n in profile.stream_rows)
     epsilons = tuple(float(e) for e in np.geomspace(0.1, 10.0, profile.epsilons))
     return (
         Experiment(
@@ -255,6 +190,45 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             options={**_DATA, "batch": 64},
             effort=2.0,
             parallel=False,
+        ),
+        Experiment(
+            name="streaming-rates",
+            title="Rates of streaming PCA in n",
+            question="How does the error fall with n: of sampling, and of privacy?",
+            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Theorem 5.1, Corollary 5.2",
+            measure=streaming_errors,
+            mechanisms=(DP_PCA,),
+            grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
+            repetitions=profile.streams,
+            seed=seed,
+            options={**_STREAM, "d": 20},
+            effort=3.0,
+        ),
+        Experiment(
+            name="streaming-dimensions",
+            title="Rates of streaming PCA in d",
+            question="How does the error of privacy grow with d?",
+            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Corollary 5.2",
+            measure=streaming_errors,
+            mechanisms=(DP_PCA,),
+            grid={"d": (5.0, 10.0, 20.0, 40.0)},
+            repetitions=profile.streams,
+            seed=seed,
+            options={**_STREAM, "n": rows[-2]},
+            effort=1.5,
+        ),
+        Experiment(
+            name="signal-in-noise",
+            title="Signal in noise",
+            question="Does the price of privacy vanish with the spread of the rows?",
+            source="Liu, Kong, Jain, Oh, NeurIPS 2022, Example 4.1",
+            measure=streaming_errors,
+            mechanisms=(DP_PCA, MINIBATCH_OJA),
+            grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},
+            repetitions=profile.streams,
+            seed=seed,
+            options={**_STREAM, "d": 20, "n": rows[1]},
+            effort=2.0,
         ),
         Experiment(
             name="textbook-suite",

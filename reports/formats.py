@@ -2,7 +2,7 @@
 
 import math
 
-__all__ = ["count", "delta", "duration", "number", "percent", "setting"]
+__all__ = ["count", "delta", "duration", "number", "percent", "setting", "signed"]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNKNOWN = "not known"
@@ -28,6 +28,19 @@ def number(value: float) -> str:
         return f"{value:.2g}"
     rounded = round(value, digits)
     return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.{digits}f}"
+
+
+def signed(value: float) -> str:
+    """Return a number of either sign with two decimals.
+
+    Examples
+    --------
+    >>> signed(-0.954), signed(1.0), signed(-0.001), signed(float("nan"))
+    ('−0.95', '1.00', '0.00', 'not known')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def setting(value: float) -> str:

@@ -15,9 +15,18 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dpaudit.reports import curves, figures, findings, formats, tables
+from dpaudit.reports import (
+    curves,
+    figures,
+    findings,
+    formats,
+    rate_figures,
+    rate_findings,
+    tables,
+)
 from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.experiments import Experiment, Profile
+from dpaudit.reports.rates import BATCHES, rates
 from dpaudit.reports.svg import standalone
 
 __all__ = [
@@ -36,6 +45,7 @@ SECTIONS = {
     "captured-variance": "What privacy costs",
     "components": "Ten components at a glance",
     "run-time": "Run time",
+    "streaming": "Streaming",
     "libraries": "Beside other libraries",
     "textbook-suite": "Textbook suite",
     "how-to-read": "How to read this",
@@ -43,8 +53,14 @@ SECTIONS = {
 }
 """Every section of the page: its id and its heading."""
 
-FIGURES = ("privacy-wall", "captured-variance", "run-time")
-"""The sections that hold a figure; its id starts with ``figure-``."""
+FIGURES = (
+    "privacy-wall",
+    "captured-variance",
+    "run-time",
+    "streaming-rates",
+    "signal-in-noise",
+)
+"""Every figure of the page; its id starts with ``figure-``."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _PACKAGES = ("dpaudit", "numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
@@ -139,6 +155,7 @@ def _context(results: Results) -> dict[str, Any]:
     by_name = {experiment.name: experiment for experiment in results.experiments}
     audited = tables.records(wall)
     rows = tables.verdict_rows(wall)
+    exponents = rates(found)
     return {
         "sections": SECTIONS,
         "bench": dict(results.bench),
@@ -157,6 +174,15 @@ def _context(results: Results) -> dict[str, Any]:
         "variance_notes": findings.variance_notes(variance, exact, references),
         "components": tables.component_rows(found["components"], wall),
         "times": tables.time_rows(found["run-time"]),
+        "streaming": {
+            "dimensions": by_name["streaming-dimensions"].options,
+            "signal": by_name["signal-in-noise"].options,
+            "batches": BATCHES,
+            "rows": rate_findings.rate_rows(exponents),
+            "size_notes": rate_findings.size_notes(exponents),
+            "miss_notes": rate_findings.miss_notes(exponents),
+            "signal_notes": rate_findings.signal_notes(exponents),
+        },
         "comparison": results.comparison,
         "settings": tables.settings_of(results.comparison),
         "libraries": tables.library_rows(results.comparison),
@@ -173,6 +199,7 @@ def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
     """Return the SVGs of each figure: for wide screens, then for phones."""
     wall = found["privacy-wall"]
     refuted = findings.refuted_mechanisms(wall)
+    exponents = rates(found)
     return {
         "privacy-wall": [figures.privacy_wall(wall, narrow=n) for n in (False, True)],
         "captured-variance": [
@@ -187,5 +214,11 @@ def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
         ],
         "run-time": [
             figures.run_time(found["run-time"], narrow=n) for n in (False, True)
+        ],
+        "streaming-rates": [
+            rate_figures.error_by_size(exponents, narrow=n) for n in (False, True)
+        ],
+        "signal-in-noise": [
+            rate_figures.error_by_spread(exponents, narrow=n) for n in (False, True)
         ],
     }

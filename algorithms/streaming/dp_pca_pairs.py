@@ -11,14 +11,15 @@ batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenv
   by all that they can, sqrt((d - 1)/d) of the sensitivity, and so does w_T. h is small
   where R may be large, so that w_1 has the last word even in the first batch.
 - `two_bins`: in the first half of the last batch, a group's eigenvalue moves from one
-  bin to another that has more groups, so that the loss of its choice is near epsilon.
-  The choice shows in how much noise w_T has.
+  bin to another, which are about level, so that the loss of its choice is near epsilon.
+  The choice shows in w_T: some rows of the second half are far beyond all windows on
+  one side, and turn w_T further where windows are wider.
 - `near_threshold`: likewise, a group leaves the only bin that has a chance to be
   shown, so that bottom becomes more likely.
 """
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import ceil, sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
 _FAR = 1.5  # by how much a far row passes its windows
+_TURN = 4.0  # how far those rows turn w_T, in deviations of its noise
 _TILT, _BOUNDED_TILT = 0.01, 0.5  # h, without a row norm and with one
 
 
@@ -59,6 +61,13 @@ class Scene:
     kappa: float
     far: float
     tilt: float
+
+    def oblique(self) -> Array:
+        """Return R (e_1 + h u), scaled to R."""
+        d = self.rows.shape[1]
+        row = np.full(d, self.tilt / sqrt(d - 1))
+        row[0] = 1.0
+        return np.asarray(row * self.far * (1 - 1e-9) / np.linalg.norm(row))
 
     def with_scales(self, factors: Array) -> "Scene":
         """Return the same with other kappas in the last batch, by these factors."""
@@ -117,9 +126,7 @@ def scene(mechanism: MinibatchPCA, dimension: int) -> Scene:
 def far_row(mechanism: MinibatchPCA, dimension: int) -> Pair:
     """Return a far row of the last batch's second half that changes sides."""
     made = scene(mechanism, dimension)
-    row = np.full(dimension, made.tilt / sqrt(dimension - 1))
-    row[0] = 1.0
-    row *= made.far * (1 - 1e-9) / np.linalg.norm(row)
+    row = made.oblique()
     rows = made.rows.copy()
     rows[-1] = row
     mirrored = -row
@@ -130,14 +137,17 @@ def far_row(mechanism: MinibatchPCA, dimension: int) -> Pair:
 def two_bins(mechanism: MinibatchPCA, dimension: int) -> Pair:
     """Return two bins of groups, and one that moves to the fuller one.
 
-    The other bin is behind by noise; its scale is smaller, by 2^-16.
+    The other bin is behind by noise; its scale is larger, by 2^8, and windows by 2^4.
     """
     made = scene(mechanism, dimension)
     k = len(made.places)
-    behind = max(1, round(k / 2 - 2 * mechanism.scale_finder.noise.scale))
+    behind = max(1, round(k / 2 - mechanism.scale_finder.noise.scale))
     factors = np.ones(k)
-    factors[:behind] = 2.0**-16
+    factors[behind:] = 2.0**-4
     moved = made.with_scales(factors)
+    half = mechanism.batches(len(moved.rows))[0] // 2
+    wanted = _TURN * sqrt(dimension) / mechanism.mean.split.noise(dimension).mu
+    moved.rows[-min(half // 3, ceil(wanted)) :] = moved.oblique()
     return moved.pair(int(made.places[0]), moved.rows[made.places[-1]])
 
 

@@ -23,7 +23,14 @@ from dpaudit.reports.page import (
 from dpaudit.reports.runner import run
 
 TINY = Profile(
-    "tiny", repetitions=2, epsilons=3, max_samples=200, suite_samples=40, timings=1
+    "tiny",
+    repetitions=2,
+    epsilons=3,
+    max_samples=200,
+    suite_samples=40,
+    timings=1,
+    streams=2,
+    stream_rows=(2_000, 4_000),
 )
 DETERMINISTIC = (
     "privacy-wall",
@@ -31,6 +38,9 @@ DETERMINISTIC = (
     "captured-variance",
     "variance-references",
     "components",
+    "streaming-rates",
+    "streaming-dimensions",
+    "signal-in-noise",
     "textbook-suite",
 )
 
@@ -152,6 +162,43 @@ STANDING = ("standing", 0.1, 0.1, 0.05, np.nan)
 UNSEEN = ("unseen", 0.1, 0.2, 0.09, np.nan)
 
 
+def stream(mechanism, against, points, exponent, **columns):
+    return pd.DataFrame(
+        [
+            {
+                "mechanism": mechanism,
+                against: x,
+                **columns,
+                "error": value,
+                "noise_error": value,
+                "formula": x**exponent,
+            }
+            for x in points
+            for value in (0.9 * x**exponent, 1.1 * x**exponent)
+        ]
+    )
+
+
+def streaming():
+    """Errors that follow the rates."""
+    rows, noises = (1e5, 2e5, 4e5), (0.0003, 0.001, 0.003, 0.3)
+    return {
+        "streaming-rates": pd.concat(
+            [
+                stream("dp-pca", "n", rows, -1.0, epsilon=1.0),
+                stream("dp-pca", "n", rows, -0.5, epsilon=1000.0),
+            ]
+        ),
+        "streaming-dimensions": stream("dp-pca", "d", (5.0, 20.0), 1.0),
+        "signal-in-noise": pd.concat(
+            [
+                stream("dp-pca", "noise", noises, 1.0),
+                stream("minibatch-oja", "noise", noises, 0.0),
+            ]
+        ),
+    }
+
+
 def results(**tables):
     found = {
         "privacy-wall": wall(),
@@ -178,6 +225,7 @@ def results(**tables):
                 "releases_per_second": [np.nan, 12345.0, 54321.0],
             }
         ),
+        **streaming(),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
@@ -294,6 +342,21 @@ def test_the_table_of_components_has_the_best_first():
     assert names[:2] == ["bad", "good"]
     assert "| bad | " in render_markdown(results())
     assert "| 87.5 % | 83.8 % to 88.8 % | **REFUTED** |" in render_markdown(results())
+
+
+def test_the_rates_of_streaming_are_shown():
+    text = render_markdown(results())
+
+    assert "| Noise for privacy, in n | dp-pca, ε = 1, d = 20 | −1.00 | " in text
+    assert text.count("| holds the target |") == 5
+    page = render_html(results())
+    assert page.count('<td data-label="Interval">') == 5
+    assert "misses its target" not in page
+
+    steeper = stream("dp-pca", "d", (5.0, 20.0), 9.0)
+    missed = results(**{"streaming-dimensions": steeper})
+    assert "misses its target: the interval does not hold 1." in render_markdown(missed)
+    assert "misses its target" in render_html(missed)
 
 
 def test_the_page_is_whole_and_fetches_nothing():

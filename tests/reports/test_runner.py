@@ -16,7 +16,14 @@ from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.runner import cells, run
 
 TINY = Profile(
-    "tiny", repetitions=3, epsilons=3, max_samples=300, suite_samples=150, timings=2
+    "tiny",
+    repetitions=3,
+    epsilons=3,
+    max_samples=300,
+    suite_samples=150,
+    timings=2,
+    streams=2,
+    stream_rows=(2_000, 4_000),
 )
 
 
@@ -41,6 +48,8 @@ def test_profiles_grow():
         assert small.epsilons < large.epsilons
         assert small.max_samples < large.max_samples
         assert small.suite_samples < large.suite_samples
+        assert small.streams < large.streams
+        assert set(small.stream_rows) <= set(large.stream_rows)
 
 
 def test_unknown_profile_suggests_the_nearest():

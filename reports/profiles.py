@@ -1,0 +1,92 @@
+"""Profiles: how much of every experiment a report runs."""
+
+from dataclasses import dataclass
+
+from dpaudit.validation import check_name
+
+__all__ = ["PROFILES", "Profile", "profile_named"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of everything.
+
+    Parameters
+    ----------
+    name : str
+    repetitions : int
+        Releases behind every median of a utility curve.
+    epsilons : int
+        Points of the grid of epsilon, from 0.1 to 10.
+    max_samples : int
+        Most releases that an audit draws on either side.
+    suite_samples : int
+        The same for each mechanism of the textbook suite, of which there are many.
+    timings : int
+        Repetitions of every time measurement.
+    streams : int
+        Independent data sets behind every point of the rates of streaming PCA.
+    stream_rows : tuple of int
+        Their sizes, ascending, two or more.
+    """
+
+    name: str
+    repetitions: int
+    epsilons: int
+    max_samples: int
+    suite_samples: int
+    timings: int
+    streams: int
+    stream_rows: tuple[int, ...]
+
+
+# An odd number of epsilons, so that epsilon = 1 is always among them.
+PROFILES: dict[str, Profile] = {
+    each.name: each
+    for each in (
+        Profile(
+            "quick",
+            repetitions=50,
+            epsilons=9,
+            max_samples=100_000,
+            suite_samples=10_000,
+            timings=60,
+            streams=4,
+            stream_rows=(100_000, 200_000, 400_000),
+        ),
+        Profile(
+            "standard",
+            repetitions=400,
+            epsilons=17,
+            max_samples=3_000_000,
+            suite_samples=1_000_000,
+            timings=200,
+            streams=60,
+            stream_rows=(100_000, 200_000, 400_000, 800_000),
+        ),
+        Profile(
+            "paper",
+            repetitions=1000,
+            epsilons=33,
+            max_samples=30_000_000,
+            suite_samples=10_000_000,
+            timings=400,
+            streams=120,
+            stream_rows=(100_000, 200_000, 400_000, 800_000),
+        ),
+    )
+}
+"""Every profile by its name."""
+
+
+def profile_named(name: str) -> Profile:
+    """Return the profile of that name, or raise with the nearest suggestion.
+
+    Examples
+    --------
+    >>> profile_named("quik")
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: unknown profile 'quik'; did you mean 'quick'? ...
+    """
+    return PROFILES[check_name("profile", name, tuple(PROFILES))]

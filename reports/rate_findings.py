@@ -1,0 +1,180 @@
+"""What the rates of streaming PCA say, in words and in rows that are ready to print.
+
+As in `dpaudit.reports.findings`, the sentences are chosen by the data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+
+import numpy as np
+
+from dpaudit.reports.formats import count, number, percent, setting, signed
+from dpaudit.reports.rates import Rate
+
+__all__ = ["RateRow", "miss_notes", "rate_rows", "signal_notes", "size_notes"]
+
+_LABELS = {
+    "sampling": ("Sampling of the rows, in n", "dp-pca, ε = 1,000, d = 20"),
+    "noise": ("Noise for privacy, in n", "dp-pca, ε = 1, d = 20"),
+    "dimension": ("Noise for privacy, in d", "dp-pca, ε = 1"),
+    "signal": ("Example 4.1, in σ", "dp-pca, ε = 1, d = 20"),
+    "floor": ("Example 4.1, in σ ≤ {}", "minibatch-oja, ε = 1, d = 20"),
+}
+
+
+@dataclass(frozen=True)
+class RateRow:
+    """One line of the table of exponents, every field ready to print."""
+
+    name: str
+    setting: str
+    exponent: str
+    interval: str
+    target: str
+    formula: str
+    met: bool
+
+
+def rate_rows(rates: Mapping[str, Rate]) -> list[RateRow]:
+    """Return the exponents, their intervals and their targets."""
+    rows = []
+    for key, rate in rates.items():
+        name, where = _LABELS[key]
+        low, high = rate.target
+        rows.append(
+            RateRow(
+                name=name.format(setting(rate.limit)),
+                setting=where,
+                exponent=signed(rate.fit.exponent),
+                interval=f"{signed(rate.fit.low)} to {signed(rate.fit.high)}",
+                target=f"at least {low:g}" if high == inf else _target(low),
+                formula=signed(rate.formula) if isfinite(rate.formula) else "–",
+                met=rate.met,
+            )
+        )
+    return rows
+
+
+def size_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return how errors change with n and d."""
+    sampling, noise, dimension = (rates[k] for k in ("sampling", "noise", "dimension"))
+    most = count(max(noise.errors))
+    notes = [
+        f"At ε = 1 and n = {most} the median error is {number(noise.parts[0])}, and "
+        f"that of the noise alone {number(noise.parts[1])}; the noise falls like n to "
+        f"the power {signed(noise.fit.exponent)} and grows like d to the power "
+        f"{signed(dimension.fit.exponent)}.",
+        f"At ε = 1,000 the two are {number(sampling.parts[0])} and "
+        f"{number(sampling.parts[1])}, and the error falls like n to the power "
+        f"{signed(sampling.fit.exponent)}.",
+    ]
+    crossing = _crossing(sampling, noise)
+    if isfinite(crossing):
+        notes.append(
+            "If both lines went on like that, sampling would be the larger part at "
+            f"ε = 1 from about n = {count(float(f'{crossing:.1g}'))} on."
+        )
+    return notes
+
+
+def signal_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return how errors change with the spread of the rows."""
+    signal, floor = rates["signal"], rates["floor"]
+    least, most = min(floor.errors), max(floor.errors)
+    notes = [
+        f"As σ falls from {setting(most)} to {setting(least)}, the error of "
+        + " and that of ".join(
+            f"{rate.mechanism} falls from {_median(rate, most)} to "
+            f"{_median(rate, least)}"
+            for rate in (signal, floor)
+        )
+        + "."
+    ]
+    if floor.met:
+        notes.append(
+            f"For σ ≤ {setting(floor.limit)} that of {floor.mechanism} is level, as "
+            "far as can be told."
+        )
+    below = [
+        x
+        for x in signal.errors
+        if np.median(signal.errors[x]) < np.median(floor.errors[x])
+    ]
+    if below:
+        notes.append(
+            f"{signal.mechanism} is the better one for σ ≤ {setting(max(below))}."
+        )
+    return notes
+
+
+def miss_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return why intervals do not hold their targets, and what is left out."""
+    notes = []
+    for rate in rates.values():
+        if rate.met or not isfinite(rate.fit.exponent):
+            continue
+        name = _LABELS[rate.key][0].format(setting(rate.limit))
+        low, high = rate.target
+        text = (
+            f"‘{name}’ misses its target: the interval "
+            f"{'reaches below' if high == inf else 'does not hold'} {_target(low)}"
+        )
+        if rate.fit.low <= rate.formula <= rate.fit.high:
+            text += (
+                f". It holds {signed(rate.formula)}, which is what the formula of the "
+                f"noise gives on this grid: {_WHY[rate.key]}"
+            )
+        elif isfinite(rate.formula):
+            text += f", and not {signed(rate.formula)} either, as the formula has it"
+        notes.append(f"{text}.")
+    if notes:
+        notes.append("By chance alone, one such interval in twenty misses the truth.")
+    return notes + _bottoms(rates)
+
+
+_WHY = {
+    "noise": "windows grow with the logarithm of n d, which the rate leaves out",
+    "dimension": "windows grow with the logarithm of n d, which the rate leaves out, "
+    "and noise turns the component in d − 1 directions, where its typical length falls "
+    "short of √d by more if d is small",
+    "signal": "the spread of gradients is in proportion to σ only where σ is small",
+    "floor": "its noise is the same for all σ",
+}
+
+
+def _bottoms(rates: Mapping[str, Rate]) -> list[str]:
+    lost = sum(rate.lost for rate in rates.values())
+    total = sum(len(v) for rate in rates.values() for v in rate.errors.values())
+    if not lost:
+        return []
+    return [
+        f"{percent(lost / total)} of the data sets had a release that was bottom, and "
+        "are left out."
+    ]
+
+
+def _crossing(sampling: Rate, noise: Rate) -> float:
+    """Return the n where the fitted lines meet.
+
+    Infinity if that is not ahead, or exponents are not known to a tenth.
+    """
+    if not max(rate.fit.high - rate.fit.low for rate in (sampling, noise)) < 0.2:
+        return inf
+    slope = sampling.fit.exponent - noise.fit.exponent
+    if not slope > 0:
+        return inf
+    with np.errstate(over="ignore"):
+        crossing = np.exp(np.log(noise.fit.factor / sampling.fit.factor) / slope)
+    return float(crossing) if crossing > max(noise.errors) else inf
+
+
+def _target(exponent: float) -> str:
+    return f"{exponent:g}".replace("-", "−")
+
+
+def _median(rate: Rate, x: float) -> str:
+    usable = rate.errors[x][np.isfinite(rate.errors[x])]
+    if not len(usable):
+        return "bottom"
+    return np.format_float_positional(float(f"{np.median(usable):.2g}"), trim="-")
