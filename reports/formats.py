@@ -2,7 +2,16 @@
 
 import math
 
-__all__ = ["count", "delta", "duration", "number", "percent", "setting", "signed"]
+__all__ = [
+    "count",
+    "delta",
+    "duration",
+    "number",
+    "percent",
+    "setting",
+    "signed",
+    "speed",
+]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNKNOWN = "not known"
@@ -100,6 +109,19 @@ def count(value: float) -> str:
         step = 10 ** (int(math.log10(value)) - 2)
         value = round(value / step) * step
     return f"{value:,.0f}"
+
+
+def speed(per_second: float) -> str:
+    """Return how many there are in a second, with three digits.
+
+    Examples
+    --------
+    >>> speed(12345.6), speed(201.4), speed(5.4637)
+    ('12,300', '201', '5.46')
+    """
+    return (
+        count(float(f"{per_second:.3g}")) if per_second >= 100 else number(per_second)
+    )
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.reports.comparison import Comparison
-from dpaudit.reports.formats import count, delta, duration, number, percent, setting
+from dpaudit.reports.formats import (
+    count,
+    delta,
+    duration,
+    number,
+    percent,
+    setting,
+    speed,
+)
 from dpaudit.reports.measures import BASELINE
 
 __all__ = [
@@ -253,9 +261,7 @@ def time_rows(times: pd.DataFrame) -> list[TimeRow]:
                 fit=duration(middle),
                 spread=f"{duration(low)} – {duration(high)}",
                 ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
-                throughput=(
-                    "" if math.isnan(throughput) else count(round(throughput, -2))
-                ),
+                throughput="" if math.isnan(throughput) else speed(throughput),
             )
         )
     return rows
