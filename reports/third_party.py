@@ -39,13 +39,13 @@ __all__ = [
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,
-    "diffprivlib-pca": 1_000,
+    "diffprivlib-pca": 300,
     "diffprivlib-laplace": 200_000,
     "diffprivlib-gaussian": 200_000,
     "diffprivlib-gaussian-analytic": 200_000,
     "opendp-eigenvector": 1_000,
     "opendp-pca": 500,
-    "opendp-pca-centred": 500,
+    "opendp-pca-centred": 300,
     "opendp-laplace": 50_000,
     "opendp-gaussian": 50_000,
 }
