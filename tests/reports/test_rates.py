@@ -164,23 +164,29 @@ def test_what_is_not_positive_is_left_out():
 
 
 def test_the_error_of_noise_is_that_of_the_noise():
-    """Given the rows, the mean square of noise_error is the variance of releases.
+    """As measured, against the spread of 300 releases on the same rows.
 
-    Over 60 pairs against the spread of 300 releases on the same rows. Both are means
-    of sums of 19 squares or so, with relative deviations of sqrt(2/19)/sqrt(60) = 4 %
-    and 2 %: 30 % is more than 6 of both together, and without 1/sqrt(2) the ratio is 2.
+    The spread is a mean of sums of 19 squares or so, with a relative deviation of
+    sqrt(2/19)/sqrt(300) = 2 %, and 60 squared errors of noise have one of 4 %: 30 % is
+    more than 6 of both together. Without the 1/sqrt(2) the ratio would be 2.
     """
-    n, d, rng = 6_000, 20, np.random.default_rng(2)
-    mechanism = rates._mechanism(MINIBATCH_OJA, n, 20.0, 1e-6)
-    data = rates.signal_in_noise(n, d, noise=0.05, rng=rng)
-    truth = data.subspace[:, 0]
-    releases = mechanism.draw(data.rows, 300, rng=rng)
-    releases *= np.sign(releases @ truth)[:, np.newaxis]
-    variance = releases.var(axis=0, ddof=1).sum()
+    n, d = 6_000, 20
+    measured = replace(
+        experiment("signal-in-noise"),
+        mechanisms=(MINIBATCH_OJA,),
+        grid={"noise": (0.05,)},
+        options={"epsilon": 20.0, "delta": 1e-6, "d": d, "n": n},
+        repetitions=60,
+    )
+    squares = run(measured)["noise_error"] ** 2
 
-    pairs = releases[:120].reshape(60, 2, d, 1)
-    squares = [rates._sine(one, two) ** 2 / 2 for one, two in pairs]
-    assert np.mean(squares) == pytest.approx(variance, rel=0.3)
+    rng = np.random.default_rng(2)
+    data = rates.signal_in_noise(n, d, noise=0.05, rng=rng)
+    mechanism = rates._mechanism(MINIBATCH_OJA, n, 20.0, 1e-6)
+    releases = mechanism.draw(data.rows, 300, rng=rng)
+    releases *= np.sign(releases @ data.subspace)
+    variance = releases.var(axis=0, ddof=1).sum()
+    assert squares.mean() == pytest.approx(variance, rel=0.3)
 
 
 @pytest.mark.parametrize("mechanism", [DP_PCA, MINIBATCH_OJA])
