@@ -383,6 +383,36 @@ def test_pairs_fit_batches_of_a_given_size():
     assert not np.isnan(mechanism.draw(pair.data, 20, rng=rng())).any()
 
 
+@pytest.mark.parametrize(("number", "rate", "loss"), [(0, 0.05, 0.4), (1, 0.15, 0.8)])
+def test_the_pairs_show_in_the_direction(number, rate, loss):
+    """An event of that rate is rarer on the neighbour, by e^loss and more.
+
+    In truth by about e^1.4 and e^1.5; six deviations of both rates leave that much.
+    """
+    mechanism = DPPCA.calibrated(2.0, 1e-2)
+    pair = mechanism.canonical_pairs()[number]
+    here, there = (
+        np.nan_to_num(draws[:, 1:].sum(axis=1) / draws[:, 0], nan=-np.inf)
+        for draws in (
+            mechanism.draw(rows, 12_000, rng=rng(seed))
+            for seed, rows in enumerate((pair.data, pair.neighbour))
+        )
+    )
+    level = np.quantile(here[6000:], 1 - rate)
+    assert (here[:6000] > level).mean() > np.exp(loss) * (there[:6000] > level).mean()
+
+
+def test_the_last_pair_shows_in_how_often_the_release_is_bottom():
+    """In truth 0.66 and 0.74; one rate less the other deviates by 0.011."""
+    mechanism = DPPCA.calibrated(2.0, 1e-2)
+    pair = mechanism.canonical_pairs()[2]
+    here, there = (
+        np.isnan(mechanism.draw(rows, 4000, rng=rng(seed))[:, 0]).mean()
+        for seed, rows in enumerate((pair.data, pair.neighbour))
+    )
+    assert there - here > 0.015
+
+
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_an_audit_does_not_refute_it(number):
     mechanism = DPPCA.calibrated(2.0, 1e-2)

@@ -197,9 +197,9 @@ def test_a_private_test_errs_as_often_as_it_must(epsilon, changed):
         assert bound <= geometric_error(count, changed, epsilon)
 
 
-def test_the_bound_is_the_formula():
-    size, count, changed, epsilon, delta = 50, 30, 0.1, 0.4, 1e-4
-    k = 3
+@pytest.mark.parametrize(("changed", "k"), [(0.1, 3), (0.11, 4)])
+def test_the_bound_is_the_formula(changed, k):
+    size, count, epsilon, delta = 50, 30, 0.4, 1e-4
     shrunk = exp(-k * epsilon)
     lost = delta * sum(exp(-epsilon * i) for i in range(1, k + 1))
     expected = 49 * (shrunk / 2 - lost) / (1 + 49 * shrunk)

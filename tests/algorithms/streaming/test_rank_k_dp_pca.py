@@ -56,6 +56,18 @@ def test_releases_are_orthonormal_or_bottom(k):
     np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(2))[0])
 
 
+def test_bottom_in_the_last_component_is_bottom_in_all():
+    mechanism = RankKDPPCA.calibrated(20.0, 1e-2, n_components=2)
+    rows = graded(300, [1.0, 0.4, 0.4])
+    means = mechanism.transcript(rows, 200, rng=rng(1))["means"]
+    first, last = (np.isnan(means[:, j]).any(axis=(1, 2)) for j in (0, 1))
+    assert (last & ~first).any()
+    assert (~last).any()
+    bottom = np.isnan(mechanism.draw(rows, 200, rng=rng(1)))
+    np.testing.assert_array_equal(bottom.all(axis=(1, 2)), first | last)
+    np.testing.assert_array_equal(bottom.any(axis=(1, 2)), first | last)
+
+
 def test_the_steps_of_a_component_are_those_of_deflated_matrices():
     mechanism = RankKDPPCA.calibrated(**LOUD, n_components=2, step_sizes=2.0)
     rows = graded(900, [1.0, 0.7, 0.2])
