@@ -49,6 +49,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.bases import ReleasesVector
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, near_threshold, two_bins
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -70,7 +71,7 @@ __all__ = ["DPPCA", "OneComponent"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneComponent(MinibatchPCA):
+class OneComponent(ReleasesVector, MinibatchPCA):
     """DP-PCA for one component; releases are unit vectors, shape (d,), or NaN.
 
     Parameters
@@ -83,14 +84,6 @@ class OneComponent(MinibatchPCA):
     def rank(self) -> int:
         """1."""
         return 1
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        if n_components != 1:
-            raise InputError(
-                f"n_components must be the 1 that the mechanism releases, got "
-                f"{n_components!r}"
-            )
-        return releases[..., np.newaxis]
 
     def draw(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

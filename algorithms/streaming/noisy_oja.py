@@ -42,6 +42,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.bases import check_components
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.oja_pairs import last_batch_pair
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity, unit_of
@@ -205,11 +206,7 @@ class NoisyOja(ABC):
         InputError
             For any other number of components.
         """
-        if n_components != self.rank:
-            raise InputError(
-                f"n_components must be the {self.rank} that the mechanism releases, "
-                f"got {n_components!r}"
-            )
+        check_components(n_components, self.rank)
         return self._bases(releases)
 
     def worst_case(self, dimension: int | None = None) -> Pair:

@@ -31,6 +31,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.bases import ReleasesVector
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.oja_pairs import oblique_pair
 from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
@@ -46,7 +47,7 @@ _READ = 2**17  # entries of the rows that are read at a time
 
 
 @dataclass(frozen=True)
-class Oja:
+class Oja(ReleasesVector):
     """Oja's algorithm with a random start; the release is w_T, shape (d,).
 
     Where a step gives zero or overflows there is no direction, and the release is NaN.
@@ -123,18 +124,6 @@ class Oja:
     def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
         """Return one release, shape (d,)."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the vectors as bases of one column, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            For any other number of components than 1.
-        """
-        if n_components != 1:
-            raise InputError(f"n_components must be 1, got {n_components!r}")
-        return releases[..., np.newaxis]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return rows at e_1, and one half-way to e_2, or to -e_2 in the neighbour.

@@ -43,6 +43,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.bases import ReleasesVector
 from dpaudit.algorithms.streaming.amplification import (
     amplified_multiplier,
     fewest_rows,
@@ -79,7 +80,7 @@ _ROWS = 500  # of the canonical pair, where the noise does not depend on them
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateOja:
+class PrivateOja(ReleasesVector):
     """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
 
     Parameters
@@ -279,17 +280,6 @@ class PrivateOja:
         seen: list[Array] = []
         self._run(moments, scale, rates, size, rng, seen)
         return {"start": seen[0], "steps": np.stack(seen[1:], axis=1)}
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the vectors as bases of one column, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            For any other number of components than 1.
-        """
-        check_one_component("private-oja", n_components)
-        return releases[..., np.newaxis]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair with the fewest rows for which the claim is proven.

@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.bases import check_components
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, near_threshold, two_bins
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -46,7 +47,6 @@ from dpaudit.algorithms.streaming.private_steps import Array
 from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import (
     check_count,
@@ -158,11 +158,7 @@ class RankKDPPCA(MinibatchPCA):
         return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
 
     def components(self, releases: Array, n_components: int) -> Array:
-        if n_components != self.rank:
-            raise InputError(
-                f"n_components must be the {self.rank} that the mechanism releases, "
-                f"got {n_components!r}"
-            )
+        check_components(n_components, self.rank)
         return releases
 
     def draw(

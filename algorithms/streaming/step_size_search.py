@@ -45,6 +45,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.bases import ReleasesVector
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
@@ -107,7 +108,7 @@ def step_size_grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepSizeSearch:
+class StepSizeSearch(ReleasesVector):
     """Minibatch Oja with step sizes chosen privately; the release is w_j, shape (d,).
 
     Parameters
@@ -266,17 +267,6 @@ class StepSizeSearch:
         size = check_count("size", size, minimum=0)
         runs, choice = self._run(moments, size, rng)
         return {"runs": runs, "choice": choice.astype(np.float64)}
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the vectors as bases of one column, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            For any other number of components than 1.
-        """
-        check_one_component("minibatch-oja-search", n_components)
-        return releases[..., np.newaxis]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair that differs in the last row of the first part.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.bases import ReleasesBasis
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
@@ -23,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceMechanism(ABC):
+class SubspaceMechanism(ReleasesBasis, ABC):
     """A private basis of k principal components, for rows clipped to a public norm.
 
     Parameters
@@ -80,18 +81,3 @@ class SubspaceMechanism(ABC):
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
         """Return one release, shape (d, k)."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the bases themselves, shape (..., d, k); k is that of the mechanism.
-
-        Raises
-        ------
-        InputError
-            For any other number of components.
-        """
-        if n_components != self.n_components:
-            raise InputError(
-                f"n_components must be the {self.n_components} that the mechanism "
-                f"releases, got {n_components!r}"
-            )
-        return releases

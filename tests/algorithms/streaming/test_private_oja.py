@@ -219,7 +219,7 @@ def test_what_it_offers():
         assert decode(encode(mechanism)) == mechanism
         draws = mechanism.draw(ROWS, 4, rng=rng())
         np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
-        with pytest.raises(InputError, match="n_components of private-oja must be 1"):
+        with pytest.raises(InputError, match="n_components must be the 1"):
             mechanism.components(draws, 2)
 
 
