@@ -7,6 +7,20 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
+from dpaudit.algorithms.robust.fms import FastMedianSubspace
+from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
+from dpaudit.algorithms.robust.gradient_reaper import (
+    PrivateGradientReaper,
+    PrivateStochasticGradientReaper,
+)
+from dpaudit.algorithms.robust.irls import IterativeReaper
+from dpaudit.algorithms.robust.mirror_reaper import (
+    PrivateMirrorReaper,
+    PrivateStochasticMirrorReaper,
+)
+from dpaudit.algorithms.robust.private_ggd import PrivateGGD
+from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
+from dpaudit.algorithms.robust.published_ggd import PublishedGGD, PublishedSGGD
 from dpaudit.algorithms.streaming.block_oja import BlockOja
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -39,20 +53,32 @@ __all__ = [
     "Entry",
     "ExactExponential",
     "ExponentialMechanism",
+    "FastMedianSubspace",
     "GOEGaussian",
+    "GeodesicDescent",
     "GibbsExponential",
+    "IterativeReaper",
     "LaplaceCovariance",
     "LaplacePowerMethod",
     "MeanEstimation",
+    "MinibatchGeodesicDescent",
     "MinibatchOja",
     "Moments",
     "Oja",
     "PowerMethod",
+    "PrivateGGD",
+    "PrivateGradientReaper",
     "PrivateHistogram",
+    "PrivateMirrorReaper",
     "PrivateOja",
+    "PrivateSGGD",
+    "PrivateStochasticGradientReaper",
+    "PrivateStochasticMirrorReaper",
     "PrivateSubspace",
     "PublishedDPPCA",
+    "PublishedGGD",
     "PublishedPrivateSubspace",
+    "PublishedSGGD",
     "RankKDPPCA",
     "StepSizeSearch",
     "SymmetricNoise",

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpaudit.algorithms.covariance.entries import COVARIANCE
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.robust.entries import ROBUST
 from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.subspace.entries import SUBSPACE
 from dpaudit.algorithms.textbook.entries import TEXTBOOK
@@ -19,7 +20,14 @@ __all__ = ["CATALOGUE", "Entry", "build", "entry", "names_of"]
 
 CATALOGUE: dict[str, Entry] = {
     each.name: each
-    for each in (*COVARIANCE, *SUBSPACE, *STREAMING, *TEXTBOOK, *THIRD_PARTY)
+    for each in (
+        *COVARIANCE,
+        *SUBSPACE,
+        *STREAMING,
+        *ROBUST,
+        *TEXTBOOK,
+        *THIRD_PARTY,
+    )
 }
 """Every entry by its name; those of libraries that are not installed, too."""
 

@@ -77,6 +77,14 @@ FALLS_WITHIN = {
     "private-histogram-no-threshold": Fall(100),
     "mean-estimation-constant-8": Fall(1_000_000),  # 3.4e5
     "dp-pca-overlapping-halves": Fall(300_000),  # 6e4
+    "ggd": Fall(3_000),
+    "sggd": Fall(3_000),
+    "dp-sggd-published": Fall(5_000),
+    "noiseless-ggd": Fall(100),
+    "irls-reaper": Fall(5_000),
+    "fms": Fall(5_000),
+    "dp-sgd-reap-published": Fall(10_000),
+    "dp-smd-reap-published": Fall(10_000),
     "laplace-under-noised": Fall(500),
     "gaussian-under-noised": Fall(60_000),
     "truncated-geometric": Fall(300_000),  # 9e4
@@ -122,7 +130,7 @@ def pairs_of(mechanism: Mechanism) -> tuple[Pair, ...]:
 def is_proved_here(entry: Entry) -> bool:
     """Say whether the claim is about private PCA, and dpaudit proves it."""
     published = entry.constructor.__name__ == "as_published"
-    families = ("covariance", "subspace", "streaming")
+    families = ("covariance", "subspace", "streaming", "robust")
     return entry.family in families and not published and not entry.expected_refuted
 
 

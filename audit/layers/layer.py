@@ -21,6 +21,7 @@ from dpaudit.mechanism import (
     HasGaussianSteps,
     HasPrivacyLoss,
     HasTranscript,
+    HasTranscriptLoss,
     HasWorstCase,
 )
 from dpaudit.neighbours import Pair, Relation
@@ -140,6 +141,16 @@ class _GaussianTranscriptView(TranscriptView):
         return cast(HasGaussianSteps, self.mechanism).step_scales
 
 
+class _LikelihoodView(TranscriptView):
+    """A view whose privacy loss is the mechanism's transcript loss."""
+
+    def privacy_loss(
+        self, releases: Mapping[str, Array], data: Array, other: Array
+    ) -> Array:
+        mechanism = cast(HasTranscriptLoss, self.mechanism)
+        return mechanism.transcript_loss(releases, data, other)
+
+
 def view_transcript(mechanism: Any) -> TranscriptView:
     """Return the mechanism whose releases are the transcripts of another.
 
@@ -148,6 +159,8 @@ def view_transcript(mechanism: Any) -> TranscriptView:
     InputError
         If it has no transcript.
     """
+    if isinstance(mechanism, HasTranscriptLoss):
+        return _LikelihoodView(mechanism)
     if isinstance(mechanism, HasGaussianSteps):
         return _GaussianTranscriptView(mechanism)
     return TranscriptView(mechanism)

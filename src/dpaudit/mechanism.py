@@ -26,6 +26,7 @@ __all__ = [
     "HasStatistic",
     "HasSupport",
     "HasTranscript",
+    "HasTranscriptLoss",
     "HasTrueEpsilon",
     "HasWorstCase",
     "MatrixNorm",
@@ -222,6 +223,25 @@ class HasTranscript(Protocol):
         self, data: Array, size: int, *, rng: np.random.Generator
     ) -> Mapping[str, Array]:
         """Return `size` independent transcripts: named values, trials leading."""
+        ...
+
+
+@runtime_checkable
+class HasTranscriptLoss(Protocol):
+    """A transcript whose log-density ratio is known."""
+
+    def transcript_loss(
+        self, transcript: Mapping[str, Array], data: Array, other: Array
+    ) -> Array:
+        """Return log(density on `data` / density on `other`) for each transcript.
+
+        Infinite where exactly one of the densities is zero; shape (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If it is not known on this pair.
+        """
         ...
 
 

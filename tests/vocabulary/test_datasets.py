@@ -53,6 +53,8 @@ def test_every_name_loads_or_says_what_it_needs(isolated):
         | {"rng": generator()},
         "spiked_gaussian": {"n_rows": 9, "dimension": 3, "spikes": [1.0]}
         | {"rng": generator()},
+        "stylised_genotypes": {"n_inliers": 5, "n_outliers": 4, "dimension": 3}
+        | {"rng": generator()},
     }
     missing = set()
     for name in datasets.names():

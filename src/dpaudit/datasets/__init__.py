@@ -10,6 +10,7 @@ from typing import Any
 
 from dpaudit.datasets.covertype import load_covertype
 from dpaudit.datasets.dataset import Dataset
+from dpaudit.datasets.genotypes import stylised_genotypes
 from dpaudit.datasets.mnist import load_mnist
 from dpaudit.datasets.shipped import load_breast_cancer, load_digits
 from dpaudit.datasets.streaming_models import signal_in_noise
@@ -28,6 +29,7 @@ __all__ = [
     "names",
     "signal_in_noise",
     "spiked_gaussian",
+    "stylised_genotypes",
 ]
 
 _REGISTRY: dict[str, Callable[..., Dataset]] = {
@@ -38,6 +40,7 @@ _REGISTRY: dict[str, Callable[..., Dataset]] = {
     "mnist": load_mnist,
     "signal_in_noise": signal_in_noise,
     "spiked_gaussian": spiked_gaussian,
+    "stylised_genotypes": stylised_genotypes,
 }
 
 
@@ -49,7 +52,7 @@ def names() -> tuple[str, ...]:
     >>> from dpaudit.datasets import names
     >>> names()
     ('breast_cancer', 'covertype', 'digits', 'haystack', 'mnist', 'signal_in_noise',
-     'spiked_gaussian')
+     'spiked_gaussian', 'stylised_genotypes')
     """
     return tuple(sorted(_REGISTRY))
 

@@ -1,0 +1,1 @@
+"""Outlier-robust private PCA: geodesic descent on the GLAD objective, and REAPER."""

@@ -1,0 +1,250 @@
+r"""The exact likelihood of noisy sums over secret random batches.
+
+Given V, the noisy sum Y over a random batch is a mixture of normal laws, one for every
+batch. Rows that are equal have equal terms g(V), so if the data hold m distinct rows,
+n_j times the j-th, a batch matters through the numbers (K_1, ..., K_m) alone:
+
+.. math:: p(Y \mid V) \propto \sum_{k} P(K = k)
+    \exp\Big(-\frac{\|Y - \sum_j k_j g_j(V)\|_F^2}{2 \sigma^2}\Big),
+
+K_j ~ Bin(n_j, q), independent, under Poisson sampling; K ~ Multinomial(B, n_j/N) with
+replacement. That is a short sum where m is 2 or 3, as in the pairs of
+`dpaudit.algorithms.robust.ggd_pairs`, and by the chain rule it gives the exact privacy
+loss of a whole transcript, hence (Neyman, Pearson) the best attack on one. Numbers with
+probability below e^-60 relative to the likeliest are left out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpaudit.algorithms.robust.glad import Array
+from dpaudit.errors import UnsupportedError
+
+__all__ = [
+    "BatchNumbers",
+    "Contrast",
+    "Mixture",
+    "multinomial_numbers",
+    "poisson_numbers",
+]
+
+_MAX_ROWS = 4
+_MAX_TERMS = 20_000
+_NEGLIGIBLE = 60.0
+_WORK = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class BatchNumbers:
+    """How often each distinct row is in a batch, and with which probability.
+
+    Parameters
+    ----------
+    numbers : ndarray, shape (C, m)
+    log_weights : ndarray, shape (C,)
+    """
+
+    numbers: Array
+    log_weights: Array
+
+
+def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
+    """Return the law of the numbers under Poisson sampling.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (m,)
+        How often each distinct row is in the data; may be 0.
+    rate : float
+        q.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are too many numbers.
+
+    Examples
+    --------
+    >>> poisson_numbers(np.array([1, 0]), 0.25).numbers
+    array([[0., 0.],
+           [1., 0.]])
+    """
+    axes, weights = [], []
+    for count in counts.tolist():
+        values = np.arange(count + 1)
+        logs = np.asarray(binom.logpmf(values, count, rate))
+        kept = logs > logs.max() - _NEGLIGIBLE
+        axes.append(values[kept])
+        weights.append(logs[kept])
+    _check_terms(float(np.prod([float(len(axis)) for axis in axes])))
+    numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    total = sum(np.ix_(*weights), start=np.zeros(()))
+    return BatchNumbers(
+        numbers.reshape(-1, len(counts)).astype(float), np.asarray(total).ravel()
+    )
+
+
+def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbers:
+    """Return the law of the numbers in a batch that is drawn with replacement.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (m,)
+    batch_size : int
+        B.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are too many numbers.
+
+    Examples
+    --------
+    >>> multinomial_numbers(np.array([3, 1]), 2).numbers
+    array([[0., 2.],
+           [1., 1.],
+           [2., 0.]])
+    """
+    # One distinct row after the other, each a binomial share of what is left.
+    numbers, logs = np.zeros((1, 0)), np.zeros(1)
+    left = np.full(1, batch_size)
+    rest = int(counts.sum())
+    for count in counts.tolist():
+        share = count / rest if rest else 0.0
+        rest -= count
+        parts: list[tuple[Array, Array, NDArray[Any]]] = []
+        for start, log_weight, room in zip(numbers, logs, left, strict=True):
+            values = np.arange(room + 1)
+            weights = log_weight + binom.logpmf(values, room, share)
+            kept = weights > -_NEGLIGIBLE - 20
+            column = values[kept, np.newaxis].astype(float)
+            before = np.broadcast_to(start, (len(column), len(start)))
+            parts.append(
+                (np.hstack([before, column]), weights[kept], room - values[kept])
+            )
+        numbers, logs, left = (
+            np.concatenate(each) for each in zip(*parts, strict=True)
+        )
+        _check_terms(len(logs))
+    return BatchNumbers(numbers, logs)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The law of a noisy sum over a random batch, in terms of its distinct rows.
+
+    Parameters
+    ----------
+    law : BatchNumbers
+    sigma : float
+        Standard deviation of the noise, on every entry.
+    """
+
+    law: BatchNumbers
+    sigma: float
+
+    def log_likelihood(self, inner: Array, gram: Array) -> Array:
+        """Return log p(Y | V), up to ||Y||^2/(2 sigma^2) and the noise's constant.
+
+        Parameters
+        ----------
+        inner : ndarray, shape (trials, m)
+            <g_j, Y>.
+        gram : ndarray, shape (trials, m, m)
+            <g_j, g_l>.
+
+        Returns
+        -------
+        ndarray, shape (trials,)
+        """
+        numbers, variance = self.law.numbers, self.sigma**2
+        result = np.empty(len(inner))
+        pairs = numbers[:, :, np.newaxis] * numbers[:, np.newaxis]
+        pairs = pairs.reshape(len(pairs), -1).T / (-2 * variance)
+        linear = numbers.T / variance
+        width = max(1, _WORK // len(numbers))
+        for first in range(0, len(inner), width):
+            some = slice(first, first + width)
+            exponent = inner[some] @ linear
+            exponent += gram[some].reshape(len(exponent), -1) @ pairs
+            exponent += self.law.log_weights
+            # logsumexp, without scipy's overhead: this is called for every step.
+            highest = exponent.max(axis=1)
+            exponent -= highest[:, np.newaxis]
+            result[some] = np.log(np.exp(exponent, out=exponent).sum(axis=1)) + highest
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """The mixtures of two datasets over the rows that either has.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, D)
+        The distinct ones.
+    ours, theirs : Mixture
+    """
+
+    rows: Array
+    ours: Mixture
+    theirs: Mixture
+
+    @classmethod
+    def between(
+        cls,
+        ours: Array,
+        theirs: Array,
+        *,
+        law: Callable[[NDArray[np.intp]], BatchNumbers],
+        sigma: Callable[[int], float],
+    ) -> "Contrast":
+        """Return the contrast of two datasets.
+
+        Parameters
+        ----------
+        ours, theirs : ndarray, shape (N, D), (N', D)
+        law : callable
+            From how often each distinct row is in a dataset, to that in a batch.
+        sigma : callable
+            From the number of rows to the deviation of the noise.
+
+        Raises
+        ------
+        UnsupportedError
+            If more than 4 rows of the two datasets together are distinct, or there are
+            too many numbers.
+        """
+        distinct, inverse = np.unique(
+            np.vstack([ours, theirs]), axis=0, return_inverse=True
+        )
+        if len(distinct) > _MAX_ROWS:
+            raise UnsupportedError(
+                f"the likelihood is a short sum for at most {_MAX_ROWS} distinct rows, "
+                f"got {len(distinct)}"
+            )
+        kinds = inverse.ravel()
+        first, second = (
+            Mixture(law(np.bincount(kind, minlength=len(distinct))), sigma(len(kind)))
+            for kind in (kinds[: len(ours)], kinds[len(ours) :])
+        )
+        return cls(distinct, first, second)
+
+    def loss(self, inner: Array, gram: Array) -> Array:
+        """Return log(density on ours/density on theirs); see `Mixture`."""
+        return np.asarray(
+            self.ours.log_likelihood(inner, gram)
+            - self.theirs.log_likelihood(inner, gram)
+        )
+
+
+def _check_terms(number: float) -> None:
+    if number > _MAX_TERMS:
+        raise UnsupportedError(
+            f"the likelihood is a sum of at most {_MAX_TERMS} terms, got {number:.0f}"
+        )

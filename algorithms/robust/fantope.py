@@ -1,0 +1,224 @@
+r"""The set H = {P : 0 <= P <= I, tr P = r} of REAPER, and two projections onto it.
+
+H is the convex hull of the projectors of rank r (Fillmore, Williams 1971), also called
+the Fantope. Both projections keep eigenvectors and move eigenvalues: the distances are
+unitarily invariant, and by von Neumann's trace inequality nothing nearer has other
+eigenvectors. What is left is a problem in the eigenvalues.
+
+*Frobenius norm*, of a symmetric M with eigenvalues l_i (Vu, Cho, Lei, Rohe, *Fantope
+projection and selection*, NeurIPS 2013, Lemma 4.1):
+
+.. math:: p_i = \min(\max(l_i - \theta, 0), 1), \quad \textstyle\sum_i p_i = r.
+
+The sum is a falling piecewise linear function of theta, which bends at l_i and l_i - 1.
+Its values at all bends follow from the sorted bends by running sums, so theta is found
+exactly, without iteration. (The paper names the water-filling of Lerman, McCoy, Tropp,
+Zhang, FoCM 2015, for this step. That solves weighted least squares over H, a step of
+`dpaudit.algorithms.robust.irls`, and is not this projection.)
+
+*Bregman*, for the von Neumann entropy tr(P log P): of Y = exp(M), argmin over H of
+tr(P log P - P log Y - P + Y) (Warmuth, Kuzmin, *Randomized online PCA algorithms with
+regret bounds that are logarithmic in the dimension*, JMLR 2008):
+
+.. math:: p_i = \min(1, c y_i), \quad \textstyle\sum_i p_i = r.
+
+By the KKT conditions the capped ones are the largest; if k of them are, c = (r - k)/
+(sum of the rest), and the least k < r for which c times the largest of the rest is at
+most 1 is the one. All is computed from logarithms, so that nothing over- or underflows.
+The paper says that this projection "just corresponds to trace renormalization"; that is
+`renormalised`, and it is true where no eigenvalue is to be capped, never with P = V V^T
+at the optimum.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.robust.glad import Array
+from dpaudit.stacks import check_symmetric
+from dpaudit.validation import check_count
+
+__all__ = [
+    "Spectrum",
+    "bregman_logs",
+    "bregman_projection",
+    "clipped_eigenvalues",
+    "frobenius_projection",
+    "renormalised_logs",
+    "spectrum",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues, ascending, and eigenvectors of a stack of symmetric matrices.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., D)
+    vectors : ndarray, shape (..., D, D)
+    """
+
+    values: Array
+    vectors: Array
+
+    def with_values(self, values: Array) -> Array:
+        """Return matrices of the same eigenvectors, shape (..., D, D)."""
+        scaled = self.vectors * values[..., np.newaxis, :]
+        return np.asarray(scaled @ self.vectors.swapaxes(-2, -1))
+
+
+def spectrum(matrices: Array) -> Spectrum:
+    """Return the spectral decomposition of symmetric matrices, shape (..., D, D)."""
+    values, vectors = np.linalg.eigh(matrices)
+    return Spectrum(values, vectors)
+
+
+def frobenius_projection(matrices: ArrayLike, n_components: int) -> Array:
+    """Return the nearest points of H in Frobenius norm.
+
+    Parameters
+    ----------
+    matrices : array_like, shape (..., D, D)
+        Symmetric.
+    n_components : int
+        r, from 1 to D.
+
+    Returns
+    -------
+    ndarray, shape (..., D, D)
+
+    Raises
+    ------
+    InputError
+        If the matrices are not symmetric and finite, or r is out of range.
+
+    Examples
+    --------
+    >>> frobenius_projection(np.diag([3.0, 0.5, 0.25]), 2).diagonal()
+    array([1.   , 0.625, 0.375])
+    """
+    symmetric, r = _checked(matrices, n_components)
+    eigen = spectrum(symmetric)
+    return eigen.with_values(clipped_eigenvalues(eigen.values, r))
+
+
+def clipped_eigenvalues(values: Array, n_components: int) -> Array:
+    """Return min(max(l - theta, 0), 1) with the theta at which they sum up to r.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., D)
+        In any order.
+    n_components : int
+        r, from 1 to D.
+
+    Returns
+    -------
+    ndarray, shape (..., D)
+    """
+    count = values.shape[-1]
+    bends = np.concatenate([values, values - 1], axis=-1)
+    order = np.argsort(-bends, axis=-1, kind="stable")
+    bends = np.take_along_axis(bends, order, axis=-1)
+    # As theta falls, the sum grows once theta is below l, until it is below l - 1.
+    slopes = np.cumsum(np.where(order < count, 1.0, -1.0), axis=-1)
+    gains = -np.diff(bends, axis=-1) * slopes[..., :-1]
+    sums = np.cumsum(gains, axis=-1)
+    # The last bend has the sum D >= r, up to rounding.
+    place = np.minimum(
+        np.sum(sums < n_components, axis=-1, keepdims=True), 2 * count - 2
+    )
+    upper = np.take_along_axis(bends, place, axis=-1)
+    before = np.take_along_axis(sums - gains, place, axis=-1)
+    slope = np.take_along_axis(slopes, place, axis=-1)
+    theta = upper - (n_components - before) / np.maximum(slope, 1)
+    # Once more from the values that are neither 0 nor 1, without the running sums.
+    shifted = values - theta
+    free = (shifted > 0) & (shifted < 1)
+    capped = np.sum(shifted >= 1, axis=-1, keepdims=True)
+    number = np.sum(free, axis=-1, keepdims=True)
+    total = np.sum(np.where(free, shifted, 0.0), axis=-1, keepdims=True)
+    excess = (total - (n_components - capped)) / np.maximum(number, 1)
+    return np.clip(shifted - np.where(number > 0, excess, 0.0), 0.0, 1.0)
+
+
+def bregman_projection(logs: ArrayLike, n_components: int) -> Array:
+    """Return the Bregman projections of exp(M) onto H, for the von Neumann entropy.
+
+    Parameters
+    ----------
+    logs : array_like, shape (..., D, D)
+        M, symmetric.
+    n_components : int
+        r, from 1 to D.
+
+    Returns
+    -------
+    ndarray, shape (..., D, D)
+
+    Raises
+    ------
+    InputError
+        If M is not symmetric and finite, or r is out of range.
+
+    Examples
+    --------
+    >>> bregman_projection(np.diag(np.log([12.0, 2.0, 1.0])), 2).diagonal().round(9)
+    array([1.        , 0.66666667, 0.33333333])
+    """
+    symmetric, r = _checked(logs, n_components)
+    eigen = spectrum(symmetric)
+    return eigen.with_values(np.exp(bregman_logs(eigen.values, r)))
+
+
+def bregman_logs(values: Array, n_components: int) -> Array:
+    """Return log min(1, c exp(w)) with the c at which they sum up to r.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., D)
+        w, ascending.
+    n_components : int
+        r, from 1 to D.
+
+    Returns
+    -------
+    ndarray, shape (..., D)
+    """
+    # rest[..., k]: log of the sum of all but the k largest; top[..., k]: the next.
+    rest = np.logaddexp.accumulate(values, axis=-1)[..., ::-1][..., :n_components]
+    top = values[..., ::-1][..., :n_components]
+    scales = np.log(np.arange(n_components, 0, -1.0)) - rest
+    fits = np.asarray(scales + top <= 0)
+    fits[..., -1] = True  # exp(top) is part of the rest.
+    least = np.argmax(fits, axis=-1)[..., np.newaxis]
+    scale = np.take_along_axis(scales, least, axis=-1)
+    return np.minimum(values + scale, 0.0)
+
+
+def renormalised_logs(values: Array, n_components: int) -> Array:
+    """Return log(r exp(w)/sum exp(w)): the print's projection, without the cap.
+
+    Parameters
+    ----------
+    values : ndarray, shape (..., D)
+        w, ascending.
+    n_components : int
+        r.
+
+    Returns
+    -------
+    ndarray, shape (..., D)
+        Some may be > 0: eigenvalues > 1.
+    """
+    total = np.logaddexp.accumulate(values, axis=-1)[..., -1:]
+    return np.asarray(values + (np.log(n_components) - total))
+
+
+def _checked(matrices: ArrayLike, n_components: int) -> tuple[Array, int]:
+    symmetric = check_symmetric("matrices", matrices)
+    return symmetric, check_count(
+        "n_components", n_components, maximum=symmetric.shape[-1]
+    )

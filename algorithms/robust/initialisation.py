@@ -1,0 +1,366 @@
+r"""Where descent starts: a private principal subspace, and what it costs.
+
+Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML
+2022, sections 3.1 and 4.1: V_0 is the PCA subspace, of a private PCA where the descent
+is private. There that is the Wishart mechanism of Jiang, Xie, Zhang (AAAI 2016), and
+its cost is not counted; here every start names its cost, and a calibrated descent gets
+what is left.
+
+All of them look at A = sum_i x_i x_i^T of rows on the unit sphere, whose sensitivities
+are those of `dpaudit.algorithms.covariance.second_moment`.
+
+- `GaussianStart`: A + E, E from the Gaussian orthogonal ensemble; mu-GDP. What is
+  published is the upper triangle with its diagonal divided by sqrt 2: independent
+  entries of one deviation s, and a Frobenius norm of S becomes ||S||_F/sqrt 2, so
+  s = Delta/(sqrt 2 mu) with Delta = 1 (ADD_REMOVE) or sqrt 2 (REPLACE_ONE). This is
+  `dpaudit.algorithms.covariance.goe_gaussian` in other coordinates.
+- `PowerStart`: L steps of the noisy power method, V <- qr(A V + G), with A V computed
+  as X^T (X V): nothing of size D x D is ever held, so it serves where D is in the
+  thousands. mu-GDP with s = sqrt(L) Delta/mu
+  (`dpaudit.algorithms.subspace.power_method`, where the proof is).
+- `WishartStart`: A + E1 - E2, pure epsilon-DP
+  (`dpaudit.algorithms.covariance.symmetrised_wishart`).
+- `PublishedStart`: Jiang's A/N + W_D(3/(2 N epsilon) I, D + 1) (the constant is
+  recalled, not checked against a copy), times N. Promised as pure epsilon-DP, which is
+  false for the reason given in `dpaudit.algorithms.covariance.symmetric_noise`:
+  positive semi-definite noise does not reach everywhere. A descent inherits the flaw.
+- `PublicStart`: a uniformly random subspace, which costs nothing.
+
+V_0 itself is the top-r subspace of what is published, in the basis that is nearest to
+the first r columns of the identity: `settle`. It depends on the subspace alone, so two
+runs can be compared entry by entry.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
+from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
+from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.retraction import settle
+from dpaudit.algorithms.subspace.power_method import (
+    orthonormalise,
+    step_sensitivity,
+)
+from dpaudit.claims import Claim, GaussianDP, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+from dpaudit.subspace import top_components
+from dpaudit.validation import check_count, check_positive
+
+__all__ = [
+    "GaussianStart",
+    "PowerStart",
+    "PublicStart",
+    "PublishedStart",
+    "Start",
+    "WishartStart",
+    "check_start",
+]
+
+Values = Mapping[str, Array]
+
+_DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
+
+
+class Start(ABC):
+    """A private choice of V_0: noisy values, and the basis that follows from them."""
+
+    @property
+    @abstractmethod
+    def claim(self) -> Claim | None:
+        """What the values cost under the start's relation; None if nothing.
+
+        Raises
+        ------
+        InputError
+            If the start is not private at all.
+        """
+
+    @abstractmethod
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return what `size` starts publish.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (N, D)
+            Spherised.
+        n_components : int
+            r.
+        size : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        dict of ndarray
+            Names beginning with "start"; trials leading.
+        """
+
+    @abstractmethod
+    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+        """Return V_0 for published values, shape (size, D, r); settled."""
+
+    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+        """Return the conditional means of values that are Gaussian, by name."""
+        return {}
+
+    @property
+    def scales(self) -> dict[str, float]:
+        """The standard deviations that go with the `means`."""
+        return {}
+
+    def loss(
+        self, values: Values, rows: Array, other: Array, n_components: int
+    ) -> Array:
+        """Return log(density on `rows`/density on `other`) of the values, (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If it is not known.
+        """
+        ours, theirs = (
+            self.means(values, each, n_components) for each in (rows, other)
+        )
+        size = len(next(iter(values.values())))
+        total = np.zeros(size)
+        for name, scale in self.scales.items():
+            shift = ours[name] - theirs[name]
+            product = shift * (values[name] - (ours[name] + theirs[name]) / 2)
+            total += product.reshape(size, -1).sum(axis=1) / scale**2
+        return total
+
+
+@dataclass(frozen=True)
+class PublicStart(Start):
+    """A uniformly random subspace, which the data have no part in."""
+
+    @property
+    def claim(self) -> Claim | None:
+        """None: nothing is spent."""
+        return None
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        shape = size, rows.shape[1], n_components
+        return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
+
+    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+        return values["start"]
+
+
+@dataclass(frozen=True)
+class GaussianStart(Start):
+    """A + GOE noise, which is mu-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        > 0.
+    relation : Relation
+    """
+
+    mu: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+
+    @property
+    def claim(self) -> Claim:
+        """mu-GDP."""
+        return GaussianDP(self.mu)
+
+    @property
+    def scales(self) -> dict[str, float]:
+        sensitivity = second_moment_sensitivity("frobenius", self.relation).value
+        return {"start": sensitivity / (sqrt(2) * self.mu)}
+
+    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+        flat = _flattened(rows.T @ rows)
+        return {"start": np.broadcast_to(flat, values["start"].shape)}
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        _check_dense(rows.shape[1])
+        flat = _flattened(rows.T @ rows)
+        noisy = rng.standard_normal((size, len(flat)))
+        noisy *= self.scales["start"]
+        noisy += flat
+        return {"start": noisy}
+
+    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+        above = np.triu_indices(dimension)
+        matrices = np.zeros((len(values["start"]), dimension, dimension))
+        matrices[:, *above] = values["start"]
+        # The diagonal was divided by sqrt 2, and is counted twice here.
+        matrices[:, range(dimension), range(dimension)] /= sqrt(2)
+        return settle(_top(matrices + matrices.swapaxes(1, 2), n_components))
+
+
+@dataclass(frozen=True)
+class PowerStart(Start):
+    """A few steps of the noisy power method, in memory of order D r; mu-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        > 0.
+    relation : Relation
+    iterations : int
+        L; public.
+    """
+
+    mu: float
+    relation: Relation = Relation.ADD_REMOVE
+    iterations: int = 4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        object.__setattr__(
+            self, "iterations", check_count("iterations", self.iterations)
+        )
+
+    @property
+    def claim(self) -> Claim:
+        """mu-GDP."""
+        return GaussianDP(self.mu)
+
+    @property
+    def scales(self) -> dict[str, float]:
+        # The sensitivity is that of r >= 2, which holds for r = 1 too.
+        sensitivity = step_sensitivity(2, self.relation)
+        return {"start": sqrt(self.iterations) * sensitivity / self.mu}
+
+    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+        steps = values["start"]
+        before = np.concatenate([values["start_basis"][:, None], steps[:, :-1]], axis=1)
+        before[:, 1:] = orthonormalise(before[:, 1:])
+        return {"start": _applied(rows, before)}
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        shape = size, rows.shape[1], n_components
+        first = basis = orthonormalise(rng.standard_normal(shape))
+        steps = np.empty((size, self.iterations, *shape[1:]))
+        for step in range(self.iterations):
+            noise = rng.standard_normal(shape) * self.scales["start"]
+            steps[:, step] = _applied(rows, basis) + noise
+            basis = orthonormalise(steps[:, step])
+        return {"start_basis": first, "start": steps}
+
+    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+        return settle(orthonormalise(values["start"][:, -1]))
+
+
+@dataclass(frozen=True)
+class WishartStart(Start):
+    """A plus a difference of two Wishart matrices, which is pure epsilon-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        > 0.
+    relation : Relation
+    """
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+
+    @property
+    def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
+        """What perturbs A."""
+        return SymmetrisedWishart.calibrated(self.epsilon, relation=self.relation)
+
+    @property
+    def claim(self) -> Claim:
+        """epsilon-DP."""
+        return PureDP(self.epsilon)
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        _check_dense(rows.shape[1])
+        return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
+
+    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+        return settle(_top(values["start"], n_components))
+
+    def loss(
+        self, values: Values, rows: Array, other: Array, n_components: int
+    ) -> Array:
+        return self.mechanism.privacy_loss(values["start"], rows, other)
+
+
+@dataclass(frozen=True)
+class PublishedStart(WishartStart):
+    """Jiang's Wishart mechanism, whose promise of epsilon-DP is false.
+
+    Parameters
+    ----------
+    epsilon, relation
+        See `WishartStart`.
+    """
+
+    relation: Relation = Relation.REPLACE_ONE
+
+    @property
+    def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
+        """What perturbs A."""
+        return SymmetricNoise(
+            scale=1.5 / self.epsilon,
+            claim=PureDP(self.epsilon),
+            relation=self.relation,
+        )
+
+
+def check_start(start: Any, relation: Relation) -> Start:
+    """Return the start, if its promise is under that relation, or raise."""
+    if not isinstance(start, Start):
+        raise InputError(f"start must be a Start, got {start!r}")
+    if getattr(start, "relation", relation) is not relation:
+        raise InputError(f"start must be under {relation}, got {start!r}")
+    return start
+
+
+def _check_dense(dimension: int) -> None:
+    if dimension > _DENSE_DIMENSION:
+        raise InputError(
+            f"start must be a PowerStart or a PublicStart for rows of length "
+            f"{dimension}: the others hold {dimension} x {dimension} matrices"
+        )
+
+
+def _flattened(moment: Array) -> Array:
+    """Return the upper triangle, its diagonal divided by sqrt 2."""
+    scaled = moment.copy()
+    np.fill_diagonal(scaled, np.diagonal(moment) / sqrt(2))
+    return np.asarray(scaled[np.triu_indices(len(moment))])
+
+
+def _top(matrices: Array, n_components: int) -> Array:
+    if len(matrices) == 0:
+        return np.empty((*matrices.shape[:2], n_components))
+    return top_components(matrices, n_components)
+
+
+def _applied(rows: Array, bases: Array) -> Array:
+    """Return A V for bases of shape (..., D, r)."""
+    return np.asarray(rows.T @ (rows @ bases))

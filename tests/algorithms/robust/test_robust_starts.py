@@ -1,0 +1,193 @@
+"""Private starts: laws, sensitivities, costs, losses, bad input.
+
+Type-I error: 1e-9 for each test of a law, 1e-8 in all, at fixed seeds.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.robust.ggd import PrincipalStart
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.initialisation import (
+    GaussianStart,
+    PowerStart,
+    PublicStart,
+    PublishedStart,
+    WishartStart,
+    check_start,
+)
+from dpaudit.claims import GaussianDP, PureDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Relation
+from dpaudit.subspace import principal_angles, top_components
+
+TYPE_I_ERROR = 1e-9
+ROWS = spherise(np.random.default_rng(0).standard_normal((40, 4)) * [9, 5, 1, 1])
+TOP = top_components(ROWS.T @ ROWS, 2)
+relations = pytest.mark.parametrize("relation", list(Relation))
+STARTS = {
+    "public": PublicStart(),
+    "gaussian": GaussianStart(0.7),
+    "power": PowerStart(0.7, iterations=3),
+    "wishart": WishartStart(0.5),
+    "published": PublishedStart(0.5),
+    "principal": PrincipalStart(),
+}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def normal(values):
+    return stats.kstest(np.ravel(values), "norm").pvalue > TYPE_I_ERROR
+
+
+@pytest.mark.parametrize("name", list(STARTS))
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_starts_are_settled_bases(name, size):
+    start = STARTS[name]
+    values = start.draw(ROWS, 2, size, rng=rng(1))
+    assert all(key.startswith("start") for key in values)
+    assert all(len(value) == size for value in values.values())
+    bases = start.bases(values, 4, 2)
+    assert bases.shape == (size, 4, 2)
+    assert np.allclose(bases.swapaxes(1, 2) @ bases, np.eye(2), atol=1e-12)
+    # The nearest to E: V^T E is symmetric and positive semi-definite.
+    overlap = bases[:, :2]
+    assert np.allclose(overlap, overlap.swapaxes(1, 2), atol=1e-12)
+    assert np.all(np.linalg.eigvalsh(overlap) > -1e-12)
+
+
+@relations
+@pytest.mark.parametrize("name", ["gaussian", "power"])
+def test_what_gaussian_starts_publish_is_gaussian_about_its_means(name, relation):
+    made = {"gaussian": GaussianStart, "power": PowerStart}[name](0.7, relation)
+    values = made.draw(ROWS, 2, 800, rng=rng(2))
+    means = made.means(values, ROWS, 2)
+    assert means.keys() == made.scales.keys() == {"start"}
+    assert normal((values["start"] - means["start"]) / made.scales["start"])
+
+
+@relations
+def test_the_gaussian_start_is_goe_noise_in_other_coordinates(relation):
+    made, peer = (
+        GaussianStart(0.7, relation),
+        GOEGaussian.from_mu(0.7, relation=relation),
+    )
+    noise = made.draw(np.zeros((1, 3)), 1, 1, rng=rng(3))["start"]
+    assert noise.shape == (1, 6)
+    assert np.isclose(made.scales["start"], peer.sigma)
+
+
+@relations
+def test_gaussian_starts_move_by_mu_at_most(relation):
+    generator, worst = rng(4), 0.0
+    made, power = GaussianStart(0.7, relation), PowerStart(0.7, relation)
+    basis = np.linalg.qr(generator.standard_normal((3, 2))).Q
+    for trial in range(300):
+        pair = spherise(generator.standard_normal((2, 3)))
+        if trial == 0:
+            pair = np.eye(3)[:2]
+        first = np.vstack([ROWS[:5, :3], pair[:1]])
+        second = ROWS[:5, :3]
+        if relation is Relation.REPLACE_ONE:
+            second = np.vstack([second, pair[1:]])
+        published = {"start": np.zeros((1, 6))}
+        shift = (
+            made.means(published, first, 1)["start"]
+            - (made.means(published, second, 1)["start"])
+        )
+        moved = np.linalg.norm(shift) / made.scales["start"]
+        worst = max(worst, moved)
+        assert moved <= 0.7 * (1 + 1e-12)
+        values = {"start_basis": basis[None], "start": np.zeros((1, 4, 3, 2))}
+        values["start"][:] = basis
+        steps = (
+            power.means(values, first, 2)["start"]
+            - (power.means(values, second, 2)["start"])
+        )
+        assert np.linalg.norm(steps) / power.scales["start"] <= 0.7 * (1 + 1e-12)
+    assert np.isclose(worst, 0.7)
+
+
+@pytest.mark.parametrize(
+    "start", [GaussianStart(1e6), PowerStart(1e6, iterations=60), WishartStart(1e6)]
+)
+def test_without_noise_a_start_is_pca(start):
+    bases = start.bases(start.draw(ROWS, 2, 3, rng=rng(5)), 4, 2)
+    assert principal_angles(bases, TOP).max() < 1e-4
+
+
+def test_the_principal_start_is_pca_also_where_rows_are_few():
+    start = PrincipalStart()
+    bases = start.bases(start.draw(ROWS, 2, 2, rng=rng(6)), 4, 2)
+    assert principal_angles(bases, TOP).max() < 1e-12
+    one = start.bases(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), 4, 3)
+    assert one.shape == (1, 4, 3)
+    assert np.isclose(np.linalg.norm(one[0].T @ np.eye(4)[0]), 1)
+
+
+def test_losses_change_sign_and_have_the_mean_of_a_gaussian():
+    made = GaussianStart(0.7)
+    values = made.draw(ROWS, 2, 4000, rng=rng(7))
+    loss = made.loss(values, ROWS, ROWS[1:], 2)
+    assert np.allclose(loss, -made.loss(values, ROWS[1:], ROWS, 2))
+    # A row of norm 1 moves the whole by mu exactly.
+    assert normal((loss - 0.7**2 / 2) / 0.7)
+    power = PowerStart(0.7)
+    values = power.draw(ROWS, 2, 50, rng=rng(8))
+    loss = power.loss(values, ROWS, ROWS[1:], 2)
+    assert np.allclose(loss, -power.loss(values, ROWS[1:], ROWS, 2))
+    assert np.abs(loss).max() > 0
+
+
+def test_losses_of_wisharts_are_those_of_their_mechanisms():
+    rows, other = np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 1, 1]]
+    for start in (WishartStart(0.5), PublishedStart(0.5)):
+        values = start.draw(rows, 1, 20, rng=rng(9))
+        loss = start.loss(values, rows, other, 1)
+        expected = start.mechanism.privacy_loss(values["start"], rows, other)
+        assert np.array_equal(loss, expected)
+    start = WishartStart(0.5)
+    values = start.draw(ROWS, 1, 2, rng=rng())
+    with pytest.raises(UnsupportedError):
+        start.loss(values, ROWS, ROWS[1:], 1)
+
+
+def test_costs_are_named():
+    assert PublicStart().claim is None
+    assert GaussianStart(0.7).claim == PowerStart(0.7).claim == GaussianDP(0.7)
+    assert WishartStart(0.5).claim == PublishedStart(0.5).claim == PureDP(0.5)
+    # Jiang's 3/(2 N epsilon), times N.
+    assert PublishedStart(0.5).mechanism.scale == 3.0
+    assert PublishedStart(0.5).relation is Relation.REPLACE_ONE
+
+
+def test_long_rows_need_a_start_that_holds_no_square_matrix():
+    rows = spherise(rng(10).standard_normal((5, 3000)))
+    for start in (GaussianStart(1.0), WishartStart(1.0)):
+        with pytest.raises(InputError, match="must be a PowerStart or a PublicStart"):
+            start.draw(rows, 1, 1, rng=rng())
+    start = PowerStart(1.0)
+    assert start.bases(start.draw(rows, 2, 1, rng=rng()), 3000, 2).shape == (1, 3000, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GaussianStart(0.0), "mu must be a finite number > 0"),
+        (lambda: PowerStart(1.0, iterations=0), "iterations must be an integer >= 1"),
+        (lambda: WishartStart(-1.0), "epsilon must be"),
+        (lambda: check_start("pca", Relation.ADD_REMOVE), "start must be a Start"),
+        (
+            lambda: check_start(GaussianStart(1.0), Relation.REPLACE_ONE),
+            "start must be under replace-one",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call()

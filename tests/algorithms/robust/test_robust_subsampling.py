@@ -1,0 +1,302 @@
+"""Random batches, the noise that they need, and the likelihood of a noisy sum.
+
+Type-I error: 1e-9 for each test of a law, 2e-9 for each case of conformance; 2e-8 in
+all, at fixed seeds.
+"""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.rdp import RdpAccountant
+from scipy import stats
+
+from dpaudit.algorithms.robust.batch_mixtures import (
+    multinomial_numbers,
+    poisson_numbers,
+)
+from dpaudit.algorithms.robust.ggd_pairs import added_pair, odd_pair
+from dpaudit.algorithms.robust.glad import spherise, term_sum
+from dpaudit.algorithms.robust.initialisation import (
+    GaussianStart,
+    PublicStart,
+    WishartStart,
+)
+from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
+from dpaudit.algorithms.robust.published_ggd import PublishedSGGD
+from dpaudit.algorithms.robust.retraction import polar
+from dpaudit.algorithms.robust.subsampling import (
+    noise_multiplier,
+    poisson_batches,
+    subsampled_delta,
+    with_replacement,
+)
+from dpaudit.audit.layers.layer import view_transcript
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
+from dpaudit.mechanism import HasTranscriptLoss
+from dpaudit.testing import run_conformance
+
+TYPE_I_ERROR = 1e-9
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# Batches
+
+
+def members(batches, count):
+    """Say which rows are in which batch, shape (size, count)."""
+    inside = np.zeros((len(batches), count + 1), dtype=int)
+    np.add.at(inside, (np.arange(len(batches))[:, None], batches), 1)
+    return inside[:, :count]
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 0.9])
+def test_poisson_batches_are_independent_coins(rate):
+    count, size = 5, 20_000
+    batches = poisson_batches(count, rate, size, rng=rng(1))
+    inside = members(batches, count)
+    assert inside.max() == 1
+    # All 2^5 batches at once, those that are rare together.
+    codes = inside @ 2 ** np.arange(count)
+    bits = np.array(list(product((0, 1), repeat=count)))[:, ::-1]
+    expected = size * np.prod(np.where(bits, rate, 1 - rate), axis=1)
+    seen = np.bincount(codes, minlength=2**count)
+    rare = expected < 10
+    seen, expected = (
+        np.append(each[~rare], each[rare].sum()) for each in (seen, expected)
+    )
+    if expected[-1] < 5:
+        seen, expected = (
+            np.append(each[:-2], each[-2:].sum()) for each in (seen, expected)
+        )
+    assert stats.chisquare(seen, expected).pvalue > TYPE_I_ERROR
+
+
+def test_poisson_batches_are_filled_up_with_no_row():
+    batches = poisson_batches(7, 0.3, 50, rng=rng(2))
+    lengths = (batches < 7).sum(axis=1)
+    assert batches.shape == (50, lengths.max())
+    for batch, length in zip(batches, lengths, strict=True):
+        assert np.all(np.diff(batch[:length]) > 0)
+        assert np.all(batch[length:] == 7)
+    assert poisson_batches(0, 0.3, 4, rng=rng()).shape == (4, 0)
+    assert np.array_equal(poisson_batches(3, 1.0, 2, rng=rng()), [[0, 1, 2]] * 2)
+    assert (poisson_batches(10, 1e-9, 3, rng=rng()) < 10).sum() == 0
+
+
+def test_places_are_filled_uniformly():
+    batches = with_replacement(6, 3, 5000, rng=rng(3))
+    assert batches.shape == (5000, 3)
+    codes = batches @ 6 ** np.arange(3)
+    seen = np.bincount(codes, minlength=216)
+    assert stats.chisquare(seen).pvalue > TYPE_I_ERROR
+
+
+# Noise
+
+
+@pytest.mark.parametrize("steps", [1, 30])
+def test_without_subsampling_the_noise_is_gaussian(steps):
+    multiplier = noise_multiplier(1.0, 1e-5, rate=1.0, steps=steps)
+    exact = np.sqrt(steps) / gaussian_mu(1.0, 1e-5)
+    assert exact * (1 - 1e-6) <= multiplier <= exact * 1.003
+
+
+def test_a_start_takes_its_part():
+    mu = gaussian_mu(1.0, 1e-3)
+    multiplier = noise_multiplier(
+        1.0, 1e-3, rate=1.0, steps=10, start=GaussianDP(0.6 * mu)
+    )
+    exact = np.sqrt(10) / (0.8 * mu)
+    assert exact * (1 - 1e-6) <= multiplier <= exact * 1.004
+    after_pure = noise_multiplier(1.0, 1e-3, rate=1.0, steps=10, start=PureDP(0.3))
+    split = np.sqrt(10) / gaussian_mu(0.7, 1e-3)
+    assert np.sqrt(10) / mu < after_pure <= split * 1.003
+
+
+@pytest.mark.parametrize(("rate", "multiplier"), [(0.1, 0.7), (0.01, 1.5)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
+    # With the row the law is a mixture, and (1 - q) P + q Q > e^eps P if and only if
+    # Q > e^eps' P, e^eps' = 1 + (e^eps - 1)/q; the excess is q times that of Q.
+    inner = np.log1p(np.expm1(epsilon) / rate)
+    exact = rate * float(gaussian_delta(inner, 1 / multiplier))
+    found = subsampled_delta(epsilon, multiplier, rate=rate, steps=1)
+    assert exact <= found <= exact * 1.02 + 1e-12
+
+
+def test_the_accountant_of_renyi_divergences_is_above():
+    multiplier = noise_multiplier(0.8, 2000**-0.5, rate=0.01, steps=2000)
+    assert np.isclose(multiplier, 1.0751, rtol=2e-3)
+    step = PoissonSampledDpEvent(0.01, GaussianDpEvent(multiplier))
+    accountant = RdpAccountant().compose(SelfComposedDpEvent(step, 2000))
+    assert accountant.get_delta(0.8) > 2000**-0.5
+    found = subsampled_delta(0.8, multiplier, rate=0.01, steps=2000)
+    assert 0.98 * 2000**-0.5 < found <= 2000**-0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"epsilon": 0.0}, InputError, "epsilon must be"),
+        ({"delta": 1.0}, InputError, "delta must be"),
+        ({"rate": 1.1}, InputError, "rate must be at most 1"),
+        ({"steps": 0}, InputError, "steps must be an integer >= 1"),
+        ({"start": PureDP(2.0)}, InputError, "start must leave some"),
+        ({"start": GaussianDP(30.0)}, InputError, "start must leave some"),
+        ({"start": ApproxDP(0.1, 1e-9)}, UnsupportedError, "GaussianDP or a PureDP"),
+    ],
+)
+def test_bad_input_is_named(change, error, message):
+    options = {"epsilon": 1.0, "delta": 1e-5, "rate": 0.1, "steps": 3} | change
+    with pytest.raises(error, match=message):
+        noise_multiplier(**options)
+
+
+# Likelihoods
+
+
+def test_the_numbers_under_poisson_sampling_are_binomial():
+    law = poisson_numbers(np.array([4, 0, 2]), 0.3)
+    assert law.numbers.shape == (15, 3)
+    for numbers, log_weight in zip(law.numbers, law.log_weights, strict=True):
+        expected = stats.binom.logpmf(numbers, [4, 0, 2], 0.3).sum()
+        assert np.isclose(log_weight, expected)
+    many = poisson_numbers(np.array([5000, 1]), 0.01)
+    assert len(many.numbers) < 500
+    assert np.isclose(np.exp(many.log_weights).sum(), 1, atol=1e-12)
+
+
+def test_the_numbers_with_replacement_are_multinomial():
+    counts = np.array([4, 0, 2, 3])
+    law = multinomial_numbers(counts, 3)
+    assert np.all(law.numbers.sum(axis=1) == 3)
+    assert np.all(law.numbers[:, 1] == 0)
+    expected = stats.multinomial.logpmf(law.numbers, 3, counts / 9)
+    assert np.allclose(law.log_weights, expected)
+    assert np.isclose(np.exp(law.log_weights).sum(), 1, atol=1e-12)
+
+
+def replayed(mechanism, transcript, rows, batches, weights):
+    """The log-likelihood of one transcript, by a sum over all batches."""
+    values = {key: value for key, value in transcript.items() if key != "steps"}
+    bases = mechanism.start.bases(values, rows.shape[1], mechanism.n_components)
+    sigma, total = mechanism.noise_scale(len(rows)), 0.0
+    for step, rate in enumerate(mechanism.rates(len(rows))):
+        noisy = transcript["steps"][:, step]
+        logs = [
+            np.log(weight)
+            - np.sum((noisy - term_sum(rows[list(batch)], bases)) ** 2) / (2 * sigma**2)
+            for batch, weight in zip(batches, weights, strict=True)
+        ]
+        total += np.logaddexp.reduce(logs)
+        bases = polar(bases + rate * noisy)
+    return total
+
+
+def test_the_loss_of_poisson_samples_is_that_of_all_batches():
+    mechanism = PrivateSGGD(
+        n_components=2,
+        claim=ApproxDP(1.0, 1e-5),
+        start=PublicStart(),
+        iterations=3,
+        sigma=0.3,
+        rate=0.4,
+        batch_size=2.0,
+    )
+    rows = spherise(rng(4).standard_normal((3, 4)))[[0, 1, 1, 2]]
+    other = rows[:-1]
+    transcript = mechanism.transcript(rows, 1, rng=rng(5))
+    sides = []
+    for data in (rows, other):
+        coins = list(product((False, True), repeat=len(data)))
+        batches = [np.flatnonzero(coin) for coin in coins]
+        weights = [np.prod(np.where(coin, 0.4, 0.6)) for coin in coins]
+        sides.append(replayed(mechanism, transcript, data, batches, weights))
+    loss = mechanism.transcript_loss(transcript, rows, other)
+    assert np.isclose(loss[0], sides[0] - sides[1])
+    back = mechanism.transcript_loss(transcript, other, rows)
+    assert np.isclose(back[0], -loss[0])
+
+
+def test_the_loss_with_replacement_is_that_of_all_batches():
+    mechanism = PublishedSGGD(
+        n_components=1,
+        claim=ApproxDP(1.0, 1e-5),
+        start=PublicStart(),
+        iterations=3,
+        unit=1.2,
+        batch_size=2,
+    )
+    rows = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 1]]
+    other = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 2]]
+    transcript = mechanism.transcript(rows, 1, rng=rng(7))
+    batches = list(product(range(3), repeat=2))
+    weights = [1 / 9] * 9
+    sides = [
+        replayed(mechanism, transcript, data, batches, weights)
+        for data in (rows, other)
+    ]
+    loss = mechanism.transcript_loss(transcript, rows, other)
+    assert np.isclose(loss[0], sides[0] - sides[1])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"),
+    [
+        (
+            PrivateSGGD(
+                n_components=1,
+                claim=ApproxDP(1.0, 1e-5),
+                start=GaussianStart(0.5),
+                iterations=4,
+                sigma=0.8,
+                rate=0.4,
+                batch_size=3.0,
+            ),
+            added_pair(1, 2, count=3),
+        ),
+        (
+            PublishedSGGD.as_published(1.0, 1e-2, iterations=4, batch_size=2),
+            odd_pair(1, 2, count=4),
+        ),
+    ],
+    ids=["poisson", "with replacement"],
+)
+def test_watched_descents_conform_and_their_losses_are_theirs(mechanism, pair):
+    watched = view_transcript(mechanism)
+    assert watched.claim == mechanism.claim
+    assert watched.worst_case().relation is watched.relation
+    run_conformance(watched, pair=pair, size=4000)
+
+
+def test_likelihoods_that_are_long_sums_are_refused():
+    mechanism = PrivateSGGD(
+        n_components=1,
+        claim=ApproxDP(1.0, 1e-3),
+        start=GaussianStart(0.5),
+        iterations=2,
+        sigma=1.0,
+        rate=0.1,
+        batch_size=10.0,
+    )
+    assert isinstance(mechanism, HasTranscriptLoss)
+    rows = rng(8).standard_normal((6, 3))
+    transcript = mechanism.transcript(rows, 2, rng=rng(9))
+    with pytest.raises(UnsupportedError, match="at most 4 distinct rows, got 6"):
+        mechanism.transcript_loss(transcript, rows, rows[1:])
+    with pytest.raises(UnsupportedError, match="at most 20000 terms"):
+        poisson_numbers(np.array([900, 900, 900]), 0.5)
+    with pytest.raises(UnsupportedError, match="at most 20000 terms"):
+        multinomial_numbers(np.array([9, 9, 9]), 400)
+    wishart = replace(mechanism, start=WishartStart(0.2))
+    transcript = wishart.transcript(rows[:2], 2, rng=rng(9))
+    with pytest.raises(UnsupportedError, match="closed form"):
+        wishart.transcript_loss(transcript, rows[:2], rows[:1])
