@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import names_of
+from dpaudit.reports.genotype_maps import MAPS, genotype_map
 from dpaudit.reports.measures import (
     BASELINE,
     FIRST_COMPONENT,
@@ -27,6 +28,13 @@ from dpaudit.reports.measures import (
 from dpaudit.reports.problems import SYNTHETIC
 from dpaudit.reports.profiles import PROFILES, Profile, profile_named
 from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
+from dpaudit.reports.recovery import (
+    CORRECTED,
+    NOISELESS,
+    PUBLISHED,
+    recovery,
+    recovery_paths,
+)
 from dpaudit.validation import check_count
 
 __all__ = ["PROFILES", "Experiment", "Profile", "plan", "profile_named"]
@@ -87,6 +95,8 @@ _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 _WITHOUT_NOISE = 1000.0
 _SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
 _STREAM = {"epsilon": 1.0, "delta": 1e-6}
+_ROBUST = (*PUBLISHED, *CORRECTED)
+_HAYSTACK = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
 
 
 def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
@@ -103,7 +113,8 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
     >>> [experiment.name for experiment in plan(PROFILES["quick"], seed=0)]
     ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
      'components', 'run-time', 'streaming-rates', 'streaming-dimensions',
-     'signal-in-noise', 'textbook-suite']
+     'signal-in-noise', 'robust-audits', 'robust-recovery', 'robust-phases',
+     'genotypes', 'textbook-suite']
     """
     seed = check_count("seed", seed, minimum=0)
     covariance = names_of("covariance")
@@ -228,6 +239,66 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             repetitions=profile.streams,
             seed=seed,
             options={**_STREAM, "d": 20, "n": rows[1]},
+            effort=2.0,
+        ),
+        Experiment(
+            name="robust-audits",
+            title="Audits of robust PCA",
+            question="Which claims of robust PCA do releases refute?",
+            source="dpaudit",
+            measure=audited_privacy,
+            mechanisms=_ROBUST,
+            grid={"epsilon": (1.0,)},
+            seed=seed,
+            options={
+                "delta": _DELTA,
+                "confidence": _CONFIDENCE,
+                "max_samples": profile.robust_samples,
+            },
+            effort=10.0,
+        ),
+        Experiment(
+            name="robust-recovery",
+            title="Recovery of a subspace, step by step",
+            question="How fast does private robust PCA find a subspace?",
+            source="Maunu, Yu, Lerman, MSML 2022, Figure 1",
+            measure=recovery_paths,
+            mechanisms=(*PUBLISHED, *CORRECTED, NOISELESS),
+            repetitions=profile.haystacks,
+            seed=seed,
+            options={**_HAYSTACK, "rows": profile.haystack_rows, "dimension": 20},
+            effort=4.0,
+        ),
+        Experiment(
+            name="robust-phases",
+            title="Recovery by size",
+            question="For which sizes does private robust PCA find a subspace?",
+            source="Maunu, Yu, Lerman, MSML 2022, Figure 2",
+            measure=recovery,
+            mechanisms=("dp-sggd-published", "dp-sggd"),
+            grid={
+                "rows": tuple(map(float, profile.phase_rows)),
+                "dimension": tuple(map(float, profile.phase_lengths)),
+            },
+            repetitions=profile.haystacks,
+            seed=seed,
+            options={**_HAYSTACK, "steps_per_row": 2.0},
+            effort=4.0,
+        ),
+        Experiment(
+            name="genotypes",
+            title="Maps from genotypes",
+            question="Does the map of where people are from survive noise?",
+            source="Maunu, Yu, Lerman, MSML 2022, Figures 3, 10",
+            measure=genotype_map,
+            mechanisms=MAPS,
+            seed=seed,
+            options={
+                "epsilon": 0.8,
+                "inliers": profile.genotypes[0],
+                "outliers": profile.genotypes[1],
+                "dimension": profile.genotypes[2],
+            },
             effort=2.0,
         ),
         Experiment(

@@ -27,6 +27,7 @@ from dpaudit.reports import (
 from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.experiments import Experiment, Profile
 from dpaudit.reports.rates import BATCHES, rates
+from dpaudit.reports.recovery_section import recovery_context, recovery_figures_of
 from dpaudit.reports.svg import standalone
 
 __all__ = [
@@ -46,6 +47,7 @@ SECTIONS = {
     "components": "Ten components at a glance",
     "run-time": "Run time",
     "streaming": "Streaming",
+    "robust": "Robust PCA",
     "libraries": "Beside other libraries",
     "textbook-suite": "Textbook suite",
     "how-to-read": "How to read this",
@@ -59,6 +61,9 @@ FIGURES = (
     "run-time",
     "streaming-rates",
     "signal-in-noise",
+    "robust-recovery",
+    "robust-phases",
+    "genotypes",
 )
 """Every figure of the page; its id starts with ``figure-``."""
 
@@ -183,6 +188,7 @@ def _context(results: Results) -> dict[str, Any]:
             "miss_notes": rate_findings.miss_notes(exponents),
             "signal_notes": rate_findings.signal_notes(exponents),
         },
+        "robust": recovery_context(found, by_name),
         "comparison": results.comparison,
         "settings": tables.settings_of(results.comparison),
         "libraries": tables.library_rows(results.comparison),
@@ -221,4 +227,5 @@ def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
         "signal-in-noise": [
             rate_figures.error_by_spread(exponents, narrow=n) for n in (False, True)
         ],
+        **recovery_figures_of(found),
     }

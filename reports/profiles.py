@@ -28,6 +28,16 @@ class Profile:
         Independent data sets behind every point of the rates of streaming PCA.
     stream_rows : tuple of int
         Their sizes, ascending, two or more.
+    haystacks : int
+        Data sets behind every point of the figures of robust PCA.
+    haystack_rows : int
+        N of those whose errors are shown step by step.
+    phase_rows, phase_lengths : tuple of int
+        N and D of those of which the final errors are shown, ascending.
+    robust_samples : int
+        Most releases a side in the audits of robust PCA.
+    genotypes : tuple of int
+        How many people are on the map and off it, and their loci.
     """
 
     name: str
@@ -38,6 +48,12 @@ class Profile:
     timings: int
     streams: int
     stream_rows: tuple[int, ...]
+    haystacks: int
+    haystack_rows: int
+    phase_rows: tuple[int, ...]
+    phase_lengths: tuple[int, ...]
+    robust_samples: int
+    genotypes: tuple[int, int, int]
 
 
 # An odd number of epsilons, so that epsilon = 1 is always among them.
@@ -53,6 +69,12 @@ PROFILES: dict[str, Profile] = {
             timings=60,
             streams=4,
             stream_rows=(100_000, 200_000, 400_000),
+            haystacks=8,
+            haystack_rows=1000,
+            phase_rows=(250, 500, 1000),
+            phase_lengths=(10, 40, 160),
+            robust_samples=5_000,
+            genotypes=(600, 400, 300),
         ),
         Profile(
             "standard",
@@ -63,6 +85,12 @@ PROFILES: dict[str, Profile] = {
             timings=200,
             streams=60,
             stream_rows=(100_000, 200_000, 400_000, 800_000),
+            haystacks=40,
+            haystack_rows=2000,
+            phase_rows=(500, 1000, 2000),
+            phase_lengths=(10, 20, 50, 100, 200),
+            robust_samples=20_000,
+            genotypes=(1387, 1000, 1000),
         ),
         Profile(
             "paper",
@@ -73,6 +101,12 @@ PROFILES: dict[str, Profile] = {
             timings=400,
             streams=120,
             stream_rows=(100_000, 200_000, 400_000, 800_000),
+            haystacks=100,
+            haystack_rows=2000,
+            phase_rows=(500, 1000, 2000, 4000),
+            phase_lengths=(10, 20, 50, 100, 200, 400),
+            robust_samples=100_000,
+            genotypes=(1387, 1000, 10_000),
         ),
     )
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tiny_profile import TINY
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
@@ -13,7 +14,7 @@ from dpaudit.errors import InputError
 from dpaudit.reports import exponents, rates
 from dpaudit.reports.experiments import plan
 from dpaudit.reports.power_law import fit_power_law
-from dpaudit.reports.profiles import PROFILES, Profile
+from dpaudit.reports.profiles import PROFILES
 from dpaudit.reports.rate_figures import error_by_size, error_by_spread
 from dpaudit.reports.rate_findings import (
     miss_notes,
@@ -25,16 +26,6 @@ from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
 from dpaudit.reports.rates import rates as rates_of
 from dpaudit.reports.runner import cells, run
 
-TINY = Profile(
-    "tiny",
-    repetitions=1,
-    epsilons=3,
-    max_samples=100,
-    suite_samples=10,
-    timings=1,
-    streams=2,
-    stream_rows=(2_000, 4_000),
-)
 NAMES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 ROWS = (1e5, 2e5, 4e5)
 NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)

@@ -5,13 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from recovery_tables import recovery_tables
+from tiny_profile import TINY
 
 from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
 from dpaudit.reports import experiments, findings, write_report, writer
 from dpaudit.reports.check import problems
 from dpaudit.reports.comparison import FILE, Comparison
-from dpaudit.reports.experiments import PROFILES, Profile, plan
+from dpaudit.reports.experiments import PROFILES, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.page import (
     FIGURES,
@@ -22,16 +24,6 @@ from dpaudit.reports.page import (
 )
 from dpaudit.reports.runner import run
 
-TINY = Profile(
-    "tiny",
-    repetitions=2,
-    epsilons=3,
-    max_samples=200,
-    suite_samples=40,
-    timings=1,
-    streams=2,
-    stream_rows=(2_000, 4_000),
-)
 DETERMINISTIC = (
     "privacy-wall",
     "exact-privacy",
@@ -41,6 +33,7 @@ DETERMINISTIC = (
     "streaming-rates",
     "streaming-dimensions",
     "signal-in-noise",
+    "robust-audits",
     "textbook-suite",
 )
 
@@ -56,6 +49,7 @@ def _short_suite():
         patch.setattr(
             experiments, "names_of", lambda family: few.get(family) or names_of(family)
         )
+        patch.setattr(experiments, "_ROBUST", ("dp-sggd-published", "dp-sggd"))
         yield
 
 
@@ -226,6 +220,7 @@ def results(**tables):
             }
         ),
         **streaming(),
+        **recovery_tables(wall),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
@@ -357,6 +352,19 @@ def test_the_rates_of_streaming_are_shown():
     missed = results(**{"streaming-dimensions": steeper})
     assert "misses its target: the interval does not hold 1." in render_markdown(missed)
     assert "misses its target" in render_html(missed)
+
+
+def test_robust_pca_is_shown_beside_its_verdicts():
+    text = render_markdown(results())
+
+    row = next(line for line in text.splitlines() if line.startswith("| dp-sggd-pub"))
+    assert "**REFUTED**" in row
+    assert "| 10⁻⁸ | 4 | 2.00 s |" in row
+    assert "dp-ggd finds nothing with the printed noise" in text
+    assert "a factor of 4 with each restart" in text
+    page = render_html(results())
+    assert page.count('data-label="Steps to 0.01"') == 12
+    assert "dp-sggd ✗" in page
 
 
 def test_the_page_is_whole_and_fetches_nothing():

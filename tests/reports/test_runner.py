@@ -5,26 +5,18 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 import pytest
+from tiny_profile import TINY as SMALLEST
 
 from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.algorithms.catalogue import Entry
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.reports import runner
-from dpaudit.reports.experiments import PROFILES, Profile, plan, profile_named
+from dpaudit.reports.experiments import PROFILES, plan, profile_named
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.runner import cells, run
 
-TINY = Profile(
-    "tiny",
-    repetitions=3,
-    epsilons=3,
-    max_samples=300,
-    suite_samples=150,
-    timings=2,
-    streams=2,
-    stream_rows=(2_000, 4_000),
-)
+TINY = replace(SMALLEST, repetitions=3, max_samples=300, suite_samples=150, timings=2)
 
 
 def experiment(name, profile=TINY, seed=0):
@@ -50,6 +42,12 @@ def test_profiles_grow():
         assert small.suite_samples < large.suite_samples
         assert small.streams < large.streams
         assert set(small.stream_rows) <= set(large.stream_rows)
+        assert small.haystacks < large.haystacks
+        assert small.haystack_rows <= large.haystack_rows
+        assert small.robust_samples < large.robust_samples
+        assert max(small.phase_rows) <= max(large.phase_rows)
+        assert max(small.phase_lengths) < max(large.phase_lengths)
+        assert small.genotypes < large.genotypes
 
 
 def test_unknown_profile_suggests_the_nearest():

@@ -1,0 +1,22 @@
+"""The smallest report there is: every experiment, in seconds."""
+
+from dpaudit.reports.profiles import Profile
+
+__all__ = ["TINY"]
+
+TINY = Profile(
+    "tiny",
+    repetitions=2,
+    epsilons=3,
+    max_samples=200,
+    suite_samples=40,
+    timings=1,
+    streams=2,
+    stream_rows=(2_000, 4_000),
+    haystacks=2,
+    haystack_rows=60,
+    phase_rows=(40, 60),
+    phase_lengths=(5, 8),
+    robust_samples=40,
+    genotypes=(30, 20, 25),
+)
