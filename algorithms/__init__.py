@@ -7,6 +7,10 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
+from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.online_pca import OnlinePCA
+from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
+from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.algorithms.robust.fms import FastMedianSubspace
 from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.gradient_reaper import (
@@ -50,10 +54,12 @@ __all__ = [
     "AnalyzeGauss",
     "BlockOja",
     "DeflationExponential",
+    "DoublingOnlinePCA",
     "Entry",
     "ExactExponential",
     "ExponentialMechanism",
     "FastMedianSubspace",
+    "FollowPerturbedLeader",
     "GOEGaussian",
     "GeodesicDescent",
     "GibbsExponential",
@@ -65,6 +71,7 @@ __all__ = [
     "MinibatchOja",
     "Moments",
     "Oja",
+    "OnlinePCA",
     "PowerMethod",
     "PrivateGGD",
     "PrivateGradientReaper",
@@ -84,6 +91,7 @@ __all__ = [
     "SymmetricNoise",
     "SymmetrisedWishart",
     "TopEigenvalue",
+    "TreeAggregation",
     "WishartApproximate",
     "build",
     "entry",

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpaudit.algorithms.covariance.entries import COVARIANCE
 from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.robust.entries import ROBUST
 from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.subspace.entries import SUBSPACE
@@ -25,6 +26,7 @@ CATALOGUE: dict[str, Entry] = {
         *SUBSPACE,
         *STREAMING,
         *ROBUST,
+        *ONLINE,
         *TEXTBOOK,
         *THIRD_PARTY,
     )

@@ -4,6 +4,9 @@
 its attacks says itself where it applies, and stands back where another one does the
 same better. `BITS` is for audits of the doubles that a mechanism returns, which is
 another question with other answers. Adding an attack takes one file and one line here.
+
+`TracingAttack` and the pirates are not in it: they ask about many rows at once, of a
+single release (`dpaudit.audit.audit_canaries`).
 """
 
 from dpaudit.attacks.abnormal import Abnormal
@@ -18,10 +21,12 @@ from dpaudit.attacks.gradient_boosting import GradientBoosting
 from dpaudit.attacks.identity import Identity
 from dpaudit.attacks.laplace_location import LaplaceLocation
 from dpaudit.attacks.logistic import LogisticClassifier
+from dpaudit.attacks.pirates import EigenvectorPirate, SubspacePirate
 from dpaudit.attacks.projection import LinearDiscriminant, MeanShift
 from dpaudit.attacks.reconstruction import Reconstruction
 from dpaudit.attacks.support import Support
 from dpaudit.attacks.tracing import Tracing
+from dpaudit.attacks.tracing_attack import TracingAttack
 
 __all__ = [
     "BITS",
@@ -32,6 +37,7 @@ __all__ = [
     "BitPatterns",
     "CanaryOverlap",
     "CanaryQuadratic",
+    "EigenvectorPirate",
     "ExactLoss",
     "GaussianTranscript",
     "GradientBoosting",
@@ -42,9 +48,11 @@ __all__ = [
     "MeanShift",
     "Parameters",
     "Reconstruction",
+    "SubspacePirate",
     "Support",
     "Target",
     "Tracing",
+    "TracingAttack",
 ]
 
 PORTFOLIO: tuple[Attack, ...] = (

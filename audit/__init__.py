@@ -2,11 +2,14 @@
 
 `audit` attacks a mechanism on pairs of neighbours; `verify` replays a witness;
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
+`audit_canaries` guesses which of many rows are in the data of a single release;
 `dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
 proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
+from dpaudit.audit.canaries import CanaryAttack, audit_canaries
+from dpaudit.audit.canary_result import CanaryAudit
 from dpaudit.audit.database import StoreWarning
 from dpaudit.audit.harness import audit
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
@@ -22,6 +25,8 @@ from dpaudit.audit.workers import process_pool
 
 __all__ = [
     "AuditResult",
+    "CanaryAttack",
+    "CanaryAudit",
     "ExactVerdict",
     "Layer",
     "Progress",
@@ -33,6 +38,7 @@ __all__ = [
     "Witness",
     "applicable_layers",
     "audit",
+    "audit_canaries",
     "exact_verdict",
     "process_pool",
     "verify",

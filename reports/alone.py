@@ -2,7 +2,8 @@
 
 It says how long that took and, where the report draws conclusions from this table
 alone, what they are. The options are ``--profile`` and ``--workers``, as for ``dpaudit
-report``, ``--seed``, and ``--output`` for the table as a CSV file.
+report``, ``--seed``, ``--mechanisms`` for some of them only, their names with commas
+between, and ``--output`` for the table as a CSV file.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -45,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", default="quick")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mechanisms")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args(arguments)
     try:
@@ -52,6 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         by_name = {experiment.name: experiment for experiment in everything}
         chosen = by_name[check_name("experiment", given.name, tuple(by_name))]
         workers = check_count("workers", given.workers)
+        if given.mechanisms is not None:
+            chosen = replace(chosen, mechanisms=_some(chosen, given.mechanisms))
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -59,11 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = carried_out(chosen, workers)
     seconds = time.perf_counter() - start
     print(f"{chosen.title}: {len(table):,} rows in {seconds:.1f} s, {workers} workers")
-    for note in _NOTES.get(chosen.name, lambda table: [])(table):
-        print(note)
+    if given.mechanisms is None:
+        for note in _NOTES.get(chosen.name, lambda table: [])(table):
+            print(note)
     if given.output is not None:
         table.to_csv(given.output, index=False)
     return 0
+
+
+def _some(experiment: Experiment, names: str) -> tuple[str, ...]:
+    """Return those mechanisms of an experiment that are named."""
+    return tuple(
+        check_name("mechanism", name, experiment.mechanisms)
+        for name in names.split(",")
+    )
 
 
 if __name__ == "__main__":

@@ -242,6 +242,17 @@ def test_one_experiment_is_carried_out_alone(capsys, monkeypatch, tmp_path):
     assert len(pd.read_csv(path)) == 8
 
 
+def test_some_mechanisms_are_carried_out_alone(capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        alone, "run", lambda each: seen.append(each.mechanisms) or pd.DataFrame()
+    )
+    options = ["robust-recovery", "--mechanisms", "dp-sggd,ggd"]
+    assert alone.main(options) == 0
+    assert seen == [("dp-sggd", "ggd")]
+    assert capsys.readouterr().out.count("\n") == 1
+
+
 def test_two_workers_find_what_one_does():
     exact = experiment("exact-privacy")
     few = replace(exact, mechanisms=exact.mechanisms[:1])
@@ -256,6 +267,7 @@ def test_two_workers_find_what_one_does():
         (["genotypes", "--profile", "quik"], "did you mean 'quick'"),
         (["genotypes", "--workers", "0"], "workers must be"),
         (["genotypes", "--seed", "-1"], "seed must be"),
+        (["genotypes", "--mechanisms", "dp-sgg"], "did you mean 'dp-sggd'"),
     ],
 )
 def test_wrong_options_are_named(capsys, arguments, words):

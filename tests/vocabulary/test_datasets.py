@@ -47,6 +47,7 @@ def test_importing_the_datasets_does_not_import_scikit_learn():
 
 def test_every_name_loads_or_says_what_it_needs(isolated):
     options = {
+        "fingerprints": {"n_rows": 4, "length": 5, "rng": generator()},
         "haystack": {"n_rows": 9, "dimension": 3, "n_components": 1}
         | {"inlier_share": 0.5, "rng": generator()},
         "signal_in_noise": {"n_rows": 9, "dimension": 3, "noise": 0.1}

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpaudit.datasets.covertype import load_covertype
 from dpaudit.datasets.dataset import Dataset
+from dpaudit.datasets.fingerprints import fingerprints
 from dpaudit.datasets.genotypes import stylised_genotypes
 from dpaudit.datasets.mnist import load_mnist
 from dpaudit.datasets.shipped import load_breast_cancer, load_digits
@@ -20,6 +21,7 @@ from dpaudit.validation import check_name
 
 __all__ = [
     "Dataset",
+    "fingerprints",
     "haystack",
     "load",
     "load_breast_cancer",
@@ -36,6 +38,7 @@ _REGISTRY: dict[str, Callable[..., Dataset]] = {
     "breast_cancer": load_breast_cancer,
     "covertype": load_covertype,
     "digits": load_digits,
+    "fingerprints": fingerprints,
     "haystack": haystack,
     "mnist": load_mnist,
     "signal_in_noise": signal_in_noise,
@@ -51,8 +54,8 @@ def names() -> tuple[str, ...]:
     --------
     >>> from dpaudit.datasets import names
     >>> names()
-    ('breast_cancer', 'covertype', 'digits', 'haystack', 'mnist', 'signal_in_noise',
-     'spiked_gaussian', 'stylised_genotypes')
+    ('breast_cancer', 'covertype', 'digits', 'fingerprints', 'haystack', 'mnist',
+     'signal_in_noise', 'spiked_gaussian', 'stylised_genotypes')
     """
     return tuple(sorted(_REGISTRY))
 

@@ -1,0 +1,1 @@
+"""Mechanisms that publish after every row: prefix sums, and subspaces that follow."""

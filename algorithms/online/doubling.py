@@ -1,0 +1,379 @@
+r"""DoublingOnlinePCA: online PCA that learns on the way how large OPT is.
+
+Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, Algorithm 4.
+
+1. Guess OPT.
+2. V_1: the first k basis vectors. Begin a tree with noise for epsilon_0, which is
+   epsilon at first and falls with the guess.
+4. Earn ||V_t^T x_t||^2, receive x_t.
+5. Q_t: the noisy prefix of the rows of this epoch.
+6. Z_t: Q_t with its noise filled up to that of ceil(log2 m) nodes.
+7. V_(t+1): the k leading eigenvectors of Z_t.
+8. X: the sum of the k largest eigenvalues of Q_t.
+10. If X is above the guess, but for a margin: double the guess, and begin anew at 2.
+
+The numbers are in `dpaudit.algorithms.online.doubling_rules`.
+
+**Privacy.** Line 8 uses the *private* Q_t, so which rows an epoch has is a function of
+noisy nodes; and epochs read disjoint rows. Let D and D' differ in row i. Before row i
+comes, all noisy nodes have the same law on both. Given them, epoch and place of row i
+are known; of the nodes of that epoch that would hold it, if it went on for ever, at
+most h = floor(log2 m) + 1 end by row m, each moves by at most sqrt 2 R^2, and their
+noise is independent of the past with a deviation of s_j >= s_0: all of them together
+are mu-GDP with mu = sqrt(2 h) R^2/s_0. What is seen of them (an epoch may end early)
+and all later nodes, which hold other rows and have fresh noise, are a randomised
+function of these and of the past. So the whole is mu-GDP for the mu of *one* tree:
+parallel composition with adaptive parts. Lines 6 and 7 are post-processing.
+
+**As published**, with the noise of section 2.3.2: (epsilon, delta) is true as it is
+for `dpaudit.algorithms.online.tree_aggregation`, since epsilon_0 <= epsilon. To begin
+anew at line 2 takes V_1 again, however much was learned.
+
+**Calibrated**: least proven noise in epoch 0, proven margin; no line 6 (less noise;
+what is lost is that the noise has one law at all times, which the proof of Theorem 14
+uses); a new epoch begins with the last subspace, which is an 'arbitrary' one as line 2
+wants it, and a public one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.bases import check_components
+from dpaudit.algorithms.online.doubling_rules import (
+    CalibratedRule,
+    DoublingRule,
+    Plan,
+    PublishedRule,
+)
+from dpaudit.algorithms.online.doubling_stream import DoublingStream
+from dpaudit.algorithms.online.epochs import Epochs
+from dpaudit.algorithms.online.fenwick import tree_height
+from dpaudit.algorithms.online.pairs import oblique_row
+from dpaudit.algorithms.online.prefix_sums import prepared_rows
+from dpaudit.algorithms.online.streamable import saved_dimension
+from dpaudit.algorithms.online.subspace_sequence import (
+    SEQUENCE_PAIR_LENGTH,
+    check_rank,
+    leading_bases,
+    orient,
+    start_basis,
+)
+from dpaudit.algorithms.online.triangles import pack_rows, unpack
+from dpaudit.claims import ApproxDP, Claim
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_positive
+
+__all__ = ["DoublingOnlinePCA"]
+
+Array = NDArray[np.float64]
+
+_WORK = 2**20  # numbers in the stacks of the trials that run side by side
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoublingOnlinePCA:
+    """Online PCA with the doubling trick; releases have shape (n, d, k).
+
+    Parameters
+    ----------
+    rule : DoublingRule
+        Its noise, and when it doubles.
+    claim : Claim
+        What is promised for the whole sequence, under REPLACE_ONE.
+    n_components : int
+        k, from 1 to d.
+    length : int, optional
+        m, the most rows that a stream may have; public. By default as many as the data
+        have; a stream that arrives row by row needs it.
+    row_norm : float
+        R, public: longer rows are scaled down to it, each on its own.
+
+    Examples
+    --------
+    >>> mechanism = DoublingOnlinePCA.calibrated(1.0, 1e-5)
+    >>> rows = np.repeat([[0.6, 0.8]], 2000, axis=0)
+    >>> bases = mechanism.release(rows, rng=np.random.default_rng(0))
+    >>> bases[-1, :, 0].round(1)
+    array([0.6, 0.8])
+    """
+
+    rule: DoublingRule
+    claim: Claim
+    n_components: int = 1
+    length: int | None = None
+    row_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if self.length is not None:
+            object.__setattr__(self, "length", check_count("length", self.length))
+        object.__setattr__(
+            self, "n_components", check_count("n_components", self.n_components)
+        )
+        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> "DoublingOnlinePCA":
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        n_components, length, row_norm
+            See the class.
+        """
+        return cls(
+            rule=CalibratedRule(gaussian_mu(epsilon, delta)),
+            claim=ApproxDP(epsilon, delta),
+            n_components=n_components,
+            length=length,
+            row_norm=row_norm,
+        )
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> "DoublingOnlinePCA":
+        """Return Algorithm 4 to the letter, with the paper's claim."""
+        return cls(
+            rule=PublishedRule(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            n_components=n_components,
+            length=length,
+            row_norm=row_norm,
+        )
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return Relation.REPLACE_ONE
+
+    def prepared(self, data: ArrayLike) -> Array:
+        """Return the rows, clipped; raise `InputError` if they do not do."""
+        rows = prepared_rows(data, length=self.length, row_norm=self.row_norm)
+        check_rank(self.n_components, rows.shape[1])
+        return rows
+
+    def plan(self, dimension: int, n_rows: int | None = None) -> Plan:
+        """Return the numbers of the algorithm for rows of length d.
+
+        Parameters
+        ----------
+        dimension : int
+        n_rows : int, optional
+            Of the data; needed, and looked at, only where no length is declared.
+        """
+        return self.rule.plan(
+            dimension=dimension,
+            n_components=self.n_components,
+            length=self._length(n_rows),
+            row_norm=self.row_norm,
+        )
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, n, d, k).
+
+        Raises
+        ------
+        InputError
+            If the data are not rows, none or too many, or shorter than k; if `size` is
+            negative.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        n, d = rows.shape
+        releases = np.empty((size, n, d, self.n_components))
+        width = max(1, _WORK // (d * d * tree_height(self._length(n))))
+        for first in range(0, size, width):
+            part = releases[first : first + width]
+            self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
+        return releases
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (n, d, k)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the last basis of each sequence, shape (..., d, k).
+
+        Raises
+        ------
+        InputError
+            For another number of components than that of the mechanism.
+        """
+        check_components(n_components, self.n_components)
+        return np.asarray(releases[..., -1, :, :])
+
+    def transcript(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the noisy nodes from which all follows.
+
+        Returns
+        -------
+        dict of ndarray
+            ``sums``, shape (size, n, q): the node that ends with each row, in
+            coordinates, in units of the deviation of its noise.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        seen: list[Array] = []
+
+        def node(_: int, mean: Array) -> Array:
+            seen.append(_noisy(mean, rng))
+            return seen[-1]
+
+        self._run(rows, size, node, None, None)
+        return {"sums": np.stack(seen, axis=1)}
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: ArrayLike
+    ) -> dict[str, Array]:
+        """Return the nodes without their noise, given what was seen before each."""
+        rows = self.prepared(data)
+        sums = transcript["sums"]
+        means = np.empty(sums.shape)
+
+        def node(step: int, mean: Array) -> Array:
+            means[:, step] = mean
+            return np.asarray(sums[:, step])
+
+        self._run(rows, len(sums), node, None, None)
+        return {"sums": means}
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """1: nodes are in units of the deviation of their noise."""
+        return {"sums": 1.0}
+
+    def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
+        """Return a stream of rows of length d, which gives a basis after each.
+
+        Parameters
+        ----------
+        dimension : int
+            d.
+        rng : numpy.random.Generator
+            Belongs to the stream from now on.
+
+        Raises
+        ------
+        InputError
+            If no length is declared, or d < k.
+        """
+        check_rank(self.n_components, check_count("dimension", dimension))
+        return DoublingStream(self, dimension, rng=rng)
+
+    def resume(self, state: Mapping[str, ArrayLike]) -> DoublingStream:
+        """Return a stream that goes on where another one gave this state.
+
+        Raises
+        ------
+        InputError
+            If the state is of another configuration, which is named.
+        """
+        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
+        stream.restore(state)
+        return stream
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a stream whose first row turns the subspaces to opposite sides.
+
+        See `dpaudit.algorithms.online.pairs.oblique_row`. The default d is k + 1;
+        there are as many rows as declared, or 32.
+        """
+        return self._pair(0, dimension)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, then the middle row, then the last."""
+        n = self._length(SEQUENCE_PAIR_LENGTH)
+        places = dict.fromkeys((0, n // 2, n - 1))
+        return tuple(self._pair(place, None) for place in places)
+
+    def _pair(self, place: int, dimension: int | None) -> Pair:
+        k = self.n_components
+        d = check_count(
+            "dimension", k + 1 if dimension is None else dimension, minimum=k
+        )
+        n = self._length(SEQUENCE_PAIR_LENGTH)
+        return oblique_row(n, d, k, place, row_norm=self.row_norm)
+
+    def _length(self, n_rows: int | None) -> int:
+        return check_count("length", n_rows if self.length is None else self.length)
+
+    def _run(
+        self,
+        rows: Array,
+        size: int,
+        node: Callable[[int, Array], Array],
+        rng: np.random.Generator | None,
+        bases: Array | None,
+    ) -> None:
+        """Run trials side by side on given nodes, and fill in bases if there are any.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (n, d)
+        size : int
+        node : callable
+            Takes the row's number and the exact node, shape (size, q), in units of the
+            deviation of its noise; returns the noisy one.
+        rng : numpy.random.Generator, optional
+            For the padding of the bases.
+        bases : ndarray, shape (size, n, d, k), optional
+        """
+        n, d = rows.shape
+        k, ratio = self.n_components, self.rule.noise.ratio
+        plan = self.plan(d, n)
+        products = pack_rows(rows, ratio)
+        prefixes = np.vstack([np.zeros_like(products[:1]), products.cumsum(axis=0)])
+        levels = tree_height(self._length(n))
+        epochs = Epochs(plan, size, levels, products.shape[1])
+        for step in range(n):
+            rows_of_node = epochs.advance()
+            mean = prefixes[step + 1] - prefixes[step + 1 - rows_of_node]
+            mean /= epochs.deviation[:, np.newaxis]
+            noise = epochs.noise_of_prefix(node(step, mean) - mean)
+            exact = prefixes[step + 1] - prefixes[step + 1 - epochs.step]
+            private = exact + noise
+            values, vectors = np.linalg.eigh(unpack(private, ratio))
+            if bases is not None:
+                if plan.padded_to and rng is not None:
+                    padding = rng.standard_normal(private.shape)
+                    private += epochs.padding()[:, np.newaxis] * padding
+                    found = leading_bases(unpack(private, ratio), k)
+                else:
+                    found = orient(vectors[..., : -k - 1 : -1])
+                bases[:, step] = found
+            ended = epochs.end(self._tested(exact, values))
+            if bases is not None and plan.forgets:
+                bases[ended, step] = start_basis(d, k)
+
+    def _tested(self, exact: Array, values: Array) -> Array:
+        """Return X, shape (size,), given the eigenvalues of the private prefixes."""
+        return np.asarray(values[:, -self.n_components :].sum(axis=1))
+
+
+def _noisy(mean: Array, rng: np.random.Generator) -> Array:
+    return mean + rng.standard_normal(mean.shape)

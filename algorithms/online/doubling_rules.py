@@ -1,0 +1,167 @@
+r"""When Algorithm 4 doubles its guess of OPT, and how much noise it has meanwhile.
+
+In epoch j = 0, 1, ... the guess is 2^j times the first one, and the noise of a node has
+2^(j/2) times its first deviation: epsilon_0, which is in proportion to 1/sqrt(guess),
+falls by sqrt 2. An epoch ends after the row at which X > guess - margin, X the sum of
+the k largest eigenvalues of the private prefix of the epoch.
+
+`PublishedRule`: guess_0 = k sqrt d log^2(m/delta)/epsilon^2, margin = 10 k sqrt d
+log^2(m/delta)/epsilon in all epochs, both times R^2; the noise is that of section
+2.3.2. The difference of the two is guess_0 (1 - 10 epsilon), so for **epsilon >= 0.1
+the first epochs end after one row each**, whatever the data, until 2^j > 10 epsilon
+(Theorem 18 is stated for epsilon < 0.1; Algorithm 4 is not). And the margin stays where
+it is while the noise grows.
+
+`CalibratedRule`: GOE noise with sd s_j above the diagonal. X differs from the same sum
+Z for the exact prefix by at most k ||E|| (Ky Fan), and
+
+    P(||E_t|| > s_j sqrt(h) (2 sqrt d + 2 sqrt(log(2 m/beta))) for some t <= m) <= beta:
+
+a prefix has at most h nodes; the largest eigenvalue of a GOE matrix with sd s is at
+most 2 s sqrt d on average (Sudakov-Fernique), and is a sqrt(2) s-Lipschitz function of
+independent standard normals; likewise the least. k times that bound is the margin of
+epoch j, in proportion to 2^(j/2), with beta = 0.05. guess_0 is the margin of epoch 0
+times max(4, 1/mu). With probability 1 - beta, then,
+
+- an epoch that ends has Z > guess_j - 2 margin_j >= guess_j/2 > 0: none ends for its
+  noise alone, there are at most log2(1 + 2 m R^2/guess_0) that end, and
+- Z <= guess_j as long as it goes on.
+
+1/mu balances the two parts of the regret, noise against stability, as 1/epsilon^2 does
+in print; 4 is what the first statement needs.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import ClassVar, Protocol
+
+from dpaudit.algorithms.online.fenwick import tree_height
+from dpaudit.algorithms.online.noise import (
+    CalibratedNoise,
+    NodeNoise,
+    PublishedNodeNoise,
+)
+from dpaudit.validation import check_fraction, check_positive
+
+__all__ = ["CalibratedRule", "DoublingRule", "Plan", "PublishedRule"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of Algorithm 4 for streams of one shape.
+
+    Parameters
+    ----------
+    deviation : float
+        Of a coordinate of a node in epoch 0.
+    guess : float
+        Of epoch 0.
+    margin : float
+        Of epoch 0.
+    margin_grows : bool
+        Whether it is in proportion to the noise, or constant.
+    padded_to : int
+        To how many nodes the noise of a prefix is filled up for V_(t+1); 0 for none.
+    forgets : bool
+        Whether an epoch begins with V_1 again.
+    """
+
+    deviation: float
+    guess: float
+    margin: float
+    margin_grows: bool
+    padded_to: int
+    forgets: bool
+
+
+class DoublingRule(Protocol):
+    """How to set the numbers of Algorithm 4."""
+
+    @property
+    def noise(self) -> NodeNoise:
+        """The noise of a node in epoch 0."""
+        ...
+
+    def plan(
+        self, *, dimension: int, n_components: int, length: int, row_norm: float
+    ) -> Plan:
+        """Return the numbers for streams of one shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class PublishedRule:
+    """The numbers of Algorithm 4.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+
+    @property
+    def noise(self) -> PublishedNodeNoise:
+        """That of section 2.3.2, at epsilon_0 = epsilon."""
+        return PublishedNodeNoise(self.epsilon, self.delta)
+
+    def plan(
+        self, *, dimension: int, n_components: int, length: int, row_norm: float
+    ) -> Plan:
+        size = n_components * sqrt(dimension) * log(length / self.delta) ** 2
+        size *= row_norm**2
+        return Plan(
+            deviation=self.noise.deviation(
+                uses=tree_height(length), length=length, row_norm=row_norm
+            ),
+            guess=size / self.epsilon**2,
+            margin=10 * size / self.epsilon,
+            margin_grows=False,
+            padded_to=(length - 1).bit_length(),  # log2 m, rounded up
+            forgets=True,
+        )
+
+
+@dataclass(frozen=True)
+class CalibratedRule:
+    """The least proven noise, and a margin that is proven.
+
+    Parameters
+    ----------
+    mu : float
+        The whole sequence is mu-GDP.
+    """
+
+    mu: float
+
+    failure: ClassVar[float] = 0.05
+    """beta: how likely an epoch may end for its noise alone."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+
+    @property
+    def noise(self) -> CalibratedNoise:
+        """That of a tree."""
+        return CalibratedNoise(self.mu)
+
+    def plan(
+        self, *, dimension: int, n_components: int, length: int, row_norm: float
+    ) -> Plan:
+        height = tree_height(length)
+        deviation = self.noise.deviation(uses=height, length=length, row_norm=row_norm)
+        norm = 2 * (sqrt(dimension) + sqrt(log(2 * length / self.failure)))
+        margin = n_components * deviation / self.noise.ratio * sqrt(height) * norm
+        return Plan(
+            deviation=deviation,
+            guess=margin * max(4.0, 1 / self.mu),
+            margin=margin,
+            margin_grows=True,
+            padded_to=0,
+            forgets=False,
+        )

@@ -1,0 +1,133 @@
+r"""How much noise: as two papers print it, and as a proof needs it.
+
+A deviation here is that of one coordinate of `dpaudit.algorithms.online.triangles`, on
+one noisy sum of which at most `uses` show any one row.
+
+`CalibratedNoise`, ratio sqrt 2: one sum moves by at most sqrt 2 R^2 if a row of norm at
+most R is replaced (REPLACE_ONE), so `uses` of them together, in one long vector, move
+by sqrt(2 uses) R^2; with deviation sqrt(2 uses) R^2/mu they are mu-GDP. Off the
+diagonal a noise matrix then has the deviation sqrt(uses) R^2/mu.
+
+`PublishedNodeNoise`, ratio 1: section 2.3.2 of Dwork et al., N(0, 50 log^3(m/delta)/
+epsilon^2) for each entry of the triangle of each node. log^3 is the cube of the natural
+logarithm.
+
+`PublishedStepNoise`, ratio 1: Algorithm 1 of Dwork et al., which Algorithm 3 uses anew
+in each step, N(0, 2 log(1.25/delta)/epsilon^2).
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import ClassVar, Protocol
+
+from dpaudit.gaussian import classical_mu
+from dpaudit.validation import check_fraction, check_positive
+
+__all__ = [
+    "CalibratedNoise",
+    "NodeNoise",
+    "PublishedNodeNoise",
+    "PublishedStepNoise",
+]
+
+
+class NodeNoise(Protocol):
+    """A rule for the noise on a sum."""
+
+    ratio: ClassVar[float]
+    """Deviation on the diagonal over that above it."""
+
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return the deviation of a coordinate.
+
+        Parameters
+        ----------
+        uses : int
+            How many noisy sums show one row, at most.
+        length : int
+            m, the number of rows at most.
+        row_norm : float
+            R.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class CalibratedNoise:
+    """The least GOE noise that makes all sums together mu-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        > 0.
+
+    Examples
+    --------
+    >>> CalibratedNoise(2.0).deviation(uses=8, length=200, row_norm=1.0)
+    2.0
+    """
+
+    mu: float
+
+    ratio: ClassVar[float] = sqrt(2)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return sqrt(2 uses) R^2/mu."""
+        return sqrt(2 * uses) * row_norm**2 / self.mu
+
+
+@dataclass(frozen=True)
+class _Published:
+    epsilon: float
+    delta: float
+
+    ratio: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+
+
+@dataclass(frozen=True)
+class PublishedNodeNoise(_Published):
+    """Section 2.3.2: what it prints for a node.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the paper claims for the whole sequence.
+
+    Examples
+    --------
+    >>> noise = PublishedNodeNoise(1.0, 1e-5)
+    >>> round(noise.deviation(uses=4, length=8, row_norm=1.0), 1)
+    354.3
+    """
+
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return sqrt(50 log^3(m/delta)) R^2/epsilon, whatever `uses` is."""
+        return sqrt(50 * log(length / self.delta) ** 3) * row_norm**2 / self.epsilon
+
+
+@dataclass(frozen=True)
+class PublishedStepNoise(_Published):
+    """Algorithm 1: what it prints for one step.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the paper claims for one step.
+
+    Examples
+    --------
+    >>> noise = PublishedStepNoise(1.0, 1e-5)
+    >>> round(noise.deviation(uses=8, length=8, row_norm=1.0), 4)
+    4.8448
+    """
+
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return sqrt(2 log(1.25/delta)) R^2/epsilon, whatever `uses` is."""
+        return row_norm**2 / classical_mu(self.epsilon, self.delta)

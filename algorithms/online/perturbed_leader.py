@@ -1,0 +1,103 @@
+r"""FollowPerturbedLeader: the leader of all rows so far, with new noise in each step.
+
+Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, Algorithm 3.
+
+1. V_1: the first k basis vectors.
+2. For t = 1, ..., m: earn ||V_t^T x_t||^2, receive x_t; V_(t+1) spans the k leading
+   eigenvectors of A_t + E_t, the E_t independent.
+
+**What is claimed, and what is true.** As published, E_t is the noise of Algorithm 1, an
+i.i.d. N(0, s^2) triangle with s = sqrt(2 log(1.25/delta))/epsilon, and the claim is
+about *one* step: V_(t+1), by itself, is (epsilon, delta)-DP. Of a step it is true for
+epsilon < 1 if a row is replaced by zero (sensitivity 1), and false in part if it is
+replaced by any row (sqrt 2; see `dpaudit.algorithms.covariance.analyze_gauss`). Of the
+sequence it is false, as the paper says itself ('overall it is not'): row 1 is in all m
+steps, which by GDP is mu = sqrt(2 m)/s for them together, tightly for the noisy sums
+under REPLACE_ONE. `as_published` holds the sequence to the claim of a step, which
+audits refute; `step_claim` and `composed_claim` say what is true of either.
+
+`calibrated` is what section 4.2 mentions and then improves upon ('make each step
+O(epsilon/sqrt m, delta') private'): GOE noise of deviation sqrt m/mu above the
+diagonal, (epsilon, delta)-DP as a whole. A prefix of a tree has sqrt(t' h)/mu in its
+place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on.
+"""
+
+from dataclasses import dataclass
+
+from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.claims import GaussianDP
+
+__all__ = ["FollowPerturbedLeader"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowPerturbedLeader(SubspaceSequence):
+    """Follow the leader with new noise in each step; releases have shape (n, d, k).
+
+    Parameters
+    ----------
+    sums : StepwiseSums
+    n_components
+        See `SubspaceSequence`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> published = FollowPerturbedLeader.as_published(0.5, 1e-5, length=100)
+    >>> published.step_claim()
+    GaussianDP(mu=0.14595...)
+    >>> published.composed_claim()
+    GaussianDP(mu=1.4595...)
+    >>> bases = published.release(np.eye(4), rng=np.random.default_rng(0))
+    >>> bases.shape
+    (4, 4, 1)
+    """
+
+    sums: StepwiseSums
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> "FollowPerturbedLeader":
+        """Return the mechanism whose whole sequence is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        n_components : int
+            k.
+        length, row_norm
+            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
+        """
+        sums = StepwiseSums.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        return cls(sums=sums, n_components=n_components)
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> "FollowPerturbedLeader":
+        """Return Algorithm 3, held as a whole to what it claims of one step."""
+        sums = StepwiseSums.of_steps(epsilon, delta, length=length, row_norm=row_norm)
+        return cls(sums=sums, n_components=n_components)
+
+    def step_claim(self, n_rows: int | None = None) -> GaussianDP:
+        """Return what is true of one step by itself, under REPLACE_ONE."""
+        return self.sums.step_claim(n_rows)
+
+    def composed_claim(self, n_rows: int | None = None) -> GaussianDP:
+        """Return what is true of all m steps together."""
+        return self.sums.composed_claim(n_rows)

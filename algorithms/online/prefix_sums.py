@@ -1,0 +1,269 @@
+r"""What all noisy prefix sums share: rows in, A_t + noise out, for every t.
+
+After row t = 1, ..., n the prefix A_t = x_1 x_1^T + ... + x_t x_t^T is released with
+noise. The noise of the whole sequence is an invertible linear map of n independent
+matrices, one per step, with i.i.d. coordinates N(0, deviation^2)
+(`dpaudit.algorithms.online.triangles`): a subclass says which map.
+
+**Relation.** REPLACE_ONE: one row of the stream is another row, all others stay at
+their places, and how many there are is public ('event level'). To be left out is to be
+replaced by a row of zeros, which costs less by sqrt 2. Under ADD_REMOVE one row more
+would move all rows behind it by a place, out of their nodes into others.
+
+**Privacy.** Let U be the inverse of the map, and S the sequence of differences A_t -
+A'_t in coordinates. U applied to the releases is a bijection of them; it is normal
+with covariance deviation^2 I, and its mean moves by U S. So the pair is mu-GDP with
+mu = ||U S||/deviation, tightly, and the loss of a release y is
+<U (y - (A + A')/2), U S>/deviation^2.
+
+A stream may also be adaptive, x_t chosen by somebody who has seen all releases before
+and wants to tell x_i from x_i' at some place i: the noise of a step is drawn after its
+row is known and is independent of all before, so given the past each value has the same
+shift and the sum of their squares has the same bound.
+
+Everything computed from noisy prefixes, with no further look at the rows, is
+post-processing and as private as they are.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.online.noise import NodeNoise
+from dpaudit.algorithms.online.pairs import replaced_row
+from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
+from dpaudit.claims import NO_LOSS, Claim, GaussianDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.rows import clip_rows
+from dpaudit.subspace import top_components
+from dpaudit.validation import check_count, check_matrix, check_positive
+
+__all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows"]
+
+Array = NDArray[np.float64]
+
+DEFAULT_PAIR_LENGTH = 8
+_WORK = 2**20  # coordinates of the noise of the trials that are made side by side
+
+
+def prepared_rows(data: ArrayLike, *, length: int | None, row_norm: float) -> Array:
+    """Return rows, clipped.
+
+    Raises
+    ------
+    InputError
+        If they are no finite matrix, or none, or more than `length`.
+    """
+    rows = clip_rows(check_matrix("data", data, min_rows=1), row_norm)
+    if length is not None and len(rows) > length:
+        raise InputError(
+            f"data must have at most the {length} rows of the declared length, "
+            f"got {len(rows)}"
+        )
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefixSums(ABC):
+    """A_t + noise for every t; releases have shape (n, d, d).
+
+    Parameters
+    ----------
+    noise : NodeNoise
+        How much.
+    claim : Claim
+        What is promised for the whole sequence, under REPLACE_ONE.
+    length : int, optional
+        m, the most rows that a stream may have; public. By default as many as the data
+        have; a stream that arrives row by row needs it.
+    row_norm : float
+        R, public: longer rows are scaled down to it, each on its own.
+    """
+
+    noise: NodeNoise
+    claim: Claim
+    length: int | None = None
+    row_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if self.length is not None:
+            object.__setattr__(self, "length", check_count("length", self.length))
+        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return Relation.REPLACE_ONE
+
+    # What a subclass says
+
+    @abstractmethod
+    def uses(self, length: int) -> int:
+        """Return how many noisy sums show one row at most, as the noise is paid for."""
+
+    @abstractmethod
+    def mixed(self, sums: Array) -> Array:
+        """Return the noise of the prefixes, made of independent one, (..., n, q)."""
+
+    @abstractmethod
+    def unmixed(self, prefixes: Array) -> Array:
+        """Return the inverse of `mixed`, shape (..., n, q)."""
+
+    # What follows
+
+    def prepared(self, data: ArrayLike) -> Array:
+        """Return the rows, clipped.
+
+        Raises
+        ------
+        InputError
+            If they are no finite matrix, or none, or more than `length`.
+        """
+        return prepared_rows(data, length=self.length, row_norm=self.row_norm)
+
+    def deviation(self, n_rows: int | None = None) -> float:
+        """Return the deviation of a coordinate of the independent noise.
+
+        Parameters
+        ----------
+        n_rows : int, optional
+            Of the data; needed, and looked at, only where no length is declared.
+        """
+        length = check_count("length", n_rows if self.length is None else self.length)
+        return self.noise.deviation(
+            uses=self.uses(length), length=length, row_norm=self.row_norm
+        )
+
+    def statistic(self, data: ArrayLike) -> Array:
+        """Return the prefixes A_1, ..., A_n without noise, shape (n, d, d)."""
+        return unpack(self._prefixes(self.prepared(data)), self.noise.ratio)
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, n, d, d).
+
+        Raises
+        ------
+        InputError
+            If the data are not rows, none or too many, or `size` is negative.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        n, d = rows.shape
+        releases = np.empty((size, n, d, d))
+        first = 0
+        for noisy in self.noisy_prefixes(rows, size, rng=rng):
+            releases[first : first + len(noisy)] = unpack(noisy, self.noise.ratio)
+            first += len(noisy)
+        return releases
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (n, d, d)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the leading eigenvectors of the last prefixes, (..., d, k)."""
+        return top_components(releases[..., -1, :, :], n_components)
+
+    def noisy_prefixes(
+        self, rows: Array, size: int, *, rng: np.random.Generator
+    ) -> Iterator[Array]:
+        """Yield releases in coordinates, a few trials at a time, (trials, n, q)."""
+        prefixes = self._prefixes(rows)
+        width = max(1, _WORK // prefixes.size)
+        for first in range(0, size, width):
+            trials = min(width, size - first)
+            noise = self._noise(trials, *prefixes.shape, rng=rng)
+            noise += prefixes
+            yield noise
+
+    def transcript(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the noisy sums that the prefixes are made of.
+
+        Returns
+        -------
+        dict of ndarray
+            ``sums``, shape (size, n, q): one per step, in coordinates, in units of the
+            deviation of their noise.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        sums = self._exact_sums(rows)
+        return {"sums": sums + rng.standard_normal((size, *sums.shape))}
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: ArrayLike
+    ) -> dict[str, Array]:
+        """Return the sums without their noise, of the shape of the transcript."""
+        sums = self._exact_sums(self.prepared(data))
+        return {"sums": np.broadcast_to(sums, transcript["sums"].shape)}
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """1: sums are in units of the deviation of their noise."""
+        return {"sums": 1.0}
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss: linear in the release, shape (size,)."""
+        ours, theirs = (self._exact_sums(self.prepared(each)) for each in (data, other))
+        deviation = self.deviation(len(ours))
+        n, d = releases.shape[1:3]
+        packed = pack(releases, self.noise.ratio).reshape(-1, n, coordinates(d))
+        sums = self.unmixed(packed) / deviation
+        shift = ours - theirs
+        offset = np.vdot(shift, (ours + theirs) / 2)
+        return np.asarray(sums.reshape(len(releases), -1) @ shift.ravel() - offset)
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return mu-GDP, with the mu of the pair."""
+        ours, theirs = (
+            self._exact_sums(self.prepared(each))
+            for each in (pair.data, pair.neighbour)
+        )
+        mu = float(np.linalg.norm(ours - theirs))
+        return GaussianDP(mu) if mu > 0 else NO_LOSS
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a stream whose first row is e_1 on one side and e_2 on the other.
+
+        All other rows are zero: noise is added, so they do not matter. For d = 1 the
+        row is replaced by zero. The default d is 2, the least with room for two
+        orthogonal rows; there are as many rows as declared, or 8.
+        """
+        return self._pair(0, dimension)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, then the middle row, then the last."""
+        n = self._pair_length
+        places = dict.fromkeys((0, n // 2, n - 1))
+        return tuple(self._pair(place, None) for place in places)
+
+    @property
+    def _pair_length(self) -> int:
+        return DEFAULT_PAIR_LENGTH if self.length is None else self.length
+
+    def _pair(self, place: int, dimension: int | None) -> Pair:
+        d = check_count("dimension", 2 if dimension is None else dimension)
+        return replaced_row(self._pair_length, d, place, row_norm=self.row_norm)
+
+    def _prefixes(self, rows: Array) -> Array:
+        return np.cumsum(pack_rows(rows, self.noise.ratio), axis=0)
+
+    def _exact_sums(self, rows: Array) -> Array:
+        """Return the mean of the independent values, in units of their deviation."""
+        return self.unmixed(self._prefixes(rows)) / self.deviation(len(rows))
+
+    def _noise(
+        self, trials: int, n_rows: int, width: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return the noise of all prefixes, shape (trials, n, q)."""
+        noise = rng.standard_normal((trials, n_rows, width))
+        noise *= self.deviation(n_rows)
+        return self.mixed(noise)

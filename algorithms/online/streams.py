@@ -1,0 +1,347 @@
+r"""Streams: one row in, one release out, with a state that can be kept.
+
+A stream holds the exact A_t, one vector of noise per level of the tree, and what the
+subspace solver remembers: O(d^2 log m) numbers, none of which grows with t. A row costs
+one draw of d (d + 1)/2 normals and O(d^2) operations, besides the eigenvectors.
+
+Noise of a prefix is noise of its nodes. The stack keeps, for each level j, the noise of
+the prefix that ended with a node of level j last. Node t is on level v = log2 low(t),
+and prefix t - low(t) ended with a node of a higher level which no later step before t
+has written to, so
+
+    noise(prefix_t) = noise(prefix_(t - low(t))) + noise(node_t)
+
+is one look, one addition and one write.
+
+From the same generator a stream releases what `release` does, up to rounding, since the
+noise is drawn in the order of the rows.
+
+**State.** `state` returns a plain dict of arrays (`numpy.savez` takes it): with it goes
+the configuration, and the state of the generator, so that the resumed stream gives what
+the uninterrupted one would have given, bit for bit. It is as secret as the data: it
+holds exact sums, and the noise that hides them. And a saved generator that goes on
+twice, with other rows, draws one noise for two nodes: resume a state once. States are
+to be trusted like code.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.online.fenwick import parent
+from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
+from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError
+from dpaudit.rows import clip_into
+from dpaudit.validation import check_count
+
+__all__ = ["PrefixStream", "RowStream", "State", "SubspaceStream"]
+
+Array = NDArray[np.float64]
+State = dict[str, NDArray[Any]]
+
+_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+class StreamedSums(Protocol):
+    """What a stream needs to know of `PrefixSums`."""
+
+    @property
+    def length(self) -> int | None:
+        """The most rows."""
+        ...
+
+    @property
+    def row_norm(self) -> float:
+        """The bound on the length of a row."""
+        ...
+
+    @property
+    def keeps_noise(self) -> bool:
+        """Whether the noise of a prefix is that of its nodes, or all its own."""
+        ...
+
+    @property
+    def noise(self) -> Any:
+        """The rule for the noise."""
+        ...
+
+    def deviation(self, n_rows: int | None = None) -> float:
+        """Return the deviation of a coordinate."""
+        ...
+
+
+class RowStream:
+    """What all streams share: rows are counted and checked, states are kept.
+
+    Parameters
+    ----------
+    mechanism
+        Whose stream it is; it goes into the state as the configuration.
+    length : int or None
+        m; must have been declared.
+    row_norm : float
+        R.
+    dimension : int
+        d.
+    rng : numpy.random.Generator
+        Belongs to the stream from now on.
+    options
+        What else the configuration says.
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        *,
+        length: int | None,
+        row_norm: float,
+        dimension: int,
+        rng: np.random.Generator,
+        **options: float,
+    ) -> None:
+        if length is None:
+            raise InputError(
+                "length must be declared for rows that arrive one by one, got None"
+            )
+        self.length = length
+        self.dimension = check_count("dimension", dimension)
+        self.step = 0
+        self._row_norm = row_norm
+        self._rng = rng
+        self._configuration = {
+            "class": type(mechanism).__name__,
+            "mechanism": encode(mechanism),
+            "dimension": self.dimension,
+            **options,
+        }
+
+    def prepared(self, row: ArrayLike) -> Array:
+        """Return a row, clipped, shape (1, d), and count it.
+
+        Raises
+        ------
+        InputError
+            If it is no finite vector of length d, or one row too many.
+        """
+        try:
+            values = np.asarray(row, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("row must be a numeric vector") from None
+        if values.shape != (self.dimension,):
+            raise InputError(
+                f"row must have shape ({self.dimension},), got {values.shape}"
+            )
+        if not np.isfinite(values).all():
+            raise InputError(f"row must be finite, but has a NaN or infinity: {row!r}")
+        if self.step >= self.length:
+            raise InputError(
+                f"row {self.step + 1} is beyond the declared length {self.length}"
+            )
+        self.step += 1
+        whole = values[np.newaxis]
+        return clip_into(whole, self._row_norm, np.empty_like(whole))
+
+    def state(self) -> State:
+        """Return all that is needed to go on, as a dict of arrays."""
+        generator = encode(self._rng.bit_generator.state)
+        return {
+            "configuration": np.array(json.dumps(self._configuration, sort_keys=True)),
+            "generator": np.array(json.dumps(generator, sort_keys=True)),
+            "step": np.array(self.step),
+            **{name: np.array(value) for name, value in self._arrays().items()},
+        }
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> None:
+        """Go on from a state that a stream of the same configuration gave.
+
+        Raises
+        ------
+        InputError
+            If something is missing, or the configuration is another one: it is named.
+        """
+        arrays = {name: np.asarray(value) for name, value in state.items()}
+        wanted = {"configuration", "generator", "step", *self._arrays()}
+        if missing := sorted(wanted - arrays.keys()):
+            raise InputError(f"state must have {missing}, got {sorted(arrays)}")
+        saved = json.loads(str(arrays["configuration"]))
+        here = json.loads(json.dumps(self._configuration))
+        for path, ours, theirs in _disagreements(here, saved, ""):
+            raise InputError(
+                f"state is of another configuration: {path} is {theirs!r} there and "
+                f"{ours!r} here"
+            )
+        for name, value in self._arrays().items():
+            if arrays[name].shape != np.shape(value):
+                raise InputError(
+                    f"state must have {name} of shape {np.shape(value)}, got "
+                    f"{arrays[name].shape}"
+                )
+        self.step = check_count(
+            "step", int(arrays["step"]), minimum=0, maximum=self.length
+        )
+        self._rng = _generator(str(arrays["generator"]))
+        self._load({name: np.array(arrays[name]) for name in self._arrays()})
+
+    def _arrays(self) -> dict[str, Array]:
+        """Return what a subclass remembers."""
+        raise NotImplementedError
+
+    def _load(self, arrays: dict[str, Array]) -> None:
+        """Take over what `_arrays` returned once."""
+        raise NotImplementedError
+
+
+class PrefixStream(RowStream):
+    """Noisy prefix sums, row by row.
+
+    Parameters
+    ----------
+    sums : PrefixSums
+        With a declared length.
+    dimension : int
+        d.
+    rng : numpy.random.Generator
+        Belongs to the stream from now on.
+    mechanism, options
+        Of the stream that this one is a part of, if it is.
+    """
+
+    def __init__(
+        self,
+        sums: StreamedSums,
+        dimension: int,
+        *,
+        rng: np.random.Generator,
+        mechanism: Any = None,
+        **options: float,
+    ) -> None:
+        super().__init__(
+            sums if mechanism is None else mechanism,
+            length=sums.length,
+            row_norm=sums.row_norm,
+            dimension=dimension,
+            rng=rng,
+            **options,
+        )
+        self._ratio = sums.noise.ratio
+        self._deviation = sums.deviation()
+        self._moment = np.zeros(coordinates(self.dimension))
+        levels = self.length.bit_length() if sums.keeps_noise else 0
+        self._stack = np.zeros((levels, len(self._moment)))
+
+    def add(self, row: ArrayLike) -> Array:
+        """Take a row, and return the noisy prefix that ends with it, shape (d, d).
+
+        Raises
+        ------
+        InputError
+            If it is no finite vector of length d, or one row too many.
+        """
+        self._moment += pack_rows(self.prepared(row), self._ratio)[0]
+        noise = self._rng.standard_normal(len(self._moment))
+        noise *= self._deviation
+        if len(self._stack):
+            if before := parent(self.step):
+                noise += self._stack[_level(before)]
+            self._stack[_level(self.step)] = noise
+        noise += self._moment
+        return unpack(noise, self._ratio)
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"moment": self._moment, "stack": self._stack}
+
+    def _load(self, arrays: dict[str, Array]) -> None:
+        self._moment, self._stack = arrays["moment"], arrays["stack"]
+
+
+class SubspaceStream(PrefixStream):
+    """The leading subspaces of noisy prefixes, row by row.
+
+    Parameters
+    ----------
+    mechanism : SubspaceSequence
+    sums : PrefixSums
+        Its prefixes, with a declared length.
+    n_components : int
+        k.
+    dimension : int
+        d.
+    tolerance : float
+        See `dpaudit.algorithms.online.leading_subspace`; with 0 subspaces are exact.
+    rng : numpy.random.Generator
+        Belongs to the stream from now on.
+
+    Attributes
+    ----------
+    basis : ndarray, shape (d, k)
+        With which the next row is met.
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        sums: StreamedSums,
+        n_components: int,
+        dimension: int,
+        *,
+        tolerance: float,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(
+            sums, dimension, rng=rng, mechanism=mechanism, tolerance=tolerance
+        )
+        self.leading = LeadingSubspace(dimension, n_components, tolerance=tolerance)
+        self.basis = np.eye(dimension, n_components)
+
+    def add(self, row: ArrayLike) -> Array:
+        """Take a row, and return the basis for the next one, shape (d, k).
+
+        Raises
+        ------
+        InputError
+            As for `PrefixStream`.
+        """
+        self.basis = self.leading.of(super().add(row))
+        return self.basis
+
+    def _arrays(self) -> dict[str, Array]:
+        solver = self.leading.state()
+        solver["last"] = self.basis
+        return super()._arrays() | {f"solver_{key}": solver[key] for key in solver}
+
+    def _load(self, arrays: dict[str, Array]) -> None:
+        super()._load(arrays)
+        solver = {name.removeprefix("solver_"): value for name, value in arrays.items()}
+        self.leading.restore(solver)
+        self.basis = solver["last"]
+
+
+def _level(step: int) -> int:
+    return (step & -step).bit_length() - 1
+
+
+def _disagreements(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield where two encoded configurations differ, by name."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in sorted(ours.keys() | theirs.keys()):
+            below = path if key in {"mechanism", "arguments"} else f"{path}.{key}"
+            yield from _disagreements(ours.get(key), theirs.get(key), below)
+    elif ours != theirs:
+        yield path.lstrip(".") or "mechanism", ours, theirs
+
+
+def _generator(saved: str) -> np.random.Generator:
+    state = decode(json.loads(saved))
+    if state.get("bit_generator") not in _GENERATORS:
+        raise InputError(
+            f"state must have a generator of {_GENERATORS}, got "
+            f"{state.get('bit_generator')!r}"
+        )
+    bits = getattr(np.random, state["bit_generator"])()
+    bits.state = state
+    return np.random.Generator(bits)

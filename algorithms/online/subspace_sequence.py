@@ -1,0 +1,252 @@
+r"""A subspace after every row, computed from noisy prefix sums.
+
+After row t the leading k-dimensional subspace of the noisy prefix is released: V_(t+1),
+with which row t + 1 is met. V_1, with which row 1 is met, is chosen without the data
+(`start_basis`) and is no part of the release, which has the shape (n, d, k). (The
+papers' algorithms output V_1, ..., V_m and compute V_(m+1) beside; whoever runs one
+wants to have it, and the proof covers it.)
+
+All of it is a function of the noisy prefixes, so it is as private as they are. That
+holds for anything that computes subspaces from them, exactly or not, as long as it
+looks at nothing else: warm starts, tolerances and early stops cost accuracy and no
+privacy.
+
+Each column of a basis has its largest entry positive, which makes a release a function
+of the subspaces where eigenvalues differ.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.algorithms.bases import check_components
+from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
+from dpaudit.algorithms.online.pairs import oblique_row
+from dpaudit.algorithms.online.prefix_sums import PrefixSums
+from dpaudit.algorithms.online.streamable import StreamableSums, saved_dimension
+from dpaudit.algorithms.online.streams import SubspaceStream
+from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count
+
+__all__ = [
+    "SEQUENCE_PAIR_LENGTH",
+    "SubspaceSequence",
+    "check_rank",
+    "leading_bases",
+    "orient",
+    "start_basis",
+]
+
+Array = NDArray[np.float64]
+
+SEQUENCE_PAIR_LENGTH = 32
+
+
+def start_basis(dimension: int, n_components: int) -> Array:
+    """Return V_1, the span of the first k basis vectors, shape (d, k)."""
+    return np.eye(dimension, n_components)
+
+
+def orient(bases: Array) -> Array:
+    """Return bases with the largest entry of each column positive, (..., d, k)."""
+    peaks = np.argmax(np.abs(bases), axis=-2, keepdims=True)
+    signs = np.sign(np.take_along_axis(bases, peaks, axis=-2))
+    return np.asarray(bases * signs)
+
+
+def leading_bases(matrices: Array, n_components: int) -> Array:
+    """Return the top eigenvectors of symmetric matrices, (..., d, d) -> (..., d, k)."""
+    vectors = np.linalg.eigh(matrices).eigenvectors
+    return orient(vectors[..., : -n_components - 1 : -1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubspaceSequence:
+    """The leading subspaces of noisy prefixes; releases have shape (n, d, k).
+
+    Parameters
+    ----------
+    sums : PrefixSums
+        What makes the noisy prefixes, with its claim, its length and its row norm.
+    n_components : int
+        k, from 1 to d.
+    """
+
+    sums: PrefixSums
+    n_components: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sums, PrefixSums):
+            raise InputError(f"sums must be PrefixSums, got {self.sums!r}")
+        object.__setattr__(
+            self, "n_components", check_count("n_components", self.n_components)
+        )
+
+    @property
+    def claim(self) -> Claim:
+        """That of the prefixes."""
+        return self.sums.claim
+
+    @property
+    def relation(self) -> Relation:
+        """REPLACE_ONE."""
+        return self.sums.relation
+
+    @property
+    def row_norm(self) -> float:
+        """R, that of the prefixes."""
+        return self.sums.row_norm
+
+    @property
+    def length(self) -> int | None:
+        """m, if it is declared."""
+        return self.sums.length
+
+    def prepared(self, data: ArrayLike) -> Array:
+        """Return the rows, clipped; raise `InputError` if they do not do."""
+        rows = self.sums.prepared(data)
+        check_rank(self.n_components, rows.shape[1])
+        return rows
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, n, d, k).
+
+        Raises
+        ------
+        InputError
+            If the data are not rows, none or too many, or shorter than k; if `size` is
+            negative.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        n, d = rows.shape
+        releases = np.empty((size, n, d, self.n_components))
+        first = 0
+        for noisy in self.sums.noisy_prefixes(rows, size, rng=rng):
+            prefixes = unpack(noisy, self.sums.noise.ratio)
+            bases = leading_bases(prefixes, self.n_components)
+            releases[first : first + len(bases)] = bases
+            first += len(bases)
+        return releases
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (n, d, k)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def start(
+        self,
+        dimension: int,
+        *,
+        tolerance: float = DEFAULT_TOLERANCE,
+        rng: np.random.Generator,
+    ) -> SubspaceStream:
+        """Return a stream of rows of length d, which gives a basis after each.
+
+        Parameters
+        ----------
+        dimension : int
+            d.
+        tolerance : float
+            In [0, 1): no reward differs by more from that of the exact subspace; see
+            `dpaudit.algorithms.online.leading_subspace`. With 0 all are exact.
+        rng : numpy.random.Generator
+            Belongs to the stream from now on.
+
+        Raises
+        ------
+        InputError
+            If no length is declared, or d < k.
+        """
+        if not isinstance(self.sums, StreamableSums):
+            raise UnsupportedError(f"{type(self.sums).__name__} has no stream")
+        check_rank(self.n_components, check_count("dimension", dimension))
+        return SubspaceStream(
+            self, self.sums, self.n_components, dimension, tolerance=tolerance, rng=rng
+        )
+
+    def resume(
+        self, state: Mapping[str, ArrayLike], *, tolerance: float = DEFAULT_TOLERANCE
+    ) -> SubspaceStream:
+        """Return a stream that goes on where another one gave this state.
+
+        Raises
+        ------
+        InputError
+            If the state is of another configuration, which is named.
+        """
+        stream = self.start(
+            saved_dimension(state), tolerance=tolerance, rng=np.random.default_rng(0)
+        )
+        stream.restore(state)
+        return stream
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the last basis of each sequence, shape (..., d, k).
+
+        Raises
+        ------
+        InputError
+            For another number of components than that of the mechanism.
+        """
+        check_components(n_components, self.n_components)
+        return np.asarray(releases[..., -1, :, :])
+
+    def transcript(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return the noisy sums from which all follows; see `PrefixSums`."""
+        return self.sums.transcript(self.prepared(data), size, rng=rng)
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: ArrayLike
+    ) -> dict[str, Array]:
+        """Return the sums without their noise."""
+        return self.sums.step_means(transcript, data)
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """1: sums are in units of the deviation of their noise."""
+        return self.sums.step_scales
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a stream whose first row turns the subspaces to opposite sides.
+
+        See `dpaudit.algorithms.online.pairs.oblique_row`. The default d is k + 1;
+        there are as many rows as declared, or 32: the others are the signal that makes
+        the direction known in which the row turns a subspace.
+        """
+        return self._pair(0, dimension)
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, then the middle row, the last row, then d = k."""
+        n = self._pair_length
+        places = dict.fromkeys((0, n // 2, n - 1))
+        turned = tuple(self._pair(place, None) for place in places)
+        if self.n_components == 1:
+            return turned
+        return (*turned, self._pair(0, self.n_components))
+
+    @property
+    def _pair_length(self) -> int:
+        return SEQUENCE_PAIR_LENGTH if self.length is None else self.length
+
+    def _pair(self, place: int, dimension: int | None) -> Pair:
+        k = self.n_components
+        d = check_count(
+            "dimension", k + 1 if dimension is None else dimension, minimum=k
+        )
+        return oblique_row(self._pair_length, d, k, place, row_norm=self.row_norm)
+
+
+def check_rank(n_components: int, dimension: int) -> None:
+    """Raise unless k <= d."""
+    if n_components > dimension:
+        raise InputError(
+            f"n_components must be at most the length of a row, {dimension}, "
+            f"got {n_components}"
+        )

@@ -1,0 +1,86 @@
+"""What many canaries say of a claim."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.audit.bounds.result import Bound
+from dpaudit.audit.result import Verdict
+from dpaudit.claims import Claim
+from dpaudit.neighbours import Relation
+
+__all__ = ["CanaryAudit"]
+
+
+@dataclass(frozen=True)
+class CanaryAudit:
+    """What the guesses of all runs say of a claim.
+
+    Parameters
+    ----------
+    name : str
+    verdict : Verdict
+        ``REFUTED`` if the p-value is at most 1 - confidence; a true claim is refuted
+        with at most that probability.
+    claim : Claim
+    relation : Relation
+    epsilon : float
+        What the claim promises at the bound's delta.
+    p_value : float
+        Against (epsilon, delta)-DP.
+    bound : Bound
+        The lower bound on epsilon, with its confidence, delta and counts.
+    runs, pilots : int
+        Runs that were tested, and runs that chose the number of guesses.
+    canaries, guesses : int
+        Coins per run, and how many of them were guessed.
+    seed : int
+    seconds : float
+    """
+
+    name: str
+    verdict: Verdict
+    claim: Claim
+    relation: Relation
+    epsilon: float
+    p_value: float
+    bound: Bound
+    runs: int
+    pilots: int
+    canaries: int
+    guesses: int
+    seed: int
+    seconds: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the verdict is REFUTED."""
+        return self.verdict is Verdict.REFUTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready Python."""
+        readable = {
+            "verdict": self.verdict.value,
+            "claim": str(self.claim),
+            "relation": self.relation.value,
+            "bound": self.bound.to_dict(),
+        }
+        names = self.__dataclass_fields__
+        return {name: readable.get(name, getattr(self, name)) for name in names}
+
+    def __str__(self) -> str:
+        counts = self.bound.counts
+        runs = "one run" if self.runs == 1 else f"{self.runs} runs"
+        pilots = f", {self.pilots} more to choose them" if self.pilots else ""
+        return "\n".join(
+            (
+                f"{self.name}: {self.verdict} at confidence {self.bound.confidence:g} "
+                f"({runs}, {self.seconds:.1f} s)",
+                f"  claim          {self.claim} under {self.relation}",
+                f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
+                f"{self.bound.delta:.3g})",
+                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon, "
+                f"{self.epsilon:.4g})",
+                f"  guesses        {counts['correct']} of {counts['guesses']} right; "
+                f"{self.guesses} of {self.canaries} canaries a run{pilots}",
+            )
+        )

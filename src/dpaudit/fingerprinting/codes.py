@@ -1,0 +1,302 @@
+r"""Tardos codes: codewords whose sums betray whoever contributed to them.
+
+1. Biases. p_j = sin^2(r_j) with r_j uniform on [t', pi/2 - t'], sin^2(t') = t, the
+   cut-off: the arcsine law, cut off at t and 1 - t. The design writes the bias as the
+   mean of a symbol, q_j = 2 p_j - 1 in [-1 + 2t, 1 - 2t].
+2. Codewords. Given q, the symbols c_ij in {-1, 1} are independent with mean q_j.
+3. Tracing. Of a pirated word y in [-1, 1]^n, user i has the symmetric score
+
+   .. math:: S_i = \sum_j y_j (c_{ij} - q_j) / \sqrt{1 - q_j^2}.
+
+Given q and y, the score of an innocent user, whose codeword y owes nothing to, is a sum
+of independent terms of mean zero and variance y_j^2 <= 1, none larger than
+sqrt((1 - t)/t). How long a code must be, and where to accuse, follows from that in
+`dpaudit.fingerprinting.lengths`.
+
+Memory. A code of n users and m positions takes n m bytes, one per symbol; generating
+and scoring it need 32 MiB, and 100 bytes per position, beside it.
+
+References
+----------
+Tardos, *Optimal probabilistic fingerprint codes*, Journal of the ACM 55(2), 2008.
+Škorić, Katzenbeisser and Celik, *Symmetric Tardos fingerprinting codes for arbitrary
+alphabet sizes*, Designs, Codes and Cryptography 46, 2008 (the symmetric score).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count, check_positive
+
+__all__ = [
+    "Symbols",
+    "TardosCode",
+    "check_biases",
+    "check_cutoff",
+    "check_generator",
+    "check_symbols",
+    "check_word",
+    "draw_biases",
+    "draw_codewords",
+    "tracing_scores",
+]
+
+Array = NDArray[np.float64]
+Symbols = NDArray[np.int8]
+
+_BLOCK = 2**22  # symbols that are floats at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TardosCode:
+    """Codewords and the biases that they were drawn from.
+
+    Parameters
+    ----------
+    codewords : ndarray of int8, shape (n_users, length)
+        -1 or 1.
+    biases : ndarray, shape (length,)
+        q, in (-1, 1). Secret: who knows them can frame innocent users.
+
+    Raises
+    ------
+    InputError
+        If a symbol or a bias is out of range, or the lengths differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> code = TardosCode.generate(4, 1000, cutoff=0.01, rng=rng)
+    >>> code
+    TardosCode(4 users, 1000 positions)
+    >>> stolen = np.sign(code.codewords[:3].sum(axis=0))
+    >>> code.scores(stolen) > 150
+    array([ True,  True,  True, False])
+    """
+
+    codewords: Symbols
+    biases: Array
+
+    def __post_init__(self) -> None:
+        biases = check_biases(self.biases)
+        object.__setattr__(self, "biases", biases)
+        object.__setattr__(
+            self, "codewords", check_symbols("codewords", self.codewords, len(biases))
+        )
+
+    @classmethod
+    def generate(
+        cls, n_users: int, length: int, *, cutoff: float, rng: np.random.Generator
+    ) -> "TardosCode":
+        """Return a code with fresh biases.
+
+        Parameters
+        ----------
+        n_users, length : int
+            At least 1.
+        cutoff : float
+            t, in (0, 1/2).
+        rng : numpy.random.Generator
+            Advanced by the call.
+        """
+        biases = draw_biases(length, cutoff=cutoff, rng=rng)
+        return cls(draw_codewords(biases, n_users, rng=rng), biases)
+
+    @property
+    def n_users(self) -> int:
+        """How many codewords there are."""
+        return len(self.codewords)
+
+    @property
+    def length(self) -> int:
+        """How many positions a codeword has."""
+        return len(self.biases)
+
+    def strangers(self, n_users: int, *, rng: np.random.Generator) -> Symbols:
+        """Return codewords that nobody has, with the same biases."""
+        return draw_codewords(self.biases, n_users, rng=rng)
+
+    def scores(self, word: ArrayLike) -> Array:
+        """Return every user's score; see `tracing_scores`."""
+        return tracing_scores(self.codewords, self.biases, word)
+
+    def __repr__(self) -> str:
+        return f"TardosCode({self.n_users} users, {self.length} positions)"
+
+
+def draw_biases(length: int, *, cutoff: float, rng: np.random.Generator) -> Array:
+    """Draw q_1, ..., q_n from the arcsine law between the cut-offs.
+
+    Parameters
+    ----------
+    length : int
+        n, at least 1.
+    cutoff : float
+        t, in (0, 1/2): q is in [-1 + 2t, 1 - 2t].
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
+    length = check_count("length", length)
+    cutoff = check_cutoff(cutoff)
+    check_generator(rng)
+    least = np.arcsin(np.sqrt(cutoff))
+    angles = rng.uniform(least, np.pi / 2 - least, length)
+    # 2 sin^2 r - 1; the clip undoes rounding at the ends.
+    limit = 1 - 2 * cutoff
+    biases: Array = np.clip(-np.cos(2 * angles), -limit, limit)
+    return biases
+
+
+def draw_codewords(
+    biases: ArrayLike, n_users: int, *, rng: np.random.Generator
+) -> Symbols:
+    """Draw independent symbols with the means `biases`.
+
+    Parameters
+    ----------
+    biases : array_like, shape (n,)
+        In (-1, 1).
+    n_users : int
+        At least 1.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int8, shape (n_users, n)
+        -1 or 1.
+    """
+    q = check_biases(biases)
+    n_users = check_count("n_users", n_users)
+    check_generator(rng)
+    words = np.empty((n_users, len(q)), dtype=np.int8)
+    chances = (1 + q) / 2
+    for block in _blocks(n_users, len(q)):
+        part = words[block]
+        np.less(rng.random(part.shape), chances, out=part.view(np.bool_))
+        part *= 2
+        part -= 1
+    return words
+
+
+def tracing_scores(codewords: ArrayLike, biases: ArrayLike, word: ArrayLike) -> Array:
+    r"""Return :math:`\sum_j y_j (c_{ij} - q_j)/\sqrt{1 - q_j^2}` for every user i.
+
+    Parameters
+    ----------
+    codewords : array_like of int, shape (n_users, n)
+        -1 or 1.
+    biases : array_like, shape (n,)
+        q, in (-1, 1).
+    word : array_like, shape (n,)
+        y, in [-1, 1]; 0 where the pirates say nothing.
+
+    Returns
+    -------
+    ndarray, shape (n_users,)
+        Of mean 0 and variance at most n for innocent users, and large for some of the
+        pirates.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range or the lengths differ.
+
+    Examples
+    --------
+    >>> tracing_scores([[1, -1], [-1, 1]], [0.0, 0.6], [1.0, -1.0])
+    array([ 3. , -1.5])
+    """
+    q = check_biases(biases)
+    words = check_symbols("codewords", codewords, len(q))
+    weights = check_word(word, len(q)) / np.sqrt((1 - q) * (1 + q))
+    scores = np.empty(len(words))
+    for block in _blocks(*words.shape):
+        scores[block] = words[block].astype(np.float64) @ weights
+    scores -= q @ weights
+    return scores
+
+
+def _blocks(n_users: int, length: int) -> Iterator[slice]:
+    step = max(_BLOCK // length, 1)
+    return (slice(i, min(i + step, n_users)) for i in range(0, n_users, step))
+
+
+def check_cutoff(cutoff: object) -> float:
+    """Return t as a float, or raise unless it is in (0, 1/2)."""
+    value = check_positive("cutoff", cutoff)
+    if not value < 0.5:
+        raise InputError(f"cutoff must be in (0, 1/2), got {cutoff!r}")
+    return value
+
+
+def check_biases(biases: ArrayLike) -> Array:
+    """Return q as float64, or raise unless it is a vector of numbers in (-1, 1)."""
+    q = _vector("biases", biases)
+    wrong = ~((q > -1) & (q < 1))
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise InputError(f"biases must be in (-1, 1), but biases[{j}] is {q[j]!r}")
+    return q
+
+
+def check_word(word: ArrayLike, length: int) -> Array:
+    """Return y as float64, or raise unless it has that length and is in [-1, 1]."""
+    y = _vector("word", word)
+    if len(y) != length:
+        raise InputError(
+            f"word must have the length of the code, {length}, got {len(y)}"
+        )
+    wrong = ~(np.abs(y) <= 1)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise InputError(f"word must be in [-1, 1], but word[{j}] is {y[j]!r}")
+    return y
+
+
+def check_symbols(name: str, value: ArrayLike, length: int | None = None) -> Symbols:
+    """Return codewords as int8 of shape (n, length), or raise unless all are -1 or 1.
+
+    An int8 array comes back as it is, not copied.
+    """
+    words = np.asarray(value)
+    if words.ndim != 2 or words.dtype.kind not in "iuf" or 0 in words.shape:
+        raise InputError(
+            f"{name} must be a matrix of -1 and 1 with at least one codeword of at "
+            f"least one symbol, got {words.dtype} of shape {words.shape}"
+        )
+    if length is not None and words.shape[1] != length:
+        raise InputError(
+            f"{name} must have the length of the code, {length}, got {words.shape[1]}"
+        )
+    for block in _blocks(*words.shape):
+        # The square of -128 wraps to 0 in int8, which is refused like any other.
+        if not (words[block] * words[block] == 1).all():
+            row = block.start + int(np.argmin((words[block] ** 2 == 1).all(axis=1)))
+            raise InputError(f"{name} must be -1 or 1, but row {row} has another value")
+    return words if words.dtype == np.int8 else words.astype(np.int8)
+
+
+def check_generator(rng: object) -> None:
+    """Raise unless it is a `numpy.random.Generator`."""
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy.random.Generator, got {rng!r}")
+
+
+def _vector(name: str, value: ArrayLike) -> Array:
+    try:
+        vector = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a vector of numbers") from None
+    if vector.ndim != 1 or not len(vector):
+        raise InputError(
+            f"{name} must be a vector of at least one number, got shape {vector.shape}"
+        )
+    return vector

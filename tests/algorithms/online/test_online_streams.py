@@ -1,0 +1,217 @@
+"""Row by row is all at once, and what was kept goes on as if nothing had been."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.online_pca import OnlinePCA
+from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
+from dpaudit.algorithms.online.planted import FreshNoiseTree
+from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.errors import InputError, UnsupportedError
+
+LENGTH = 45
+# So little noise that warm starts succeed and epochs end.
+OPTIONS = {"epsilon": 400.0, "delta": 1e-5, "length": LENGTH}
+MAKERS = {
+    "tree": TreeAggregation.calibrated,
+    "tree-published": TreeAggregation.as_published,
+    "stepwise": StepwiseSums.calibrated,
+    "online": lambda **options: OnlinePCA.calibrated(n_components=2, **options),
+    "leader": FollowPerturbedLeader.as_published,
+    "doubling": DoublingOnlinePCA.calibrated,
+    "doubling-published": lambda **options: DoublingOnlinePCA.as_published(
+        n_components=2, **options
+    ),
+}
+makers = pytest.mark.parametrize("name", MAKERS)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+ROWS = rng(7).standard_normal((LENGTH, 4)) * [1.0, 0.7, 0.2, 0.2]
+
+
+def build(name):
+    return MAKERS[name](**OPTIONS)
+
+
+def exact(mechanism, dimension, generator):
+    """Start a stream whose subspaces are exact, where there is a choice."""
+    options = {"tolerance": 0.0} if isinstance(mechanism, SubspaceSequence) else {}
+    return mechanism.start(dimension, rng=generator, **options)
+
+
+@makers
+def test_a_stream_gives_what_a_release_does(name):
+    mechanism = build(name)
+    stream = exact(mechanism, 4, rng(3))
+    found = np.array([stream.add(row) for row in ROWS])
+    release = mechanism.release(ROWS, rng=rng(3))
+    if name == "doubling-published":
+        # Its padding is drawn row by row in both.
+        assert stream.epoch > 0
+    np.testing.assert_allclose(found, release, atol=1e-9)
+
+
+def test_epochs_end_in_streams_too():
+    for name in ("doubling", "doubling-published"):
+        stream = build(name).start(4, rng=rng(3))
+        epochs = [(stream.add(row), stream.epoch)[1] for row in ROWS]
+        assert epochs[-1] > 0
+        assert sorted(epochs) == epochs
+
+
+@makers
+@pytest.mark.parametrize("kept", [0, 1, 20, 31])
+def test_a_resumed_stream_goes_on_bit_for_bit(name, kept, tmp_path):
+    mechanism = build(name)
+    stream = mechanism.start(4, rng=rng(5))
+    for row in ROWS[:kept]:
+        stream.add(row)
+    np.savez(tmp_path / "state.npz", **stream.state())
+    expected = [stream.add(row) for row in ROWS[kept:]]
+    with np.load(tmp_path / "state.npz") as saved:
+        resumed = mechanism.resume(dict(saved))
+    assert resumed.step == kept
+    for row, value in zip(ROWS[kept:], expected, strict=True):
+        np.testing.assert_array_equal(resumed.add(row), value)
+    first, second = stream.state(), resumed.state()
+    assert first.keys() == second.keys()
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key])
+
+
+@pytest.mark.parametrize("bits", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+def test_every_generator_is_kept(bits):
+    mechanism = build("tree")
+    generator = np.random.Generator(getattr(np.random, bits)(3))
+    generator.integers(7, dtype=np.int32)  # leaves half a word behind in some
+    stream = mechanism.start(4, rng=generator)
+    stream.add(ROWS[0])
+    resumed = mechanism.resume(stream.state())
+    np.testing.assert_array_equal(resumed.add(ROWS[1]), stream.add(ROWS[1]))
+
+
+def test_a_state_does_not_change_when_the_stream_goes_on():
+    for name in MAKERS:
+        stream = build(name).start(4, rng=rng())
+        stream.add(ROWS[0])
+        state = stream.state()
+        before = {key: value.copy() for key, value in state.items()}
+        for row in ROWS[1:9]:
+            stream.add(row)
+        for key, value in before.items():
+            np.testing.assert_array_equal(state[key], value)
+
+
+def test_memory_is_of_the_order_of_the_levels():
+    d, m = 4, 2**20
+    stream = OnlinePCA.calibrated(1.0, 1e-5, length=m).start(d, rng=rng())
+    for row in ROWS:
+        stream.add(row)
+    numbers = sum(v.size for v in stream.state().values() if v.dtype.kind == "f")
+    assert numbers <= (21 + 1) * d * (d + 1) / 2 + 4 * d
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"length": LENGTH + 1}, "length is 45 there and 46 here"),
+        ({"row_norm": 2.0}, "row_norm is 1.0 there and 2.0 here"),
+        ({"epsilon": 1.0}, "epsilon is 400.0 there and 1.0 here"),
+        ({"delta": 1e-6}, "delta is 1e-05 there and 1e-06 here"),
+    ],
+)
+@makers
+def test_a_state_of_another_configuration_is_refused_by_name(name, change, message):
+    stream = build(name).start(4, rng=rng())
+    stream.add(ROWS[0])
+    with pytest.raises(
+        InputError, match=f"state is of another configuration: .*{message}"
+    ):
+        MAKERS[name](**(OPTIONS | change)).resume(stream.state())
+
+
+def test_other_differences_are_named_too():
+    state = build("online").start(4, rng=rng()).state()
+    with pytest.raises(InputError, match="another configuration: tolerance is 0"):
+        build("online").resume(state, tolerance=0.5)
+    with pytest.raises(InputError, match="n_components is 2 there and 3 here"):
+        OnlinePCA.calibrated(n_components=3, **OPTIONS).resume(state)
+    with pytest.raises(InputError, match="class is 'OnlinePCA' there"):
+        build("tree").resume(state)
+    with pytest.raises(InputError, match="another configuration: dimension"):
+        build("online").start(5, rng=rng()).restore(state)
+
+
+def test_what_is_no_state_is_refused():
+    mechanism = build("online")
+    state = mechanism.start(4, rng=rng()).state()
+    with pytest.raises(InputError, match="state must be what a stream"):
+        mechanism.resume({})
+    with pytest.raises(InputError, match=r"state must have \['stack'\]"):
+        mechanism.resume({k: v for k, v in state.items() if k != "stack"})
+    with pytest.raises(InputError, match="state must have moment of shape"):
+        mechanism.resume(state | {"moment": np.zeros(3)})
+    with pytest.raises(InputError, match="step must be an integer >= 0 and <= 45"):
+        mechanism.resume(state | {"step": np.array(46)})
+    other = json.dumps({"bit_generator": "Dice"})
+    with pytest.raises(InputError, match="state must have a generator of"):
+        mechanism.resume(state | {"generator": np.array(other)})
+
+
+@makers
+def test_one_row_too_many_is_refused_and_changes_nothing(name):
+    stream = MAKERS[name](**(OPTIONS | {"length": 2})).start(4, rng=rng())
+    for row in ROWS[:2]:
+        stream.add(row)
+    before = stream.state()
+    with pytest.raises(InputError, match="row 3 is beyond the declared length 2"):
+        stream.add(ROWS[2])
+    after = stream.state()
+    for key, value in before.items():
+        np.testing.assert_array_equal(after[key], value)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([1.0, 2.0], r"row must have shape \(4,\), got \(2,\)"),
+        ([1.0, 2.0, np.nan, 0.0], "row must be finite"),
+        (["a", "b", "c", "d"], "row must be a numeric vector"),
+    ],
+)
+@makers
+def test_bad_rows_are_refused_and_change_nothing(name, row, message):
+    stream = build(name).start(4, rng=rng())
+    with pytest.raises(InputError, match=message):
+        stream.add(row)
+    assert stream.step == 0
+
+
+@makers
+def test_streams_need_a_length_and_room_for_the_components(name):
+    with pytest.raises(InputError, match="length must be "):
+        MAKERS[name](**(OPTIONS | {"length": None})).start(4, rng=rng())
+    with pytest.raises(InputError, match="dimension must be an integer >= 1, got 0"):
+        build(name).start(0, rng=rng())
+
+
+def test_further_refusals():
+    with pytest.raises(InputError, match=r"n_components must be at most .* 1, got 2"):
+        build("online").start(1, rng=rng())
+    with pytest.raises(InputError, match=r"tolerance must be in \[0, 1\), got 1"):
+        build("online").start(4, rng=rng(), tolerance=1)
+    planted = SubspaceSequence(sums=FreshNoiseTree.planted(1.0, 1e-5))
+    with pytest.raises(UnsupportedError, match="FreshNoiseTree has no stream"):
+        planted.start(4, rng=rng())

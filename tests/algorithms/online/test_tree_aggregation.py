@@ -1,0 +1,401 @@
+"""Trees of noisy nodes: their shape, their noise, what it hides, and what it does not.
+
+Type-I error. Seeds are fixed. The covariance test compares m (m + 1)/2 = 28 sample
+covariances with their values, each of them normal to good approximation with 2e5
+trials, at 7 standard errors: 28 * 2.6e-12 < 1e-10 for a correct implementation. Audits
+are at confidence 1 - 1e-9.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from dpaudit.algorithms.online.fenwick import (
+    accumulate,
+    differences,
+    nodes_of_row,
+    parent,
+    tree_height,
+)
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
+from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
+from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.algorithms.online.triangles import pack, pack_rows, unpack
+from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.codec import decode, encode
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
+from dpaudit.mechanism import (
+    HasBatchedDraw,
+    HasCanonicalPairs,
+    HasExactClaim,
+    HasGaussianSteps,
+    HasPrivacyLoss,
+    HasTranscript,
+    Mechanism,
+)
+from dpaudit.neighbours import Pair
+from dpaudit.testing import run_conformance
+
+LENGTHS = [1, 2, 3, 5, 7, 8, 12, 16, 31, 33]
+lengths = pytest.mark.parametrize("length", LENGTHS)
+
+MECHANISMS = {
+    "tree": TreeAggregation.from_mu(2.0),
+    "declared": TreeAggregation.from_mu(2.0, length=11, row_norm=2.0),
+    "published": TreeAggregation.as_published(5.0, 0.5),
+    "stepwise": StepwiseSums.calibrated(2.0, 1e-3),
+    "fresh": FreshNoiseTree.planted(2.0, 1e-3, length=9),
+}
+mechanisms = pytest.mark.parametrize("name", MECHANISMS)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def in_ball(count, dimension, seed=1):
+    rows = rng(seed).standard_normal((count, dimension))
+    return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+# The tree
+
+
+@lengths
+def test_prefixes_are_sums_of_their_nodes(length):
+    rows = rng(length).standard_normal((length, 3))
+    nodes = differences(rows.cumsum(axis=0))
+    np.testing.assert_allclose(accumulate(nodes), rows.cumsum(axis=0), atol=1e-12)
+    for step in range(1, length + 1):
+        held = rows[parent(step) : step].sum(axis=0)
+        np.testing.assert_allclose(nodes[step - 1], held, atol=1e-12)
+    assert np.shares_memory(rows, rows.view())  # inputs are left alone
+    np.testing.assert_array_equal(accumulate(rows[:1]), rows[:1])
+
+
+@lengths
+def test_a_prefix_needs_as_many_nodes_as_it_has_ones(length):
+    mixing = accumulate(np.eye(length))
+    assert set(np.unique(mixing)) <= {0.0, 1.0}
+    ones = [step.bit_count() for step in range(1, length + 1)]
+    np.testing.assert_array_equal(mixing.sum(axis=1), ones)
+
+
+@lengths
+def test_a_row_is_in_at_most_as_many_nodes_as_the_tree_is_high(length):
+    shown = differences(np.tri(length))
+    assert set(np.unique(shown)) <= {0.0, 1.0}
+    for row in range(1, length + 1):
+        nodes = nodes_of_row(row, length)
+        assert tuple(np.flatnonzero(shown[:, row - 1]) + 1) == nodes
+        assert all(after >= 2 * (after - before) for before, after in pairwise(nodes))
+    counts = shown.sum(axis=0)
+    assert counts.max() == counts[0] == tree_height(length)
+    assert 2 ** (tree_height(length) - 1) <= length < 2 ** tree_height(length)
+
+
+@pytest.mark.parametrize("ratio", [1.0, sqrt(2)])
+def test_coordinates_are_an_isometry_and_back(ratio):
+    matrices = rng().standard_normal((4, 3, 5, 5))
+    matrices += matrices.swapaxes(-1, -2)
+    packed = pack(matrices, ratio)
+    assert packed.shape == (4, 3, 15)
+    np.testing.assert_allclose(unpack(packed, ratio), matrices, atol=1e-14)
+    upper = matrices if ratio > 1 else np.triu(matrices)
+    np.testing.assert_allclose(
+        np.linalg.norm(packed, axis=-1), np.linalg.norm(upper, axis=(-2, -1))
+    )
+    rows = rng(1).standard_normal((6, 5))
+    products = rows[:, :, None] * rows[:, None]
+    np.testing.assert_allclose(pack_rows(rows, ratio), pack(products, ratio))
+
+
+# Noise
+
+
+def test_the_covariance_of_prefixes_is_that_of_their_common_nodes():
+    m, size = 7, 200_000
+    mechanism = TreeAggregation.from_mu(1.0)
+    releases = mechanism.draw(np.zeros((m, 1)), size, rng=rng(3))[:, :, 0, 0]
+    deviation = mechanism.deviation(m)
+    assert deviation == pytest.approx(sqrt(2 * 3))
+    mixing = accumulate(np.eye(m))
+    expected = mixing @ mixing.T
+    found = releases.T @ releases / size / deviation**2
+    # Var(xy) = Var x Var y + Cov^2 for normal x and y.
+    diagonal = np.diag(expected)
+    error = np.sqrt((np.outer(diagonal, diagonal) + expected**2) / size)
+    assert (np.abs(found - expected) < 7 * error).all()
+    # It can fail: one noise per level has another covariance.
+    wrong = ReusedNoiseTree.planted(1.0, 1e-5, length=m)
+    wrong = replace(wrong, noise=mechanism.noise)
+    releases = wrong.draw(np.zeros((m, 1)), size, rng=rng(3))[:, :, 0, 0]
+    found = releases.T @ releases / size / deviation**2
+    assert not (np.abs(found - expected) < 7 * error).all()
+
+
+@pytest.mark.parametrize("name", ["tree", "published"])
+def test_noise_matrices_are_symmetric_and_of_the_right_shape(name):
+    mechanism = MECHANISMS[name]
+    noise = mechanism.draw(np.zeros((1, 3)), 100_000, rng=rng(4))[:, 0]
+    np.testing.assert_array_equal(noise, noise.swapaxes(-1, -2))
+    spread = noise.std(axis=0)
+    above = mechanism.deviation(1) / mechanism.noise.ratio
+    expected = np.full((3, 3), above) + np.diag(
+        np.full(3, mechanism.deviation(1) - above)
+    )
+    # A sample deviation errs by 1/sqrt(2 size) = 0.22 %.
+    np.testing.assert_allclose(spread, expected, rtol=0.016)
+
+
+def test_published_constants_are_those_of_section_2_3_2():
+    mechanism = TreeAggregation.as_published(0.5, 1e-6, length=100, row_norm=3.0)
+    assert mechanism.deviation() ** 2 == pytest.approx(
+        81 * 50 * log(100 / 1e-6) ** 3 / 0.25
+    )
+    assert mechanism.claim == ApproxDP(0.5, 1e-6)
+    # As printed at (1, 1e-5), m = 8: true, with room for a factor of 33.
+    assert TreeAggregation.as_published(1.0, 1e-5, length=8).mu() < 0.00799
+    for epsilon, kept in ((30_322.0, True), (30_323.0, False)):
+        mechanism = TreeAggregation.as_published(epsilon, 1e-5, length=8)
+        assert (mechanism.mu() <= gaussian_mu(epsilon, 1e-5)) == kept
+    assert TreeAggregation.as_published(1.0, 0.9, length=1).mu() > gaussian_mu(1.0, 0.9)
+    # For all symmetric matrices of spectral norm 1, -I may become I.
+    per_unit = (
+        2 * sqrt(4) / TreeAggregation.as_published(1.0, 1e-5, length=8).deviation()
+    )
+    assert sqrt(563) * per_unit < gaussian_mu(1.0, 1e-5) < sqrt(564) * per_unit
+
+
+# Privacy
+
+
+@mechanisms
+def test_the_loss_is_that_of_a_multivariate_normal(name):
+    mechanism = MECHANISMS[name]
+    n, d = 9, 2
+    data, other = in_ball(n, d), in_ball(n, d)
+    other[2] = [0.1, -0.9]
+    releases = mechanism.draw(data, 5, rng=rng(5))
+    rows, columns = np.triu_indices(d)
+    flat = releases[:, :, rows, columns].reshape(5, -1)
+    mixing = mechanism.mixed(np.eye(n))
+    spread = np.where(rows == columns, 1.0, 1 / mechanism.noise.ratio) ** 2
+    covariance = np.kron(mixing @ mixing.T, np.diag(spread))
+    covariance *= mechanism.deviation(n) ** 2
+    expected = 0.0
+    for side, sign in ((data, 1), (other, -1)):
+        moments = np.cumsum(side[:, :, None] * side[:, None], axis=0)
+        mean = moments[:, rows, columns].ravel()
+        expected += sign * multivariate_normal(mean, covariance).logpdf(flat)
+    loss = mechanism.privacy_loss(releases, data, other)
+    np.testing.assert_allclose(loss, expected, atol=1e-8)
+    # And mu is the Mahalanobis distance of the means.
+    shift = np.cumsum(data[:, :, None] * data[:, None], axis=0)
+    shift -= np.cumsum(other[:, :, None] * other[:, None], axis=0)
+    shift = shift[:, rows, columns].ravel()
+    mu = sqrt(shift @ np.linalg.solve(covariance, shift))
+    exact = mechanism.exact_claim(Pair(data, other))
+    assert exact.parameters["mu"] == pytest.approx(mu)
+
+
+@lengths
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_the_sensitivity_is_attained_and_never_passed(length, dimension):
+    mechanism = TreeAggregation.from_mu(1.3, length=length)
+    worst = mechanism.exact_claim(replace(mechanism).worst_case(dimension))
+    reached = 1.3 if dimension > 1 else 1.3 / sqrt(2)
+    assert worst.parameters["mu"] == pytest.approx(reached)
+    assert mechanism.mu() == pytest.approx(1.3)
+    generator = rng(length)
+    for _ in range(20):
+        data = in_ball(length, dimension, generator.integers(2**31))
+        other = data.copy()
+        place = generator.integers(length)
+        other[place] = in_ball(1, dimension, generator.integers(2**31))[0] * 0.999
+        mu = mechanism.exact_claim(Pair(data, other)).parameters["mu"]
+        assert mu <= 1.3 * (1 + 1e-12)
+        share = len(nodes_of_row(place + 1, length)) / tree_height(length)
+        assert mu <= 1.3 * sqrt(share) * (1 + 1e-12)
+
+
+def test_the_first_row_of_many_steps_is_in_all_of_them():
+    sums = StepwiseSums.of_steps(0.7, 1e-4, length=25, row_norm=2.0)
+    mu = sums.exact_claim(sums.worst_case()).parameters["mu"]
+    assert mu == pytest.approx(sums.composed_claim().parameters["mu"])
+    assert mu == pytest.approx(5 * sums.step_claim().parameters["mu"])
+    calibrated = StepwiseSums.calibrated(0.7, 1e-4)
+    exact = calibrated.exact_claim(calibrated.worst_case())
+    assert exact.epsilon(1e-4) == pytest.approx(0.7, rel=1e-6)
+
+
+def test_calibrated_noise_is_the_least():
+    for length in (None, 8, 100):
+        mechanism = TreeAggregation.calibrated(1.5, 1e-4, length=length)
+        exact = mechanism.exact_claim(mechanism.worst_case())
+        assert gaussian_epsilon(1e-4, exact.parameters["mu"]) == pytest.approx(1.5)
+        assert mechanism.claim == ApproxDP(1.5, 1e-4)
+    assert TreeAggregation.from_mu(1.5).claim == GaussianDP(1.5)
+
+
+def test_rows_of_the_same_moment_lose_nothing():
+    pair = Pair([[0.6, -0.8], [1.0, 0.0]], [[-0.6, 0.8], [1.0, 0.0]])
+    assert TreeAggregation.from_mu(1.0).exact_claim(pair).delta(0.0) == 0
+
+
+@mechanisms
+def test_transcripts_and_releases_say_the_same(name):
+    mechanism = MECHANISMS[name]
+    data, other = in_ball(6, 2), in_ball(6, 2)
+    other[0] = 0
+    sums = mechanism.transcript(data, 4, rng=rng(8))
+    means = mechanism.step_means(sums, data)["sums"]
+    releases = mechanism.draw(data, 4, rng=rng(8))
+    packed = pack(releases, mechanism.noise.ratio)
+    rebuilt = mechanism.unmixed(packed) / mechanism.deviation(6)
+    np.testing.assert_allclose(rebuilt, sums["sums"], atol=1e-9)
+    # The loss of a transcript, by its steps, is that of the release.
+    ours = ((sums["sums"] - means) ** 2).sum(axis=(1, 2))
+    theirs = mechanism.step_means(sums, other)["sums"]
+    theirs = ((sums["sums"] - theirs) ** 2).sum(axis=(1, 2))
+    loss = mechanism.privacy_loss(releases, data, other)
+    np.testing.assert_allclose((theirs - ours) / 2, loss, atol=1e-9)
+    assert mechanism.step_scales == {"sums": 1.0}
+
+
+@mechanisms
+def test_they_conform(name):
+    mechanism = MECHANISMS[name]
+    run_conformance(mechanism, size=300)
+    for capability in (
+        Mechanism,
+        HasBatchedDraw,
+        HasExactClaim,
+        HasPrivacyLoss,
+        HasTranscript,
+        HasGaussianSteps,
+        HasCanonicalPairs,
+    ):
+        assert isinstance(mechanism, capability)
+    assert decode(encode(mechanism)) == mechanism
+    assert len({pair.data.tobytes() for pair in mechanism.canonical_pairs()}) == 3
+
+
+def test_releases_are_the_same_in_parts(monkeypatch):
+    mechanism, data = TreeAggregation.from_mu(1.0), in_ball(5, 3)
+    whole = mechanism.draw(data, 7, rng=rng())
+    monkeypatch.setattr("dpaudit.algorithms.online.prefix_sums._WORK", 2 * 5 * 6)
+    np.testing.assert_array_equal(mechanism.draw(data, 7, rng=rng()), whole)
+    assert mechanism.draw(data, 0, rng=rng()).shape == (0, 5, 3, 3)
+
+
+def test_without_noise_a_release_is_the_statistic():
+    quiet = TreeAggregation.from_mu(1e12)
+    data = 3 * in_ball(6, 2)
+    clipped = quiet.prepared(data)
+    assert np.linalg.norm(clipped, axis=1).max() <= 1
+    moments = np.cumsum(clipped[:, :, None] * clipped[:, None], axis=0)
+    np.testing.assert_allclose(quiet.statistic(data), moments)
+    np.testing.assert_allclose(quiet.release(data, rng=rng()), moments, atol=1e-9)
+
+
+# Planted bugs
+
+
+def test_noise_drawn_afresh_loses_what_the_head_of_the_module_says():
+    for length, ratio in ((8, 1.2), (16, 1.4), (64, 1.9)):
+        planted = FreshNoiseTree.planted(1.0, 1e-5, length=length)
+        exact = planted.exact_claim(planted.worst_case()).parameters["mu"]
+        ones = [step.bit_count() for step in range(1, length + 1)]
+        expected = sqrt(sum(1 / count for count in ones) / tree_height(length))
+        assert exact / gaussian_mu(1.0, 1e-5) == pytest.approx(expected)
+        assert expected == pytest.approx(ratio, abs=0.05)
+
+
+def test_reused_noise_hides_nothing():
+    planted = ReusedNoiseTree.planted(1.0, 1e-5, length=8)
+    rows = in_ball(8, 2)
+    one, two, three, *_ = planted.release(rows, rng=rng())
+    exact = np.outer(rows[2], rows[2]) - np.outer(rows[0], rows[0])
+    np.testing.assert_allclose(three - two - one, exact, atol=1e-12)
+    # Different levels do not share their noise.
+    assert np.abs(two - one - np.outer(rows[1], rows[1])).max() > 1
+    pair = planted.worst_case()
+    for ask in (
+        lambda: planted.exact_claim(pair),
+        lambda: planted.privacy_loss(None, *[pair.data] * 2),
+        lambda: planted.step_means({"sums": np.zeros((1, 8, 3))}, pair.data),
+    ):
+        with pytest.raises(UnsupportedError, match="singular"):
+            ask()
+    run_conformance(planted, size=300)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("epsilon", 0.0),
+        ("epsilon", np.inf),
+        ("delta", 0.0),
+        ("delta", 1.0),
+        ("length", 0),
+        ("length", 2.5),
+        ("row_norm", 0.0),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [
+        TreeAggregation.calibrated,
+        TreeAggregation.as_published,
+        StepwiseSums.calibrated,
+        StepwiseSums.of_steps,
+        FreshNoiseTree.planted,
+    ],
+)
+def test_bad_arguments_are_named(make, name, bad):
+    with pytest.raises(InputError) as caught:
+        make(**({"epsilon": 1.0, "delta": 1e-5} | {name: bad}))
+    assert str(caught.value).startswith(name)
+    assert repr(bad) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (np.zeros((12, 2)), "at most the 11 rows of the declared length, got 12"),
+        (np.zeros((0, 2)), "data must have shape"),
+        (np.zeros(3), "data must have shape"),
+        ([[np.nan, 0.0]], "data must be finite, but row 0"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    mechanism = MECHANISMS["declared"]
+    for use in (mechanism.draw, mechanism.transcript):
+        with pytest.raises(InputError, match=message):
+            use(data, 2, rng=rng())
+
+
+def test_other_bad_input_is_named():
+    mechanism = MECHANISMS["tree"]
+    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
+        mechanism.draw(np.zeros((2, 2)), -1, rng=rng())
+    with pytest.raises(InputError, match="claim must be a Claim"):
+        replace(mechanism, claim=1.0)
+    with pytest.raises(InputError, match="mu must be a finite number > 0"):
+        CalibratedNoise(0.0)
+    with pytest.raises(InputError, match=r"delta must be in \(0, 1\)"):
+        PublishedNodeNoise(1.0, 0.0)
+    with pytest.raises(InputError, match="length must be an integer >= 1, got None"):
+        mechanism.deviation()
+    with pytest.raises(InputError, match="dimension must be an integer >= 1, got 0"):
+        mechanism.worst_case(0)

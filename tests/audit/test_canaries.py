@@ -1,0 +1,303 @@
+"""The one-run audit of many canaries: calibration, power, and what it refuses."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit import ApproxDP, PureDP, Relation
+from dpaudit.algorithms.catalogue import build
+from dpaudit.attacks.tracing_attack import TracingAttack
+from dpaudit.audit.canaries import _middle, audit_canaries
+from dpaudit.claims import GaussianDP
+from dpaudit.errors import InputError
+from dpaudit.fingerprinting import HardInstance
+
+
+@dataclass
+class Presence:
+    """One coordinate per canary; scores are what the release says of it."""
+
+    canaries: int
+
+    @property
+    def rows(self):
+        return np.eye(self.canaries)
+
+    def scores(self, mechanism, release):
+        return release
+
+
+@dataclass
+class RandomisedPresence:
+    """Says of each coordinate whether a row has it, and lies with 1/(1 + e^eps).
+
+    Adding a row changes one answer: pure epsilon-DP, attained. Replacing one changes
+    two: 2 epsilon, attained too.
+    """
+
+    epsilon: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    @property
+    def claim(self):
+        answers = 1 if self.relation is Relation.ADD_REMOVE else 2
+        return PureDP(answers * self.epsilon)
+
+    def release(self, data, *, rng):
+        truth = np.where(data.sum(axis=0) > 0, 1.0, -1.0)
+        lies = rng.random(len(truth)) < 1 / (1 + np.exp(self.epsilon))
+        return np.where(lies, -truth, truth)
+
+
+@dataclass
+class NoisySum:
+    """The sum of the rows plus noise: mu-GDP for orthonormal rows, attained."""
+
+    mu: float
+
+    def release(self, data, *, rng):
+        return data.sum(axis=0) + rng.normal(size=data.shape[1]) / self.mu
+
+    __call__ = release
+
+
+def components(data, rng):
+    return np.linalg.svd(data, full_matrices=False)[2][0]
+
+
+def tracing(m=16, n=256, seed=0):
+    rng = np.random.default_rng(seed)
+    return TracingAttack(HardInstance.generate(m, n, cutoff=0.01, pad_ratio=1, rng=rng))
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("guesses", [20, None])
+def test_a_claim_met_with_equality_is_refuted_with_alpha_at_most(relation, guesses):
+    """400 audits at alpha = 0.1: the false alarm is below 1e-9.
+
+    Where all is guessed and no choice is made, not much less often either.
+    """
+    mechanism = RandomisedPresence(1.0, relation)
+    attack = Presence(20 if relation is Relation.ADD_REMOVE else 40)
+    options = {"runs": 3, "guesses": guesses, "confidence": 0.9}
+    refuted = sum(
+        audit_canaries(mechanism, attack, seed=seed, **options).refuted
+        for seed in range(400)
+    )
+    assert refuted <= stats.binom.isf(1e-9, 400, 0.1)
+    if guesses and relation is Relation.ADD_REMOVE:
+        assert refuted >= stats.binom.ppf(1e-9, 400, 0.03)
+
+
+def test_a_gaussian_claim_at_a_delta():
+    """150 audits at alpha = 0.1 of a claim that is attained: false alarm below 1e-9."""
+    mu = 1.0
+    refuted = sum(
+        audit_canaries(
+            NoisySum(mu),
+            Presence(60),
+            claim=GaussianDP(mu),
+            relation="add-remove",
+            delta=1e-3,
+            guesses=20,
+            confidence=0.9,
+            seed=seed,
+        ).refuted
+        for seed in range(150)
+    )
+    assert refuted <= stats.binom.isf(1e-9, 150, 0.1)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_runs_are_pooled(relation):
+    mechanism = RandomisedPresence(2.0, relation)
+    attack = Presence(30 if relation is Relation.ADD_REMOVE else 60)
+    true = 2.0 if relation is Relation.ADD_REMOVE else 4.0
+    options = {"guesses": 20, "confidence": 0.99}
+    one = audit_canaries(mechanism, attack, **options)
+    many = audit_canaries(mechanism, attack, runs=40, **options)
+    assert dict(many.bound.counts)["guesses"] == 800
+    assert dict(many.bound.counts)["canaries"] == 1200
+    assert one.bound.value < many.bound.value < true
+    assert many.bound.value > 0.7 * true
+
+
+def test_components_without_noise_are_refuted():
+    found = audit_canaries(
+        components,
+        tracing(),
+        claim=ApproxDP(1.0, 1e-5),
+        relation="add-remove",
+        runs=20,
+        confidence=0.999,
+    )
+    assert found.refuted
+    assert found.pilots == 4
+    assert found.bound.value > 1
+    assert found.bound.delta == 1e-5
+    assert "REFUTED at confidence 0.999 (20 runs" in str(found)
+    assert "under add-remove" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["verdict"] == "REFUTED"
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize(
+    "name",
+    ["analyze-gauss", "goe-gaussian", "symmetrised-wishart", "power-method"],
+)
+def test_correct_mechanisms_are_not_refuted(name, relation):
+    """Of a true claim the false alarm is 1e-9."""
+    found = audit_canaries(
+        build(name, epsilon=1.0, delta=1e-5, relation=relation),
+        tracing(n=32),
+        fixed=np.zeros((1, 64)),
+        runs=10,
+        confidence=1 - 1e-9,
+    )
+    assert not found.refuted
+    assert found.relation is relation
+    assert found.epsilon == pytest.approx(1.0)
+    assert str(found).startswith(type(build(name)).__name__)
+
+
+def test_the_same_mechanism_with_too_little_noise_is_refuted():
+    """The noise of epsilon = 3000 under a claim of 1."""
+    found = audit_canaries(
+        build("analyze-gauss", epsilon=3000.0, delta=1e-5),
+        tracing(8, 128),
+        claim=ApproxDP(1.0, 1e-5),
+        runs=20,
+    )
+    assert found.refuted
+
+
+def test_components_are_refuted_under_replace_one():
+    found = audit_canaries(
+        components,
+        tracing(),
+        claim=PureDP(1.0),
+        relation=Relation.REPLACE_ONE,
+        runs=20,
+    )
+    assert found.refuted
+    assert found.canaries == 8
+
+
+def test_fixed_rows_are_always_there():
+    seen = []
+
+    def mechanism(data, rng):
+        seen.append(data.copy())
+        return data.sum(axis=0)
+
+    fixed = np.full((2, 3), 0.5)
+    audit_canaries(
+        mechanism,
+        Presence(3),
+        fixed=fixed,
+        claim=PureDP(1.0),
+        relation="add-remove",
+        runs=6,
+        guesses=2,
+    )
+    assert len(seen) == 6
+    for data in seen:
+        np.testing.assert_array_equal(data[:2], fixed)
+        # The canaries that are in, in their own order.
+        places = data[2:].argmax(axis=1)
+        assert (np.diff(places) > 0).all()
+
+
+def test_the_same_seed_gives_the_same_result():
+    results = [
+        audit_canaries(RandomisedPresence(1.0), Presence(9), seed=s) for s in (3, 3, 4)
+    ]
+    fields = [{**r.to_dict(), "seconds": 0} for r in results]
+    assert fields[0] == fields[1] != fields[2]
+
+
+def test_pilots_have_coins_of_their_own():
+    """The number of guesses is chosen without a look at what is tested."""
+    chosen = audit_canaries(RandomisedPresence(1.0), Presence(20), runs=5, pilots=2)
+    given = audit_canaries(
+        RandomisedPresence(1.0), Presence(20), runs=5, guesses=chosen.guesses
+    )
+    assert chosen.bound == given.bound
+    assert (chosen.pilots, given.pilots) == (2, 0)
+
+
+def test_scores_that_say_nothing_are_guessed_by_coins():
+    def silent(data, rng):
+        return np.zeros(data.shape[1])
+
+    for relation in Relation:
+        found = audit_canaries(
+            silent,
+            Presence(40),
+            claim=PureDP(1.0),
+            relation=relation,
+            runs=20,
+            guesses=20,
+        )
+        share = found.bound.counts["correct"] / 400
+        assert abs(share - 0.5) < 7 * 0.5 / 20  # 400 fair coins
+        assert not found.refuted
+
+
+def test_the_middle_of_two_groups():
+    assert _middle(np.array([5.0, 0.0, 0.1, 5.1, -0.1])) == pytest.approx(2.525)
+    assert _middle(np.array([3.0])) == 0.0
+    assert _middle(np.array([2.0, 2.0])) == 2.0
+    assert np.isfinite(_middle(np.array([np.inf, 0.0, -np.inf])))
+
+
+def simple(**changes):
+    options = {"mechanism": RandomisedPresence(1.0), "attack": Presence(4)}
+    options |= changes
+    return audit_canaries(options.pop("mechanism"), options.pop("attack"), **options)
+
+
+class Wrong(Presence):
+    def scores(self, mechanism, release):
+        return release[:2]
+
+
+class Missing(Presence):
+    def scores(self, mechanism, release):
+        return np.full(4, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: simple(mechanism=components), "claim is needed"),
+        (
+            lambda: simple(mechanism=components, claim=PureDP(1.0)),
+            "relation is needed",
+        ),
+        (lambda: simple(claim=1.0), "claim must be a Claim"),
+        (lambda: simple(runs=0), "runs must be"),
+        (lambda: simple(guesses=5), "guesses must be an integer >= 1 and <= 4"),
+        (lambda: simple(guesses=2, pilots=1), "pilots choose guesses"),
+        (lambda: simple(pilots=0), "pilots must be"),
+        (lambda: simple(confidence=1.0), "confidence must be"),
+        (lambda: simple(delta=1.0), "delta must be"),
+        (lambda: simple(seed=-1), "seed must be"),
+        (lambda: simple(claim=GaussianDP(1.0), delta=0.0), "promises no epsilon"),
+        (lambda: simple(relation="replace"), "relation must be one of"),
+        (
+            lambda: simple(attack=Presence(3), relation="replace-one"),
+            "even number of canaries",
+        ),
+        (lambda: simple(fixed=np.ones((1, 3))), "fixed must have rows of the can"),
+        (lambda: simple(attack=Wrong(4)), "attack must score every canary"),
+        (lambda: simple(attack=Missing(4)), "attack must score every canary"),
+        (lambda: simple(attack=Presence(0)), r"attack.rows must have shape"),
+    ],
+)
+def test_bad_input(call, says):
+    with pytest.raises(InputError, match=says):
+        call()

@@ -1,0 +1,73 @@
+"""Coalitions: what they share, what they may write, and how valid it is."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dpaudit.errors import InputError
+from dpaudit.fingerprinting import STRATEGIES, collude, invalid_share, unanimous
+
+WORDS = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
+    lambda shape: arrays(np.int8, shape, elements=st.sampled_from([-1, 1]))
+)
+
+
+@given(WORDS, st.sampled_from(STRATEGIES), st.integers(0, 9))
+def test_every_strategy_obeys_the_marking_condition(words, strategy, seed):
+    word = collude(words, strategy, rng=np.random.default_rng(seed))
+    assert set(np.unique(word)) <= {-1, 1}
+    assert invalid_share(word, words) == 0
+    free = unanimous(words) == 0
+    total = words.sum(axis=0)[free]
+    match strategy:
+        case "majority":
+            assert (word[free] * total >= 0).all()
+        case "minority":
+            assert (word[free] * total <= 0).all()
+        case "all-ones":
+            assert (word[free] == 1).all()
+        case "all-minus-ones":
+            assert (word[free] == -1).all()
+
+
+def test_coins_and_interleaving_have_their_laws():
+    # 20,000 positions: beyond 7 standard deviations with probability below 1e-11.
+    words = np.tile(np.array([[1], [1], [1], [-1]], dtype=np.int8), 20_000)
+    for strategy, mean in (("coin", 0.0), ("interleaving", 0.5)):
+        word = collude(words, strategy, rng=np.random.default_rng(0))
+        assert abs(word.mean() - mean) < 7 / np.sqrt(20_000)
+
+
+@given(WORDS)
+def test_unanimous_is_the_definition(words):
+    for j, symbol in enumerate(unanimous(words)):
+        agreed = {*words[:, j].tolist()}
+        assert symbol == (agreed.pop() if len(agreed) == 1 else 0)
+
+
+def test_invalid_share_counts_unanimous_positions_only():
+    words = [[1, 1, 1, -1, 1], [1, 1, 1, -1, -1]]
+    assert invalid_share([1, -1, 0, 0.5, -1], words) == 0.75
+    assert invalid_share([1, -1], [[1, -1], [-1, 1]]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: collude([[1]], "majorty", rng=np.random.default_rng(0)),
+            "did you mean 'majority'",
+        ),
+        (
+            lambda: collude(np.ones((0, 3)), "coin", rng=np.random.default_rng(0)),
+            "at least one codeword",
+        ),
+        (lambda: collude([[1]], "coin", rng=7), "numpy.random.Generator"),
+        (lambda: invalid_share([1, 1], [[1]]), "length of the code, 1, got 2"),
+    ],
+)
+def test_bad_input(call, says):
+    with pytest.raises(InputError, match=says):
+        call()

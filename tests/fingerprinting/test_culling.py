@@ -1,0 +1,173 @@
+"""The list-culling game: simulation, closed form and bound against each other."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpaudit.errors import InputError
+from dpaudit.fingerprinting import CullingGame, Proportion
+
+SMALL = CullingGame(43, 2, 0.049)
+SIZES = [CullingGame(1000, 20, 0.02), CullingGame(10_000, 100, 0.01)]
+
+
+def sphere(game):
+    """All words at distance f of the word of ones."""
+    wrong = list(itertools.combinations(range(game.length), game.erased))
+    words = np.ones((len(wrong), game.length), dtype=np.int8)
+    words[np.arange(len(wrong))[:, None], wrong] = -1
+    return words
+
+
+def test_the_closed_form_by_brute_force():
+    """Every test set and every tie, for one erased position by symmetry."""
+    n, f = 21, 1
+    game = CullingGame(n, f, 0.0477)
+    words = sphere(game) < 0
+    won = games = 0
+    tests = itertools.combinations(range(1, n), game.tested)  # position 0 is erased
+    for test in itertools.islice(tests, 0, None, 997):
+        found = words[:, list(test)].sum(axis=1)
+        best = words[found == found.min()]
+        won += np.count_nonzero(~best[:, 0])
+        games += len(best)
+    assert game.sphere_win_probability("random-half") == pytest.approx(won / games)
+
+
+def test_two_erased_positions_by_hand():
+    # No error allowed: both errors among the untested that are not erased.
+    outside = SMALL.length - SMALL.tested
+    expected = math.comb(outside - 2, 2) / math.comb(outside, 2)
+    assert SMALL.sphere_win_probability("random-half") == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("strategy", ["most-agreement", "random-half"])
+def test_the_written_list_and_the_symmetry_agree(strategy):
+    # Binomial tests at 1e-9.
+    rng = np.random.default_rng(0)
+    truth = np.ones(SMALL.length, dtype=np.int8)
+    played = SMALL.play(truth, sphere(SMALL), strategy, games=1500, rng=rng)
+    short = SMALL.play_sphere(strategy, games=20_000, rng=rng)
+    exact = SMALL.sphere_win_probability(strategy)
+    for seen in (played, short):
+        if exact == 0:
+            assert seen.hits == 0
+        else:
+            assert stats.binomtest(seen.hits, seen.trials, exact).pvalue > 1e-9
+
+
+@pytest.mark.parametrize("game", SIZES)
+def test_at_the_papers_sizes_one_strategy_fails_and_the_other_wins(game):
+    rng = np.random.default_rng(1)
+    failing = game.play_sphere("most-agreement", games=10_000, rng=rng)
+    winning = game.play_sphere("random-half", games=10_000, rng=rng)
+    assert failing.interval[1] < 0.001
+    assert winning.interval[0] > 0.999
+    assert game.sphere_win_probability("random-half") > 0.99999
+
+
+@pytest.mark.parametrize("n", [400, 1000])
+@pytest.mark.parametrize("kind", ["sphere", "far", "mixed"])
+def test_no_list_loses_more_than_the_bound(n, kind):
+    game = CullingGame(n, n // 50, 0.04)
+    rng = np.random.default_rng(2)
+    distances = {
+        "sphere": [game.erased] * 400,
+        "far": [game.promised, *[2 * game.promised + 1] * 400],
+        "mixed": [game.promised, *range(game.promised, n // 2)],
+    }[kind]
+    truth = rng.choice([-1, 1], n)
+    words = np.tile(truth, (len(distances), 1))
+    for word, distance in zip(words, distances, strict=True):
+        word[rng.choice(n, distance, replace=False)] *= -1
+    bound = game.loss_bound(math.log(len(words)))
+    lost = 1000 - game.play(truth, words, "random-half", games=1000, rng=rng).hits
+    assert bound < 1
+    assert lost <= stats.binom.isf(1e-9, 1000, bound)
+
+
+@pytest.mark.parametrize("game", SIZES)
+def test_the_bound_is_above_the_exact_loss_on_the_sphere(game):
+    exact = 1 - game.sphere_win_probability("random-half")
+    assert exact <= game.loss_bound(game.sphere_log_size)
+    assert game.loss_bound(0.0) <= game.loss_bound(5.0) <= game.loss_bound(50.0)
+
+
+def test_the_loss_bound_against_its_minimum_over_everything():
+    game = CullingGame(120, 30, 0.01)
+    n, h, size = 120, game.tested, 3.0
+    best = 1.0
+    for w, s in itertools.product(range(n - h), range(40)):
+        third = stats.hypergeom.sf(9, n - h, w, 30)
+        first = stats.hypergeom.sf(s, n, game.promised, h)
+        if first + third < best:
+            far = np.arange(w + 1, n + 1)
+            often = stats.hypergeom.cdf(np.minimum(s, far - w - 1), n, far, h).max()
+            best = min(best, first + size * often + third)
+    assert best < 0.5
+    assert best * (1 - 1e-9) <= game.loss_bound(math.log(size)) <= 1.5 * best
+
+
+def test_the_probability_tends_to_one_for_exponential_lists():
+    losses = [CullingGame(n, n // 50, 0.04).loss_bound(0.004 * n) for n in (500, 5000)]
+    assert losses[1] < 1e-6 < losses[0] < 0.1
+
+
+def test_interval_against_the_definition():
+    low, high = Proportion(7, 20, 0.9).interval
+    assert stats.binom.sf(6, 20, low) == pytest.approx(0.05)
+    assert stats.binom.cdf(7, 20, high) == pytest.approx(0.05)
+    assert Proportion(0, 5).interval[0] == 0
+    assert Proportion(5, 5).interval[1] == 1
+    assert Proportion(1, 4).share == 0.25
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: CullingGame(2, 1, 0.0), "length must be an integer >= 3"),
+        (lambda: CullingGame(10, 0, 0.0), "erased must be an integer >= 1"),
+        (lambda: CullingGame(10, 9, 0.0), "erased must be an integer >= 1 and <= 8"),
+        (lambda: CullingGame(10, 1, 0.05), "closeness must be in"),
+        (
+            lambda: CullingGame(10, 1, 0.0).sphere_win_probability("random-half"),
+            "breaks the promise",
+        ),
+        (lambda: SMALL.sphere_win_probability("half"), "unknown strategy 'half'"),
+        (lambda: SMALL.loss_bound(-1.0), "log_size must be a number >= 0"),
+        (
+            lambda: SMALL.play(
+                np.ones(43), -np.ones((2, 43)), "random-half", games=1, rng=rng()
+            ),
+            "answers must have a word within 2",
+        ),
+        (
+            lambda: SMALL.play(
+                np.ones((2, 43)), np.ones((2, 43)), "random-half", games=1, rng=rng()
+            ),
+            "truth must be one word",
+        ),
+        (
+            lambda: SMALL.play(
+                np.ones(43),
+                np.broadcast_to(1, (2**20, 43)),
+                "random-half",
+                games=1,
+                rng=rng(),
+            ),
+            "at most 2\\^24 symbols",
+        ),
+        (lambda: Proportion(3, 2), "hits must be an integer"),
+        (lambda: Proportion(0, 0), "trials must be an integer"),
+    ],
+)
+def test_bad_input(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,146 @@
+"""Hard instances: the disguise, the lemmas behind them, and usefulness."""
+
+import numpy as np
+import pytest
+
+from dpaudit.datasets.fingerprints import fingerprints
+from dpaudit.errors import InputError
+from dpaudit.fingerprinting import (
+    Disguise,
+    HardInstance,
+    TardosCode,
+    is_useful,
+    unanimous,
+    usefulness_gap,
+)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_undo_brings_rows_back_to_padded_codewords(rotated):
+    disguise = Disguise.draw(4, pad_ratio=3, rotated=rotated, rng=rng())
+    words = rng(1).choice([-1, 1], (5, 4))
+    rows = disguise.rows(words)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
+    padded = np.hstack([words, np.ones((5, 12))]) / 4
+    np.testing.assert_allclose(disguise.undo(rows.T).T, padded, atol=1e-12)
+    if rotated:
+        np.testing.assert_allclose(
+            disguise.rotation @ disguise.rotation.T, np.eye(16), atol=1e-12
+        )
+    else:
+        assert set(np.unique(np.abs(rows))) == {0.25}
+
+
+def test_rotations_are_uniform_and_places_are_too():
+    # Each mean of 2,000 bounded numbers is within 7 standard deviations of 0.
+    turns = np.array(
+        [
+            Disguise.draw(1, pad_ratio=2, rotated=True, rng=r).rotation
+            for r in rng(2).spawn(2000)
+        ]
+    )
+    assert np.abs(turns.mean(axis=0)).max() < 7 * np.sqrt(1 / 3 / 2000)
+    squares = turns**2 - 1 / 3
+    assert np.abs(squares.mean(axis=0)).max() < 7 * squares.std() / np.sqrt(2000)
+    places = np.array(
+        [Disguise.draw(1, pad_ratio=3, rng=r).places[0] for r in rng(3).spawn(2000)]
+    )
+    assert np.abs(np.bincount(places, minlength=4) - 500).max() < 7 * np.sqrt(375)
+
+
+@pytest.mark.parametrize("m", [2, 5, 40])
+def test_lemmas_23_and_24(m):
+    code = TardosCode.generate(m, 24, cutoff=0.01, rng=rng(4))
+    disguise = Disguise.draw(24, rng=rng(5))
+    rows = disguise.rows(code.codewords)
+    _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
+    assert sizes[0] ** 2 >= 15 * m / 16 - 1e-9
+    first = disguise.undo(vectors[:1].T)[:, 0]
+    first *= np.sign(first[24:].sum())
+    shared = np.concatenate([unanimous(code.codewords), np.ones(15 * 24)])
+    marked = shared != 0
+    assert (np.sign(first[marked]) == shared[marked]).all()
+    assert np.abs(first[marked]).min() >= 1 / (40 * np.sqrt(24))
+
+
+@pytest.mark.parametrize("shape", [(4, 9), (12, 9)])
+@pytest.mark.parametrize("k", [1, 3])
+def test_usefulness_against_singular_values(shape, k):
+    rows = rng(6).normal(size=shape)
+    sizes, vectors = np.linalg.svd(rows)[1:]
+    best = vectors[:k].T
+    assert usefulness_gap(rows, best) == pytest.approx(0, abs=1e-12)
+    assert is_useful(rows, best, 0.0)
+    other = np.linalg.qr(rng(7).normal(size=(9, k))).Q
+    projector = other @ other.T
+    gap = np.sum(sizes[:k] ** 2) - np.linalg.norm(projector @ rows.T) ** 2
+    assert usefulness_gap(rows, other) == pytest.approx(gap)
+    assert is_useful(rows, other, gap * 1.001)
+    assert not is_useful(rows, other, gap * 0.999)
+    bottom = np.full((9, k), np.nan)
+    assert usefulness_gap(rows, bottom) == pytest.approx(np.sum(sizes[:k] ** 2))
+
+
+def test_clusters_are_nearly_orthogonal_and_labelled():
+    instance = HardInstance.generate(
+        6, 24, n_clusters=3, cutoff=0.05, pad_ratio=7, rng=rng(8)
+    )
+    rows, labels = instance.rows, instance.labels
+    assert rows.shape == (18, 192)
+    assert labels.tolist() == [0] * 6 + [1] * 6 + [2] * 6
+    overlap = np.abs(rows @ rows.T)
+    same = labels[:, None] == labels
+    assert overlap[same].min() > 0.7
+    assert overlap[~same].max() < 0.5
+
+
+def test_the_dataset():
+    data = fingerprints(6, 8, n_clusters=2, pad_ratio=3, rng=rng(9))
+    assert data.name == "fingerprints"
+    assert data.rows.shape == (12, 32)
+    assert data.labels.tolist() == [0] * 6 + [1] * 6
+    assert usefulness_gap(data.rows, data.subspace) == pytest.approx(0, abs=1e-9)
+    many = fingerprints(20, 2, pad_ratio=1, rng=rng(10))
+    assert many.rows.shape == (20, 4)
+    assert usefulness_gap(many.rows, many.subspace) == pytest.approx(0, abs=1e-9)
+
+
+def instance(**changes):
+    options = {"n_users": 2, "length": 3, "cutoff": 0.1, "rng": rng()}
+    return HardInstance.generate(**{**options, **changes})
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: instance(n_users=0), "n_users must be"),
+        (lambda: instance(length=0), "length must be"),
+        (lambda: instance(n_clusters=0), "n_clusters must be"),
+        (lambda: instance(cutoff=0.7), "cutoff must be"),
+        (lambda: instance(pad_ratio=0), "pad_ratio must be"),
+        (lambda: HardInstance((), ()), "equally many"),
+        (lambda: HardInstance(instance().codes, ()), "equally many"),
+        (
+            lambda: HardInstance(
+                instance().codes, (Disguise.draw(4, pad_ratio=1, rng=rng()),)
+            ),
+            "same length, got 3 and 4",
+        ),
+        (
+            lambda: Disguise.draw(2, rng=rng()).undo(np.ones((3, 1))),
+            "must have 32 rows",
+        ),
+        (lambda: Disguise.draw(2, rng=rng()).rows([[1, 1, 1]]), "length of the code"),
+        (lambda: usefulness_gap(np.eye(3), np.ones((2, 1))), "basis must have 3 rows"),
+        (lambda: usefulness_gap(np.eye(2), 2 * np.eye(2)), "orthonormal"),
+        (lambda: is_useful(np.eye(2), np.eye(2), -1.0), "alpha must be"),
+        (lambda: fingerprints(0, 3, rng=rng()), "n_rows must be"),
+    ],
+)
+def test_bad_input(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
