@@ -94,7 +94,7 @@ def _basis(cell: Cell, data: Dataset, epsilon: float) -> Array:
         return np.asarray(np.linalg.svd(seen, full_matrices=False).Vh[:_COMPONENTS].T)
     delta = 1 / sqrt(len(rows))
     if cell.mechanism == FMS:
-        made: Any = FastMedianSubspace(n_components=_COMPONENTS)
+        made: Any = FastMedianSubspace(n_components=_COMPONENTS, iterations=20)
     elif cell.mechanism == POWER:
         made = PowerMethod.calibrated(epsilon, delta, n_components=_COMPONENTS)
     else:
