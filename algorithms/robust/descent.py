@@ -17,30 +17,20 @@ Step sizes as in section 5: eta_k = 2^-floor(k/50), k = 0, 1, ... After `iterate
 runs of many trials are side by side: every array has a leading axis of trials.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesBasis
-from dpaudit.algorithms.robust.glad import Array, spherise
+from dpaudit.algorithms.robust.glad import Array
 from dpaudit.algorithms.robust.initialisation import Start, check_start
+from dpaudit.algorithms.robust.noisy_descent import NoisyDescent
 from dpaudit.algorithms.robust.retraction import polar, settle
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["DEFAULT_ITERATIONS", "Descent", "HalvingSteps", "Summing"]
-
-DEFAULT_ITERATIONS = 20
-_WORK = 2**20  # entries of the bases of the trials that run side by side
-
-Summing = Callable[[Array], Array]
-"""From bases of shape (trials, D, r) to a sum of terms for each, drawn afresh."""
+__all__ = ["Descent", "HalvingSteps"]
 
 
 @dataclass(frozen=True)
@@ -74,93 +64,31 @@ class HalvingSteps(StepSizes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent(ReleasesBasis, ABC):
+class Descent(NoisyDescent):
     """Descent on GLAD with noise of some size in every step.
 
     Parameters
     ----------
-    n_components : int
-        r; less than the length of a row.
-    claim : Claim, optional
-        What is promised under `relation`; None if nothing is.
     start : Start
         How V_0 is chosen.
-    iterations : int
-        T >= 1; public.
-    step_sizes : StepSizes
-        eta_k, for the mean of the terms; public.
+    n_components, claim, iterations, step_sizes
+        See `NoisyDescent`.
     """
 
-    n_components: int
-    claim: Claim | None
     start: Start
-    iterations: int = DEFAULT_ITERATIONS
     step_sizes: StepSizes = field(default_factory=HalvingSteps)
 
     def __post_init__(self) -> None:
-        if self.claim is not None and not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if not isinstance(self.step_sizes, StepSizes):
-            raise InputError(f"step_sizes must be StepSizes, got {self.step_sizes!r}")
+        super().__post_init__()
         check_start(self.start, self.relation)
-        for name in ("n_components", "iterations"):
-            object.__setattr__(self, name, check_count(name, getattr(self, name)))
-        self.step_sizes.sizes(self.iterations)
 
-    @property
-    @abstractmethod
-    def relation(self) -> Relation:
-        """The relation of the claim."""
+    def state_size(self, dimension: int) -> int:
+        return dimension * self.n_components
 
-    @abstractmethod
-    def noise_scale(self, count: int) -> float:
-        """Return sigma, the deviation of the noise on a sum, for `count` rows."""
-
-    @abstractmethod
-    def denominator(self, count: int) -> float:
-        """Return B, by which a sum becomes a mean, for `count` rows."""
-
-    @abstractmethod
-    def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        """Return what draws a batch of spherised rows and sums its terms.
-
-        Rows have the shape (N, D), for all trials, or (trials, N, D).
-        """
-
-    _least_rows = 1
-
-    def rows(self, data: ArrayLike) -> Array:
-        """Return spherised rows, or raise if the mechanism cannot take them."""
-        return spherise(data, min_rows=self._least_rows, n_components=self.n_components)
-
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, D, r).
-
-        Parameters
-        ----------
-        data : array_like, shape (N, D)
-            Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
-        """
-        rows = self.rows(data)
-        size = check_count("size", size, minimum=0)
-        width = max(1, _WORK // (rows.shape[1] * self.n_components))
-        parts = [np.empty((0, rows.shape[1], self.n_components))]
-        for first in range(0, size, width):
-            for _, last in self._walk(rows, min(width, size - first), rng):
-                bases = last
-            parts.append(settle(bases))
-        return np.concatenate(parts)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (D, r)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
+    def released(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
+        for _, latest in self._walk(rows, size, rng):
+            bases = latest
+        return settle(bases)
 
     def iterates(
         self, data: Sequence[ArrayLike], *, rng: np.random.Generator
@@ -204,10 +132,6 @@ class Descent(ReleasesBasis, ABC):
             else:
                 steps[:, place - 1] = seen
         return {**values, "steps": steps}
-
-    def rates(self, count: int) -> Array:
-        """Return eta_k/B for `count` rows, shape (T,)."""
-        return self.step_sizes.sizes(self.iterations) / self.denominator(count)
 
     def _walk(
         self, rows: Array, size: int, rng: np.random.Generator

@@ -25,15 +25,18 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.descent import Descent, Summing
+from dpaudit.algorithms.robust.descent import Descent
 from dpaudit.algorithms.robust.geodesic import geodesic_step, to_tangent
 from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.glad import Array, term_sum
 from dpaudit.algorithms.robust.initialisation import PublicStart, Start
+from dpaudit.algorithms.robust.noisy_descent import Summing
+from dpaudit.algorithms.robust.random_batches import (
+    check_batch,
+    drawn_with_replacement,
+)
 from dpaudit.algorithms.robust.retraction import settle
-from dpaudit.algorithms.robust.subsampling import taken, with_replacement
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
@@ -44,8 +47,6 @@ __all__ = [
     "GeodesicDescent",
     "MinibatchGeodesicDescent",
     "PrincipalStart",
-    "check_batch",
-    "replacing",
 ]
 
 StepKind = Literal["geodesic", "polar"]
@@ -175,10 +176,8 @@ class MinibatchGeodesicDescent(Descent):
         """REPLACE_ONE."""
         return Relation.REPLACE_ONE
 
-    def rows(self, data: ArrayLike) -> Array:
-        rows = super().rows(data)
-        check_batch(self.batch_size, len(rows))
-        return rows
+    def check_rows(self, count: int) -> None:
+        check_batch(self.batch_size, count)
 
     def noise_scale(self, count: int) -> float:
         return 0.0
@@ -187,26 +186,9 @@ class MinibatchGeodesicDescent(Descent):
         return float(self.batch_size)
 
     def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        return replacing(rows, self.batch_size, rng)
+        batch = drawn_with_replacement(rows, self.batch_size, rng)
+        return lambda bases: term_sum(batch(len(bases)), bases)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
         return odd_pair(self.n_components, dimension, count=49)
-
-
-def replacing(rows: Array, batch_size: int, rng: np.random.Generator) -> Summing:
-    """Return what sums over batches that are drawn with replacement."""
-
-    def add(bases: Array) -> Array:
-        batches = with_replacement(rows.shape[-2], batch_size, len(bases), rng=rng)
-        return term_sum(taken(rows, batches), bases)
-
-    return add
-
-
-def check_batch(batch_size: int, count: int) -> None:
-    """Raise if a batch is larger than the data."""
-    if batch_size > count:
-        raise InputError(
-            f"batch_size must be at most the number of rows, {count}, got {batch_size}"
-        )

@@ -29,31 +29,27 @@ from math import sqrt
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.batch_mixtures import BatchNumbers, poisson_numbers
 from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array
-from dpaudit.algorithms.robust.private_sggd import DEFAULT_ROWS, published_batch_size
-from dpaudit.algorithms.robust.reaper import reaper_term_sum
-from dpaudit.algorithms.robust.reaper_descent import (
-    DEFAULT_ITERATIONS,
-    ReaperDescent,
-    Summing,
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
+from dpaudit.algorithms.robust.private_sggd import DEFAULT_ROWS
+from dpaudit.algorithms.robust.random_batches import (
+    PoissonBatches,
+    published_batch_size,
 )
+from dpaudit.algorithms.robust.reaper import reaper_term_sum
+from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.reaper_pairs import apart_pair, lone_pair
 from dpaudit.algorithms.robust.reaper_steps import RootSteps
 from dpaudit.algorithms.robust.stochastic_reaper import StochasticReaper
 from dpaudit.algorithms.robust.subsampling import (
     noise_multiplier,
-    padded_with_zeros,
-    poisson_batches,
-    taken,
 )
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
@@ -176,17 +172,15 @@ class PrivateGradientReaper(ReaperDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateStochasticGradientReaper(StochasticReaper):
+class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
     """dp-SGD-REAP: Poisson samples; the release is a basis of shape (D, r).
 
     Parameters
     ----------
     sigma : float
         As for `PrivateGradientReaper`.
-    rate : float
-        q in (0, 1], with which every row is in a batch.
-    batch_size : float
-        B > 0: a public number by which sums are divided.
+    rate, batch_size
+        See `dpaudit.algorithms.robust.random_batches.PoissonBatches`.
     n_components, claim, iterations, step_sizes
         See `ReaperDescent`; the claim is made under ADD_REMOVE.
 
@@ -197,18 +191,9 @@ class PrivateStochasticGradientReaper(StochasticReaper):
     (224.0, 0.112)
     """
 
-    sigma: float
-    rate: float
-    batch_size: float
-
-    _least_rows = 0
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sigma", "rate", "batch_size"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
-        if self.rate > 1:
-            raise InputError(f"rate must be at most 1, got {self.rate!r}")
+        self.check_batches()
 
     @classmethod
     def calibrated(
@@ -232,7 +217,7 @@ class PrivateStochasticGradientReaper(StochasticReaper):
             A public number of about as many rows as there are.
         batch_size : int, optional
             B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.robust.private_sggd.published_batch_size`.
+            `dpaudit.algorithms.robust.random_batches.published_batch_size`.
         n_components, iterations, step_sizes
             See `PrivateGradientReaper.calibrated`.
         """
@@ -254,33 +239,14 @@ class PrivateStochasticGradientReaper(StochasticReaper):
         )
 
     @property
-    def relation(self) -> Relation:
-        """ADD_REMOVE."""
-        return Relation.ADD_REMOVE
-
-    @property
     def budget(self) -> BudgetTree:
         """Who spends what."""
         note = f"{self.iterations} Poisson samples of rate {self.rate:g}"
         return BudgetTree.of_claim("steps", self.claim, note=note)
 
-    def noise_scale(self, count: int) -> float:
-        return self.sigma
-
-    def denominator(self, count: int) -> float:
-        return self.batch_size
-
-    def batch_numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
-        return poisson_numbers(counts, self.rate)
-
     def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        count, padded = rows.shape[-2], padded_with_zeros(rows)
-
-        def add(matrices: Array) -> Array:
-            batches = poisson_batches(count, self.rate, len(matrices), rng=rng)
-            return reaper_term_sum(taken(padded, batches), matrices)
-
-        return add
+        batch = self.batches(rows, rng)
+        return lambda matrices: reaper_term_sum(batch(len(matrices)), matrices)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row moves every sum that it is in by about 1.

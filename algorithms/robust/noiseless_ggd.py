@@ -24,10 +24,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, HalvingSteps
+from dpaudit.algorithms.robust.descent import HalvingSteps
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair

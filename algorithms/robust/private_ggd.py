@@ -34,15 +34,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.descent import (
-    DEFAULT_ITERATIONS,
-    Descent,
-    HalvingSteps,
-    Summing,
-)
+from dpaudit.algorithms.robust.descent import Descent, HalvingSteps
 from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array, term_sum
 from dpaudit.algorithms.robust.initialisation import GaussianStart, Start
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP

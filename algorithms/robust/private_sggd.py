@@ -21,67 +21,41 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.algorithms.robust.batch_mixtures import (
-    BatchNumbers,
-    poisson_numbers,
-)
-from dpaudit.algorithms.robust.descent import (
-    DEFAULT_ITERATIONS,
-    HalvingSteps,
-    Summing,
-)
+from dpaudit.algorithms.robust.descent import HalvingSteps
 from dpaudit.algorithms.robust.ggd_pairs import added_pair
 from dpaudit.algorithms.robust.glad import Array, term_sum
 from dpaudit.algorithms.robust.initialisation import GaussianStart, Start
 from dpaudit.algorithms.robust.minibatch_descent import MinibatchDescent
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
 from dpaudit.algorithms.robust.private_ggd import DEFAULT_START_SHARE
+from dpaudit.algorithms.robust.random_batches import (
+    PoissonBatches,
+    published_batch_size,
+)
 from dpaudit.algorithms.robust.subsampling import (
     noise_multiplier,
-    padded_with_zeros,
-    poisson_batches,
-    taken,
 )
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["DEFAULT_ROWS", "PrivateSGGD", "published_batch_size"]
+__all__ = ["DEFAULT_ROWS", "PrivateSGGD"]
 
 DEFAULT_ROWS = 2000
 
 
-def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
-    """Return max(N sqrt(epsilon/(4 T)), 1), rounded, and at most N.
-
-    Examples
-    --------
-    >>> published_batch_size(0.8, 2000, 2000)
-    20
-    """
-    epsilon = check_positive("epsilon", epsilon)
-    share = sqrt(epsilon / (4 * check_count("iterations", iterations)))
-    rows = check_count("rows", rows)
-    return min(max(round(rows * share), 1), rows)
-
-
 @dataclass(frozen=True, kw_only=True)
-class PrivateSGGD(MinibatchDescent):
+class PrivateSGGD(PoissonBatches, MinibatchDescent):
     """Minibatch descent with normal noise; the release is a basis of V_T, (D, r).
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of every entry of the noise on the sum of the terms.
-    rate : float
-        q in (0, 1], with which every row is in a batch.
-    batch_size : float
-        B > 0: a public number by which sums are divided.
+    sigma, rate, batch_size
+        See `dpaudit.algorithms.robust.random_batches.PoissonBatches`.
     n_components, claim, start, iterations, step_sizes
         See `Descent`; the claim is made under ADD_REMOVE.
 
@@ -92,18 +66,9 @@ class PrivateSGGD(MinibatchDescent):
     (224.0, 0.112)
     """
 
-    sigma: float
-    rate: float
-    batch_size: float
-
-    _least_rows = 0
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("sigma", "rate", "batch_size"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
-        if self.rate > 1:
-            raise InputError(f"rate must be at most 1, got {self.rate!r}")
+        self.check_batches()
 
     @classmethod
     def calibrated(
@@ -160,11 +125,6 @@ class PrivateSGGD(MinibatchDescent):
         )
 
     @property
-    def relation(self) -> Relation:
-        """ADD_REMOVE."""
-        return Relation.ADD_REMOVE
-
-    @property
     def budget(self) -> BudgetTree:
         """Who spends what."""
         epsilon, delta = (self.claim.parameters[key] for key in ("epsilon", "delta"))
@@ -175,23 +135,9 @@ class PrivateSGGD(MinibatchDescent):
         start = BudgetTree("start", spent.epsilon(delta), delta, note=f"{spent}")
         return BudgetTree.accounted("dp-sggd", epsilon, delta, start, note=note)
 
-    def noise_scale(self, count: int) -> float:
-        return self.sigma
-
-    def denominator(self, count: int) -> float:
-        return self.batch_size
-
-    def batch_numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
-        return poisson_numbers(counts, self.rate)
-
     def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        count, padded = rows.shape[-2], padded_with_zeros(rows)
-
-        def add(bases: Array) -> Array:
-            batches = poisson_batches(count, self.rate, len(bases), rng=rng)
-            return term_sum(taken(padded, batches), bases)
-
-        return add
+        batch = self.batches(rows, rng)
+        return lambda bases: term_sum(batch(len(bases)), bases)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row shows in the steps that it is in.

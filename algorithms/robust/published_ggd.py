@@ -32,31 +32,21 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.robust.batch_mixtures import (
-    BatchNumbers,
-    multinomial_numbers,
-)
-from dpaudit.algorithms.robust.descent import (
-    DEFAULT_ITERATIONS,
-    HalvingSteps,
-    Summing,
-)
-from dpaudit.algorithms.robust.ggd import check_batch, replacing
+from dpaudit.algorithms.robust.descent import HalvingSteps
 from dpaudit.algorithms.robust.ggd_pairs import odd_pair
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.glad import Array, term_sum
 from dpaudit.algorithms.robust.initialisation import PublishedStart, Start
 from dpaudit.algorithms.robust.minibatch_descent import MinibatchDescent
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD
-from dpaudit.algorithms.robust.private_sggd import published_batch_size
+from dpaudit.algorithms.robust.random_batches import PublishedBatches
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import (
     check_count,
     check_fraction,
-    check_nonnegative,
     check_positive,
 )
 
@@ -113,16 +103,13 @@ class PublishedGGD(PrivateGGD):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedSGGD(MinibatchDescent):
+class PublishedSGGD(PublishedBatches, MinibatchDescent):
     """dp-SGGD with the noise of Theorem 6; the release is a basis of V_T, (D, r).
 
     Parameters
     ----------
-    unit : float
-        sqrt(T log(1/delta))/epsilon: sigma on the mean is B/N^2 times that.
-    batch_size : int, optional
-        B. Default: `published_batch_size` for the claim's epsilon and the rows there
-        are.
+    unit, batch_size
+        See `dpaudit.algorithms.robust.random_batches.PublishedBatches`.
     n_components, claim, start, iterations, step_sizes
         See `Descent`; the claim is made under REPLACE_ONE.
 
@@ -133,14 +120,9 @@ class PublishedSGGD(MinibatchDescent):
     0.000545
     """
 
-    unit: float
-    batch_size: int | None = None
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "unit", check_nonnegative("unit", self.unit))
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
+        self.check_batches()
 
     @classmethod
     def as_published(
@@ -163,10 +145,8 @@ class PublishedSGGD(MinibatchDescent):
         batch_size : int, optional
             B. Default: the paper's rule, for the rows there are.
         """
-        epsilon = check_positive("epsilon", epsilon)
-        log_term = log(1 / check_fraction("delta", delta))
         return cls(
-            unit=sqrt(check_count("iterations", iterations) * log_term) / epsilon,
+            unit=cls.unit_for(epsilon, delta, iterations),
             batch_size=batch_size,
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),
@@ -175,34 +155,9 @@ class PublishedSGGD(MinibatchDescent):
             step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
         )
 
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
-
-    def batch_size_for(self, count: int) -> int:
-        """Return B for `count` rows."""
-        if self.batch_size is not None:
-            return self.batch_size
-        epsilon = self.claim.parameters["epsilon"]
-        return published_batch_size(epsilon, self.iterations, count)
-
-    def rows(self, data: ArrayLike) -> Array:
-        rows = super().rows(data)
-        check_batch(self.batch_size_for(len(rows)), len(rows))
-        return rows
-
-    def noise_scale(self, count: int) -> float:
-        return (self.batch_size_for(count) / count) ** 2 * self.unit
-
-    def denominator(self, count: int) -> float:
-        return float(self.batch_size_for(count))
-
-    def batch_numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
-        return multinomial_numbers(counts, self.batch_size_for(int(counts.sum())))
-
     def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        return replacing(rows, self.batch_size_for(rows.shape[-2]), rng)
+        batch = self.batches(rows, rng)
+        return lambda bases: term_sum(batch(len(bases)), bases)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return rows at r basis vectors, and one that leans out of their span, or not.

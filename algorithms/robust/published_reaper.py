@@ -34,30 +34,22 @@ from math import log, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.robust.batch_mixtures import BatchNumbers, multinomial_numbers
-from dpaudit.algorithms.robust.ggd import check_batch
 from dpaudit.algorithms.robust.glad import Array
 from dpaudit.algorithms.robust.gradient_reaper import PrivateGradientReaper
-from dpaudit.algorithms.robust.private_sggd import published_batch_size
+from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
+from dpaudit.algorithms.robust.random_batches import PublishedBatches
 from dpaudit.algorithms.robust.reaper import reaper_term_sum
-from dpaudit.algorithms.robust.reaper_descent import (
-    DEFAULT_ITERATIONS,
-    ReaperDescent,
-    Summing,
-)
+from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.reaper_pairs import balanced_pair
 from dpaudit.algorithms.robust.reaper_steps import Geometry, Renormalised, RootSteps
 from dpaudit.algorithms.robust.stochastic_reaper import StochasticReaper
-from dpaudit.algorithms.robust.subsampling import taken, with_replacement
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.validation import (
     check_count,
     check_fraction,
-    check_nonnegative,
     check_positive,
 )
 
@@ -149,16 +141,15 @@ class PublishedMirrorReaper(PublishedGradientReaper):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedStochasticGradientReaper(_PublishedSteps, StochasticReaper):
+class PublishedStochasticGradientReaper(
+    PublishedBatches, _PublishedSteps, StochasticReaper
+):
     """dp-SGD-REAP as published; the release is a basis of shape (D, r).
 
     Parameters
     ----------
-    unit : float
-        sqrt(T log(1/delta))/epsilon: sigma on the mean is B/N^2 times that.
-    batch_size : int, optional
-        B. Default: `dpaudit.algorithms.robust.private_sggd.published_batch_size`, for
-        the claim's epsilon and the rows there are.
+    unit, batch_size
+        See `dpaudit.algorithms.robust.random_batches.PublishedBatches`.
     n_components, claim, iterations, step_sizes
         See `ReaperDescent`; the claim is made under REPLACE_ONE.
 
@@ -171,14 +162,9 @@ class PublishedStochasticGradientReaper(_PublishedSteps, StochasticReaper):
     0.000545
     """
 
-    unit: float
-    batch_size: int | None = None
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "unit", check_nonnegative("unit", self.unit))
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
+        self.check_batches()
 
     @classmethod
     def as_published(
@@ -200,10 +186,8 @@ class PublishedStochasticGradientReaper(_PublishedSteps, StochasticReaper):
         batch_size : int, optional
             B. Default: the paper's rule, for the rows there are.
         """
-        epsilon = check_positive("epsilon", epsilon)
-        log_term = log(1 / check_fraction("delta", delta))
         return cls(
-            unit=sqrt(check_count("iterations", iterations) * log_term) / epsilon,
+            unit=cls.unit_for(epsilon, delta, iterations),
             batch_size=batch_size,
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),
@@ -211,41 +195,9 @@ class PublishedStochasticGradientReaper(_PublishedSteps, StochasticReaper):
             step_sizes=RootSteps() if step_sizes is None else step_sizes,
         )
 
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
-
-    def batch_size_for(self, count: int) -> int:
-        """Return B for `count` rows."""
-        if self.batch_size is not None:
-            return self.batch_size
-        epsilon = self.claim.parameters["epsilon"]
-        return published_batch_size(epsilon, self.iterations, count)
-
-    def rows(self, data: ArrayLike) -> Array:
-        rows = super().rows(data)
-        check_batch(self.batch_size_for(len(rows)), len(rows))
-        return rows
-
-    def noise_scale(self, count: int) -> float:
-        return (self.batch_size_for(count) / count) ** 2 * self.unit
-
-    def denominator(self, count: int) -> float:
-        return float(self.batch_size_for(count))
-
-    def batch_numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
-        return multinomial_numbers(counts, self.batch_size_for(int(counts.sum())))
-
     def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        count = rows.shape[-2]
-        batch_size = self.batch_size_for(count)
-
-        def add(matrices: Array) -> Array:
-            batches = with_replacement(count, batch_size, len(matrices), rng=rng)
-            return reaper_term_sum(taken(rows, batches), matrices)
-
-        return add
+        batch = self.batches(rows, rng)
+        return lambda matrices: reaper_term_sum(batch(len(matrices)), matrices)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return few rows, of which the last breaks a tie, so that releases show it.

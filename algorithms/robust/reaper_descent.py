@@ -28,8 +28,7 @@ D = 10,000, the genotypes of `dpaudit.datasets.genotypes`, a step would be 1000 
 the half second that it takes at D = 1000, and the matrices 6 GB; run those at 2000.)
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import ClassVar
@@ -37,116 +36,41 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesBasis
-from dpaudit.algorithms.robust.glad import Array, spherise
+from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.noisy_descent import NoisyDescent
 from dpaudit.algorithms.robust.reaper_steps import Euclidean, Geometry, RootSteps
 from dpaudit.algorithms.robust.retraction import settle
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count
 
-__all__ = ["DEFAULT_ITERATIONS", "ReaperDescent", "Summing"]
-
-DEFAULT_ITERATIONS = 20
-_WORK = 2**20  # entries of the matrices of the trials that run side by side
-
-Summing = Callable[[Array], Array]
-"""From P of shape (trials, D, D) to a sum of terms for each, drawn afresh."""
+__all__ = ["ReaperDescent"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReaperDescent(ReleasesBasis, ABC):
+class ReaperDescent(NoisyDescent):
     """Descent on REAPER with noise in every step.
 
     Parameters
     ----------
-    n_components : int
-        r; less than the length of a row.
-    claim : Claim
-        What is promised under `relation`.
-    iterations : int
-        T >= 1; public.
-    step_sizes : StepSizes
-        eta_k, for the mean of the terms; public.
+    n_components, claim, iterations, step_sizes
+        See `NoisyDescent`.
     """
 
-    n_components: int
     claim: Claim
-    iterations: int = DEFAULT_ITERATIONS
     step_sizes: StepSizes = field(default_factory=RootSteps)
 
     geometry: ClassVar[Geometry] = Euclidean()
     diagonal_ratio: ClassVar[float] = sqrt(2)
-    _least_rows: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if not isinstance(self.step_sizes, StepSizes):
-            raise InputError(f"step_sizes must be StepSizes, got {self.step_sizes!r}")
-        for name in ("n_components", "iterations"):
-            object.__setattr__(self, name, check_count(name, getattr(self, name)))
-        self.step_sizes.sizes(self.iterations)
+    def state_size(self, dimension: int) -> int:
+        return dimension**2
 
-    @property
-    @abstractmethod
-    def relation(self) -> Relation:
-        """The relation of the claim."""
-
-    @abstractmethod
-    def noise_scale(self, count: int) -> float:
-        """Return sigma, the deviation of the noise on a sum, for `count` rows."""
-
-    @abstractmethod
-    def denominator(self, count: int) -> float:
-        """Return B, by which a sum becomes a mean, for `count` rows."""
-
-    @abstractmethod
-    def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        """Return what draws a batch of spherised rows and sums its terms.
-
-        Rows have the shape (N, D), for all trials, or (trials, N, D).
-        """
-
-    def rows(self, data: ArrayLike) -> Array:
-        """Return spherised rows, or raise if the mechanism cannot take them."""
-        return spherise(data, min_rows=self._least_rows, n_components=self.n_components)
-
-    def rates(self, count: int) -> Array:
-        """Return eta_k/B for `count` rows, shape (T,)."""
-        return self.step_sizes.sizes(self.iterations) / self.denominator(count)
-
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, D, r).
-
-        Parameters
-        ----------
-        data : array_like, shape (N, D)
-            Finite; no row of zeros; D > r.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not such an array.
-        """
-        rows = self.rows(data)
-        size = check_count("size", size, minimum=0)
-        width = max(1, _WORK // rows.shape[1] ** 2)
-        parts = [np.empty((0, rows.shape[1], self.n_components))]
-        for first in range(0, size, width):
-            for latest in self._averages(rows, min(width, size - first), rng):
-                average = latest
-            parts.append(settle(top_components(average, self.n_components)))
-        return np.concatenate(parts)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (D, r)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
+    def released(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
+        for latest in self._averages(rows, size, rng):
+            average = latest
+        return settle(top_components(average, self.n_components))
 
     def averages(
         self, data: Sequence[ArrayLike], *, rng: np.random.Generator

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.robust import descent
+from dpaudit.algorithms.robust import noisy_descent
 from dpaudit.algorithms.robust.descent import HalvingSteps
 from dpaudit.algorithms.robust.ggd_entries import GGD
 from dpaudit.algorithms.robust.ggd_pairs import added_pair, odd_pair, shown_pair
@@ -23,8 +23,9 @@ from dpaudit.algorithms.robust.initialisation import (
     WishartStart,
 )
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD
-from dpaudit.algorithms.robust.private_sggd import PrivateSGGD, published_batch_size
+from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
 from dpaudit.algorithms.robust.published_ggd import PublishedGGD, PublishedSGGD
+from dpaudit.algorithms.robust.random_batches import published_batch_size
 from dpaudit.algorithms.robust.retraction import polar
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.algorithms.robust.subsampling import subsampled_delta
@@ -121,7 +122,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows():
 
 @forms
 def test_many_runs_are_cut_into_parts(form, monkeypatch):
-    monkeypatch.setattr(descent, "_WORK", 24)
+    monkeypatch.setattr(noisy_descent, "_WORK", 24)
     releases = FORMS[form].draw(ROWS, 7, rng=rng(5))
     assert releases.shape == (7, 4, 2)
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)

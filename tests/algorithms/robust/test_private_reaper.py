@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from scipy.linalg import expm, logm
 
-from dpaudit.algorithms.robust import reaper_descent
+from dpaudit.algorithms.robust import noisy_descent
 from dpaudit.algorithms.robust.fantope import bregman_projection, frobenius_projection
 from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.glad import spherise
@@ -197,7 +197,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows(form):
 
 @forms
 def test_many_runs_are_cut_into_parts(form, monkeypatch):
-    monkeypatch.setattr(reaper_descent, "_WORK", 48)
+    monkeypatch.setattr(noisy_descent, "_WORK", 48)
     releases = FORMS[form].draw(ROWS, 7, rng=rng(6))
     assert releases.shape == (7, 4, 2)
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)
