@@ -9,6 +9,7 @@ every step, so there it is one step of rows of length 2,000.
 import resource
 from multiprocessing import get_context
 from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def rows(length: int) -> np.ndarray:
     return stylised_genotypes(INLIERS, OUTLIERS, length, centred=True, rng=rng).rows
 
 
-def descent(name: str, steps: int) -> object:
+def descent(name: str, steps: int) -> Any:
     """Return a mechanism with the paper's epsilon, delta and r."""
     count = INLIERS + OUTLIERS
     setting = {
