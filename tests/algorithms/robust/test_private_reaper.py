@@ -116,11 +116,13 @@ def test_the_release_follows_from_the_transcript(form):
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 10)
     releases = mechanism.draw(ROWS, 3, rng=rng(1))
+    replayed = list(mechanism.replayed(transcript, 30, 4))
     published = "published" in form
     for trial in range(3):
         matrix = transcript["start"][trial] if published else np.eye(4) / 2
         total = np.zeros((4, 4))
         for k in range(4):
+            assert np.allclose(replayed[k][trial], matrix, atol=1e-6)
             values = transcript["steps"][trial, k]
             noisy = symmetric(values, 4, 1 if published else np.sqrt(2))
             rate = 0.5 / np.sqrt(k + 1) / mechanism.denominator(30)
@@ -172,6 +174,10 @@ def test_noise_is_what_it_says(form):
         means = mechanism.step_means(transcript, rows)["steps"][:, 0]
         assert np.allclose(means, count * term)
         noisy = noisy - means
+        # On the diagonal as well as above it.
+        diagonal = noisy[:, [0, 4, 7, 9]] / mechanism.noise_scale(count)
+        tail = stats.chi2(diagonal.size).cdf(np.sum(diagonal**2))
+        assert TYPE_I_ERROR / 2 < tail < 1 - TYPE_I_ERROR / 2
     else:
         # What is orthogonal to the term is noise alone.
         along = np.sum(noisy * term, axis=1, keepdims=True)
