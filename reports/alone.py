@@ -20,7 +20,9 @@ import pandas as pd
 from dpaudit.errors import InputError
 from dpaudit.reports.experiments import Experiment, plan, profile_named
 from dpaudit.reports.recovery_findings import map_notes, phase_notes, recovery_notes
+from dpaudit.reports.regret_findings import online_notes
 from dpaudit.reports.runner import run
+from dpaudit.reports.tracing_findings import culling_notes
 from dpaudit.validation import check_count, check_name
 
 __all__ = ["carried_out", "main"]
@@ -29,6 +31,8 @@ _NOTES: dict[str, Callable[[pd.DataFrame], list[str]]] = {
     "robust-recovery": recovery_notes,
     "robust-phases": phase_notes,
     "genotypes": map_notes,
+    "online-regret": online_notes,
+    "list-culling": culling_notes,
 }
 
 

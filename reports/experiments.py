@@ -5,19 +5,15 @@ with which measure; `dpaudit.reports.runner` carries it out. Adding one takes on
 function here and one measure, where none fits.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
 import numpy as np
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports.genotype_maps import MAPS, genotype_map
+from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
+from dpaudit.reports.lower_bounds_plan import lower_bounds_experiments
 from dpaudit.reports.measures import (
     BASELINE,
     FIRST_COMPONENT,
     RANDOM_SUBSPACE,
-    Measure,
     audited_privacy,
     audited_suite,
     captured_variance,
@@ -28,75 +24,21 @@ from dpaudit.reports.measures import (
 from dpaudit.reports.problems import SYNTHETIC
 from dpaudit.reports.profiles import PROFILES, Profile, profile_named
 from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
-from dpaudit.reports.recovery import (
-    CORRECTED,
-    NOISELESS,
-    PUBLISHED,
-    recovery,
-    recovery_paths,
-)
+from dpaudit.reports.robust_plan import robust_experiments
 from dpaudit.validation import check_count
 
 __all__ = ["PROFILES", "Experiment", "Profile", "plan", "profile_named"]
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """One question, asked of several mechanisms over a grid.
-
-    Parameters
-    ----------
-    name : str
-        Also the name of its CSV file.
-    title : str
-        A few words, for headings and progress.
-    question : str
-        One sentence.
-    source : str
-        Where the experiment comes from.
-    measure : callable
-        From a `~dpaudit.reports.measures.Cell` to records.
-    mechanisms : tuple of str
-    grid : mapping of str to tuple of float
-        Every combination is visited; empty for a single point.
-    repetitions : int
-        Independent repetitions at every point.
-    seed : int
-    options : mapping of str to object
-        What the measure needs besides.
-    effort : float
-        Roughly, its share of the time of a report; for the progress bar only.
-    parallel : bool
-        False for what neighbours on the same machine would disturb.
-    """
-
-    name: str
-    title: str
-    question: str
-    source: str
-    measure: Measure
-    mechanisms: tuple[str, ...]
-    grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    repetitions: int = 1
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-    effort: float = 1.0
-    parallel: bool = True
-
-
-_DELTA = 1e-5
-_CONFIDENCE = 0.999
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
-_DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": _DELTA}
+_DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": DELTA}
 # What draws one component only, or takes for ever to draw ten.
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0
 _SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
 _STREAM = {"epsilon": 1.0, "delta": 1e-6}
-_ROBUST = (*PUBLISHED, *CORRECTED)
-_HAYSTACK = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
 
 
 def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
@@ -114,7 +56,9 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
     ['privacy-wall', 'exact-privacy', 'captured-variance', 'variance-references',
      'components', 'run-time', 'streaming-rates', 'streaming-dimensions',
      'signal-in-noise', 'robust-audits', 'robust-recovery', 'robust-phases',
-     'genotypes', 'textbook-suite']
+     'genotypes', 'online-audits', 'online-regret', 'regret-optimum',
+     'regret-length', 'regret-dimensions', 'regret-components',
+     'tracing-references', 'tracing', 'list-culling', 'textbook-suite']
     """
     seed = check_count("seed", seed, minimum=0)
     covariance = names_of("covariance")
@@ -133,8 +77,8 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             grid={"epsilon": (1.0,)},
             seed=seed,
             options={
-                "delta": _DELTA,
-                "confidence": _CONFIDENCE,
+                "delta": DELTA,
+                "confidence": CONFIDENCE,
                 "max_samples": profile.max_samples,
             },
             effort=40.0,
@@ -148,7 +92,7 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             mechanisms=covariance,
             grid={"epsilon": epsilons},
             seed=seed,
-            options={"delta": _DELTA},
+            options={"delta": DELTA},
             effort=0.2,
         ),
         Experiment(
@@ -241,66 +185,8 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             options={**_STREAM, "d": 20, "n": rows[1]},
             effort=2.0,
         ),
-        Experiment(
-            name="robust-audits",
-            title="Audits of robust PCA",
-            question="Which claims of robust PCA do releases refute?",
-            source="dpaudit",
-            measure=audited_privacy,
-            mechanisms=_ROBUST,
-            grid={"epsilon": (1.0,)},
-            seed=seed,
-            options={
-                "delta": _DELTA,
-                "confidence": _CONFIDENCE,
-                "max_samples": profile.robust_samples,
-            },
-            effort=10.0,
-        ),
-        Experiment(
-            name="robust-recovery",
-            title="Recovery of a subspace, step by step",
-            question="How fast does private robust PCA find a subspace?",
-            source="Maunu, Yu, Lerman, MSML 2022, Figure 1",
-            measure=recovery_paths,
-            mechanisms=(*PUBLISHED, *CORRECTED, NOISELESS),
-            repetitions=profile.haystacks,
-            seed=seed,
-            options={**_HAYSTACK, "rows": profile.haystack_rows, "dimension": 20},
-            effort=4.0,
-        ),
-        Experiment(
-            name="robust-phases",
-            title="Recovery by size",
-            question="For which sizes does private robust PCA find a subspace?",
-            source="Maunu, Yu, Lerman, MSML 2022, Figure 2",
-            measure=recovery,
-            mechanisms=("dp-sggd-published", "dp-sggd"),
-            grid={
-                "rows": tuple(map(float, profile.phase_rows)),
-                "dimension": tuple(map(float, profile.phase_lengths)),
-            },
-            repetitions=profile.haystacks,
-            seed=seed,
-            options={**_HAYSTACK, "steps_per_row": 2.0},
-            effort=4.0,
-        ),
-        Experiment(
-            name="genotypes",
-            title="Maps from genotypes",
-            question="Does the map of where people are from survive noise?",
-            source="Maunu, Yu, Lerman, MSML 2022, Figures 3, 10",
-            measure=genotype_map,
-            mechanisms=MAPS,
-            seed=seed,
-            options={
-                "epsilon": 0.8,
-                "inliers": profile.genotypes[0],
-                "outliers": profile.genotypes[1],
-                "dimension": profile.genotypes[2],
-            },
-            effort=2.0,
-        ),
+        *robust_experiments(profile, seed),
+        *lower_bounds_experiments(profile, seed),
         Experiment(
             name="textbook-suite",
             title="Textbook suite",
@@ -310,8 +196,8 @@ def plan(profile: Profile, seed: int) -> tuple[Experiment, ...]:
             mechanisms=names_of("textbook"),
             seed=seed,
             options={
-                "delta": _DELTA,
-                "confidence": _CONFIDENCE,
+                "delta": DELTA,
+                "confidence": CONFIDENCE,
                 "max_samples": profile.suite_samples,
             },
             effort=40.0,

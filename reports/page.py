@@ -26,6 +26,10 @@ from dpaudit.reports import (
 )
 from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.experiments import Experiment, Profile
+from dpaudit.reports.lower_bounds_section import (
+    lower_bounds_context,
+    lower_bounds_figures_of,
+)
 from dpaudit.reports.rates import BATCHES, rates
 from dpaudit.reports.recovery_section import recovery_context, recovery_figures_of
 from dpaudit.reports.svg import standalone
@@ -48,6 +52,8 @@ SECTIONS = {
     "run-time": "Run time",
     "streaming": "Streaming",
     "robust": "Robust PCA",
+    "online": "Online PCA",
+    "tracing": "Tracing",
     "libraries": "Beside other libraries",
     "textbook-suite": "Textbook suite",
     "how-to-read": "How to read this",
@@ -64,6 +70,9 @@ FIGURES = (
     "robust-recovery",
     "robust-phases",
     "genotypes",
+    "online-regret",
+    "regret-optimum",
+    "tracing",
 )
 """Every figure of the page; its id starts with ``figure-``."""
 
@@ -104,7 +113,7 @@ def render_html(results: Results) -> str:
     """Return the whole page; it refers to no other resource."""
     context = _context(results)
     context["style"] = _stylesheet("colours.css") + _stylesheet("style.css")
-    context["figures"] = _figures(results.tables)
+    context["figures"] = _figures(results)
     return _environment().get_template("report.html.j2").render(context)
 
 
@@ -117,8 +126,7 @@ def render_pictures(results: Results) -> dict[str, str]:
     """Return the figures as SVG files of their own, for use outside the page."""
     colours = _stylesheet("colours.css")
     return {
-        name: standalone(wide, colours)
-        for name, (wide, _) in _figures(results.tables).items()
+        name: standalone(wide, colours) for name, (wide, _) in _figures(results).items()
     }
 
 
@@ -189,6 +197,7 @@ def _context(results: Results) -> dict[str, Any]:
             "signal_notes": rate_findings.signal_notes(exponents),
         },
         "robust": recovery_context(found, by_name),
+        **lower_bounds_context(found, by_name),
         "comparison": results.comparison,
         "settings": tables.settings_of(results.comparison),
         "libraries": tables.library_rows(results.comparison),
@@ -201,8 +210,10 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
+def _figures(results: Results) -> dict[str, list[str]]:
     """Return the SVGs of each figure: for wide screens, then for phones."""
+    found = results.tables
+    by_name = {experiment.name: experiment for experiment in results.experiments}
     wall = found["privacy-wall"]
     refuted = findings.refuted_mechanisms(wall)
     exponents = rates(found)
@@ -228,4 +239,5 @@ def _figures(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
             rate_figures.error_by_spread(exponents, narrow=n) for n in (False, True)
         ],
         **recovery_figures_of(found),
+        **lower_bounds_figures_of(found, by_name),
     }

@@ -38,6 +38,25 @@ class Profile:
         Most releases a side in the audits of robust PCA.
     genotypes : tuple of int
         How many people are on the map and off it, and their loci.
+    online_draws : int
+        Releases on each stream of online PCA.
+    online_rows : tuple of int
+        The lengths of these streams, ascending, three or more.
+    online_size : int
+        The length where d and k change, and not m.
+    online_audits : int
+        How many mechanisms for online PCA are audited; the one whose claim is false is
+        the first.
+    online_samples : int
+        Most releases a side in those audits.
+    tracing_trials : int
+        Hard instances behind every point of tracing.
+    tracing_symbols : int
+        The length of their codewords.
+    tracing_rows : tuple of int
+        The rows per cluster, ascending.
+    tracing_mechanisms : tuple of str
+        Whose releases are traced; the first is drawn.
     """
 
     name: str
@@ -54,6 +73,15 @@ class Profile:
     phase_lengths: tuple[int, ...]
     robust_samples: int
     genotypes: tuple[int, int, int]
+    online_draws: int
+    online_rows: tuple[int, ...]
+    online_size: int
+    online_audits: int
+    online_samples: int
+    tracing_trials: int
+    tracing_symbols: int
+    tracing_rows: tuple[int, ...]
+    tracing_mechanisms: tuple[str, ...]
 
 
 # An odd number of epsilons, so that epsilon = 1 is always among them.
@@ -75,6 +103,15 @@ PROFILES: dict[str, Profile] = {
             phase_lengths=(10, 40, 160),
             robust_samples=5_000,
             genotypes=(600, 400, 300),
+            online_draws=3,
+            online_rows=(200, 400, 800, 1600),
+            online_size=400,
+            online_audits=1,
+            online_samples=2_000,
+            tracing_trials=8,
+            tracing_symbols=64,
+            tracing_rows=(1, 2, 3, 4, 8, 128, 1024),
+            tracing_mechanisms=("analyze-gauss",),
         ),
         Profile(
             "standard",
@@ -91,6 +128,20 @@ PROFILES: dict[str, Profile] = {
             phase_lengths=(10, 20, 50, 100, 200),
             robust_samples=20_000,
             genotypes=(1387, 1000, 1000),
+            online_draws=6,
+            online_rows=(1000, 2000, 4000, 8000, 16_000),
+            online_size=8000,
+            online_audits=6,
+            online_samples=5_000,
+            tracing_trials=30,
+            tracing_symbols=96,
+            tracing_rows=(1, 2, 3, 4, 6, 8, 16, 64, 256, 1024),
+            tracing_mechanisms=(
+                "analyze-gauss",
+                "symmetrised-wishart",
+                "laplace-covariance",
+                "power-method",
+            ),
         ),
         Profile(
             "paper",
@@ -107,6 +158,23 @@ PROFILES: dict[str, Profile] = {
             phase_lengths=(10, 20, 50, 100, 200, 400),
             robust_samples=100_000,
             genotypes=(1387, 1000, 10_000),
+            online_draws=20,
+            online_rows=(2000, 4000, 8000, 16_000, 32_000, 64_000),
+            online_size=16_000,
+            online_audits=6,
+            online_samples=20_000,
+            tracing_trials=100,
+            tracing_symbols=192,
+            tracing_rows=(1, 2, 3, 4, 6, 8, 16, 64, 256, 1024, 4096),
+            tracing_mechanisms=(
+                "analyze-gauss",
+                "goe-gaussian",
+                "symmetrised-wishart",
+                "laplace-covariance",
+                "power-method",
+                "private-subspace",
+                "exponential-pca",
+            ),
         ),
     )
 }

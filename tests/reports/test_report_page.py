@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from tiny_profile import TINY
 
 from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
-from dpaudit.reports import experiments, findings, write_report, writer
+from dpaudit.reports import experiments, findings, robust_plan, write_report, writer
 from dpaudit.reports.check import problems
 from dpaudit.reports.comparison import FILE, Comparison
 from dpaudit.reports.experiments import PROFILES, plan
@@ -34,6 +35,12 @@ DETERMINISTIC = (
     "streaming-dimensions",
     "signal-in-noise",
     "robust-audits",
+    "online-audits",
+    "online-regret",
+    "regret-optimum",
+    "tracing-references",
+    "tracing",
+    "list-culling",
     "textbook-suite",
 )
 
@@ -49,7 +56,7 @@ def _short_suite():
         patch.setattr(
             experiments, "names_of", lambda family: few.get(family) or names_of(family)
         )
-        patch.setattr(experiments, "_ROBUST", ("dp-sggd-published", "dp-sggd"))
+        patch.setattr(robust_plan, "AUDITED", ("dp-sggd-published", "dp-sggd"))
         yield
 
 
@@ -221,6 +228,7 @@ def results(**tables):
         ),
         **streaming(),
         **recovery_tables(wall),
+        **lower_bounds_tables(),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(

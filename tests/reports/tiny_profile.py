@@ -19,4 +19,13 @@ TINY = Profile(
     phase_lengths=(5, 8),
     robust_samples=40,
     genotypes=(30, 20, 25),
+    online_draws=2,
+    online_rows=(8, 16, 24),
+    online_size=16,
+    online_audits=1,
+    online_samples=40,
+    tracing_trials=2,
+    tracing_symbols=16,
+    tracing_rows=(2, 8),
+    tracing_mechanisms=("analyze-gauss",),
 )

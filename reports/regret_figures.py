@@ -1,0 +1,274 @@
+"""The figures of online PCA: regret against the length of the stream and against OPT.
+
+As for `dpaudit.reports.figures`: tables in, SVG for light and dark out.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, isfinite, log10
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpaudit.reports.formats import count, signed
+from dpaudit.reports.labels import apart, thinned
+from dpaudit.reports.power_law import fit_power_law
+from dpaudit.reports.regret import (
+    ALGORITHM_3,
+    ALGORITHM_4,
+    CORRECTED_ONLINE,
+    LEADER,
+    PUBLISHED_ONLINE,
+)
+from dpaudit.reports.svg import (
+    INK,
+    MUTED,
+    NARROW,
+    REFUTED,
+    SERIES,
+    WIDE,
+    canvas,
+    to_svg,
+)
+from dpaudit.reports.tables import Quartiles, quartiles
+
+__all__ = ["regret_by_length", "regret_by_optimum"]
+
+_GAP, _ACROSS = 15.0, 46.0  # CSS pixels between lines of text, and between ticks
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 124.0, 44.0, 52.0  # around a panel
+_DASHED, _DOTTED = (0, (3, 1.5)), (0, (1, 2))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line, with what is written where it ends: one or two lines of text."""
+
+    label: str
+    colour: str
+    values: dict[float, Quartiles]
+    style: str | tuple[int, tuple[float, float]] = "-"
+    refuted: bool = False
+
+
+def regret_by_length(
+    table: pd.DataFrame, *, refuted: Collection[str] = (), narrow: bool = False
+) -> str:
+    """Draw the regret of the published mechanisms, and of the corrected, against m.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Of the experiment ``online-regret``.
+    refuted : collection of str
+        Mechanisms that audits have refuted; their lines are dashed.
+    narrow : bool
+        For a phone: one panel below the other.
+    """
+    found = quartiles(table, ("mechanism", "rows"), "regret")
+    nothing = quartiles(table, ("rows",), "nothing")
+    bounds = quartiles(table[table["mechanism"] == ALGORITHM_3], ("rows",), "proven")
+    around = [
+        _Line("random\nsubspace", MUTED, nothing, _DOTTED),
+        _Line("follow-the-\nleader", INK, _of(found, LEADER)),
+    ]
+    panels = [
+        (
+            "Regret, as published",
+            [
+                *_lines(found, PUBLISHED_ONLINE, refuted),
+                _Line("proven bound", SERIES[2], bounds, _DOTTED),
+                *around,
+            ],
+        ),
+        ("Regret, corrected", [*_lines(found, CORRECTED_ONLINE, refuted), *around]),
+    ]
+    width, height = (NARROW, 720) if narrow else (WIDE, 380)
+    with canvas(width, height) as figure:
+        for place, (heading, lines) in enumerate(panels):
+            box = (
+                (0.0, 360.0 * (1 - place), float(width), 360.0)
+                if narrow
+                else (width / 2 * place, 0.0, width / 2, float(height))
+            )
+            scale = [line for _, each in panels for line in each]
+            _panel(figure, box, heading, "rows m", lines, scale)
+        return to_svg(
+            figure,
+            f"figure-online-regret-{'narrow' if narrow else 'wide'}",
+            title="Regret of online PCA by the length of the stream",
+            description=" ".join(
+                f"{name}: {count(values[max(values)][1])} after "
+                f"{count(max(values))} rows."
+                for name in (*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER)
+                for values in (_of(found, name),)
+            ),
+        )
+
+
+def regret_by_optimum(table: pd.DataFrame, *, narrow: bool = False) -> str:
+    """Draw the regret on rivals against OPT, and the proven bound.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Of the experiment ``regret-optimum``.
+    narrow : bool
+        For a phone.
+    """
+    found = quartiles(table, ("mechanism", "optimum"), "regret")
+    names = {ALGORITHM_3: "Algorithm 3,\ntuned to OPT", ALGORITHM_4: "Algorithm 4"}
+    first = table[table["mechanism"] == ALGORITHM_3]
+    lines, sentences = [], []
+    for (name, label), colour in zip(names.items(), SERIES[2:0:-1], strict=True):
+        values = _of(found, name)
+        rows = table[table["mechanism"] == name]
+        law = fit_power_law(
+            {float(x): group["regret"] for x, group in rows.groupby("optimum")}
+        )
+        lines.append(
+            _Line(
+                f"{label}\nexponent {signed(law.exponent)}"
+                if isfinite(law.exponent)
+                else label,
+                colour,
+                values,
+            )
+        )
+        sentences.append(
+            f"{name}: {count(values[max(values)][1])} at OPT = "
+            f"{count(max(values))}, exponent {signed(law.exponent)}, interval "
+            f"{signed(law.low)} to {signed(law.high)}."
+        )
+    lines += [
+        _Line(
+            "proven bound",
+            SERIES[2],
+            quartiles(first, ("optimum",), "proven"),
+            _DOTTED,
+        ),
+        _Line("follow-the-\nleader", INK, _of(found, LEADER)),
+    ]
+    width, height = (NARROW, 380) if narrow else (WIDE, 400)
+    with canvas(width, height) as figure:
+        box = (0.0, 0.0, float(width), float(height))
+        _panel(figure, box, "Regret among rivals", "OPT", lines, lines)
+        return to_svg(
+            figure,
+            f"figure-regret-optimum-{'narrow' if narrow else 'wide'}",
+            title="Regret of Algorithms 3 and 4 on a hard stream, by OPT",
+            description=" ".join(sentences),
+        )
+
+
+def _of(found: dict[tuple[str, float], Quartiles], name: str) -> dict[float, Quartiles]:
+    return {x: q for (other, x), q in found.items() if other == name}
+
+
+def _lines(
+    found: dict[tuple[str, float], Quartiles],
+    names: Sequence[str],
+    refuted: Collection[str],
+) -> list[_Line]:
+    return [
+        _Line(
+            _short(name) + (" ✗" if name in refuted else ""),
+            colour,
+            _of(found, name),
+            _DASHED if name in refuted else "-",
+            name in refuted,
+        )
+        for name, colour in zip(names, SERIES, strict=False)
+    ]
+
+
+def _short(name: str) -> str:
+    """Return a name in two lines where it is long."""
+    short = name.removesuffix("-published")
+    for end in ("doubling", "leader"):
+        if short.endswith(f"-{end}"):
+            return f"{short.removesuffix(end)}\n{end}"
+    return short
+
+
+def _panel(
+    figure: Figure,
+    box: tuple[float, float, float, float],
+    heading: str,
+    label: str,
+    lines: Sequence[_Line],
+    scale: Sequence[_Line],
+) -> None:
+    """Draw lines in a box in CSS pixels, on the scales of others."""
+    left, bottom, width, height = box
+    across, up = figure.get_size_inches() * 72
+    axes = figure.add_axes(
+        (
+            (left + _LEFT) / across,
+            (bottom + _BOTTOM) / up,
+            (width - _LEFT - _RIGHT) / across,
+            (height - _TOP - _BOTTOM) / up,
+        )
+    )
+    axes.annotate(
+        heading,
+        (left + 8, bottom + height - 22),
+        xycoords="figure pixels",
+        weight="bold",
+    )
+    _scales(axes, scale, label)
+    ends = []
+    for line in lines:
+        x = sorted(line.values)
+        low, middle, high = np.maximum(np.array([line.values[i] for i in x]).T, 0.5)
+        axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)
+        axes.plot(x, middle, color=line.colour, linestyle=line.style, linewidth=2)
+        ends.append(float(axes.transData.transform((x[-1], middle[-1]))[1]))
+    _name(axes, lines, ends)
+
+
+def _scales(axes: Axes, lines: Sequence[_Line], label: str) -> None:
+    x = sorted({each for line in lines for each in line.values})
+    seen = [v for line in lines for q in line.values.values() for v in q]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(x[0], x[-1])
+    low, high = max(min(seen), 1.0), max(seen)
+    axes.set_ylim(low / 1.5, high * 1.5)
+    decades = range(floor(log10(low / 1.5)), ceil(log10(high * 1.5)) + 1)
+    marks = [10.0**e for e in decades if low / 1.5 <= 10.0**e <= high * 1.5]
+    axes.set_yticks(marks, [count(mark) for mark in marks])
+    axes.set_yticks([], minor=True)
+    kept = thinned([axes.transData.transform((m, low))[0] for m in x], _ACROSS)
+    axes.set_xticks([x[i] for i in kept], [count(x[i]) for i in kept])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel(label, labelpad=6)
+    axes.tick_params(which="both", length=0, pad=6)
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+
+
+def _name(axes: Axes, lines: Sequence[_Line], ends: Sequence[float]) -> None:
+    """Write labels where lines end, each of their lines of text apart from others."""
+    frame = axes.get_window_extent()
+    texts, wanted, colours = [], [], []
+    for line, end in sorted(zip(lines, ends, strict=True), key=lambda pair: pair[1]):
+        # From the bottom up, as places grow.
+        parts = line.label.split("\n")[::-1]
+        texts += parts
+        wanted += [end + _GAP * (i - (len(parts) - 1) / 2) for i in range(len(parts))]
+        colours += [REFUTED if line.refuted else line.colour] * len(parts)
+    # `apart` keeps the order of what is wanted; a label must not take in another.
+    for i in range(1, len(wanted)):
+        wanted[i] = max(wanted[i], wanted[i - 1] + 1e-3)
+    places = apart(wanted, _GAP)
+    for text, y, colour in zip(texts, places, colours, strict=True):
+        axes.annotate(
+            text,
+            (frame.x1 + 8, y),
+            xycoords="figure pixels",
+            va="center",
+            color=colour,
+            size=12,
+        )
