@@ -241,7 +241,11 @@ class Exponent:
 
     @property
     def verdict(self) -> str:
-        """``"contradicted"``, ``"faster than the bound"`` or ``"consistent"``."""
+        """``"contradicted"``, ``"faster than the bound"`` or ``"consistent"``.
+
+        Or ``"within the bound"``: the exponent is above the printed ones, and the
+        regret below what is proven.
+        """
         limit = max(self.predicted, self.formula) + _SLACK
         if self.worst > 1 or (isnan(self.worst) and self.fit.low > limit):
             return "contradicted"
@@ -249,7 +253,8 @@ class Exponent:
             return "not known"
         if self.fit.high < min(self.predicted, self.formula):
             return "faster than the bound"
-        return "consistent"
+        proven = self.above and not isnan(self.worst)
+        return "within the bound" if proven else "consistent"
 
     @property
     def above(self) -> bool:

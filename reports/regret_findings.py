@@ -167,7 +167,7 @@ def score_notes(found: Sequence[Exponent], optimum: pd.DataFrame) -> list[str]:
         "Contradicted": [e for e in found if e.verdict == "contradicted"],
         "Faster than the bound": [e for e in found if e.verdict.startswith("faster")],
         "Above the exponent of the bound on this grid, and not contradicted": [
-            e for e in found if e.above and e.verdict == "consistent"
+            e for e in found if e.above and e.verdict != "contradicted"
         ],
     }
     for words, these in groups.items():
