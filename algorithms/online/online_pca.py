@@ -20,7 +20,9 @@ worst-case streams.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 
@@ -48,31 +50,7 @@ class OnlinePCA(SubspaceSequence):
     array([0.6, 0.8])
     """
 
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "OnlinePCA":
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
-        length, row_norm
-            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
-        """
-        sums = TreeAggregation.calibrated(
-            epsilon, delta, length=length, row_norm=row_norm
-        )
-        return cls(sums=sums, n_components=n_components)
+    kind: ClassVar[type[PrefixSums]] = TreeAggregation
 
     @classmethod
     def as_published(

@@ -23,7 +23,9 @@ place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.claims import GaussianDP
@@ -56,29 +58,7 @@ class FollowPerturbedLeader(SubspaceSequence):
 
     sums: StepwiseSums
 
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "FollowPerturbedLeader":
-        """Return the mechanism whose whole sequence is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        n_components : int
-            k.
-        length, row_norm
-            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
-        """
-        sums = StepwiseSums.calibrated(epsilon, delta, length=length, row_norm=row_norm)
-        return cls(sums=sums, n_components=n_components)
+    kind: ClassVar[type[PrefixSums]] = StepwiseSums
 
     @classmethod
     def as_published(

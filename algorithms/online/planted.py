@@ -15,13 +15,13 @@ for them. An audit must refute them; nobody should use them.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
@@ -49,14 +49,9 @@ class _PlantedTree(PrefixSums):
         *,
         length: int | None = 64,
         row_norm: float = 1.0,
-    ) -> "_PlantedTree":
+    ) -> Self:
         """Return `TreeAggregation.calibrated` with the bug."""
-        right = TreeAggregation.calibrated(
-            epsilon, delta, length=length, row_norm=row_norm
-        )
-        return cls(
-            noise=right.noise, claim=right.claim, length=length, row_norm=row_norm
-        )
+        return cls.calibrated(epsilon, delta, length=length, row_norm=row_norm)
 
     def uses(self, length: int) -> int:
         """Return what the author of the bug believes."""

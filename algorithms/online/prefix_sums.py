@@ -28,15 +28,17 @@ post-processing and as private as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.noise import NodeNoise
+from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
 from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
-from dpaudit.claims import NO_LOSS, Claim, GaussianDP
+from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
@@ -95,6 +97,31 @@ class PrefixSums(ABC):
         if self.length is not None:
             object.__setattr__(self, "length", check_count("length", self.length))
         object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        length, row_norm
+            See the class.
+        """
+        return cls(
+            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
+            claim=ApproxDP(epsilon, delta),
+            length=length,
+            row_norm=row_norm,
+        )
 
     @property
     def relation(self) -> Relation:

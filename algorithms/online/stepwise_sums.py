@@ -11,10 +11,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedStepNoise
+from dpaudit.algorithms.online.noise import PublishedStepNoise
 from dpaudit.algorithms.online.streamable import StreamableSums
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.gaussian import gaussian_mu
 
 __all__ = ["StepwiseSums"]
 
@@ -30,23 +29,6 @@ class StepwiseSums(StreamableSums):
     noise, claim, length, row_norm
         See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "StepwiseSums":
-        """Return the sums whose whole sequence is (epsilon, delta)-DP."""
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
 
     @classmethod
     def of_steps(

@@ -17,6 +17,7 @@ of the subspaces where eigenvalues differ.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +80,33 @@ class SubspaceSequence:
 
     sums: PrefixSums
     n_components: int = 1
+
+    kind: ClassVar[type[PrefixSums]]
+    """What the prefixes of `calibrated` are made by."""
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        n_components : int
+            k.
+        length, row_norm
+            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
+        """
+        sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
+        return cls(sums=sums, n_components=n_components)
 
     def __post_init__(self) -> None:
         if not isinstance(self.sums, PrefixSums):

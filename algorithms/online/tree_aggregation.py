@@ -45,7 +45,6 @@ from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_heig
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.streamable import StreamableSums
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.gaussian import gaussian_mu
 
 __all__ = ["TreeAggregation"]
 
@@ -70,31 +69,6 @@ class TreeAggregation(StreamableSums):
     >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
     (5, 3, 3)
     """
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "TreeAggregation":
-        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            The promise for the whole sequence, under REPLACE_ONE.
-        length, row_norm
-            See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
-        """
-        return cls(
-            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
 
     @classmethod
     def from_mu(
