@@ -19,6 +19,7 @@ from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.epochs import Epochs
 from dpaudit.algorithms.online.fenwick import nodes_of_row, tree_height
 from dpaudit.algorithms.online.online_pca import OnlinePCA
+from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.planted_doubling import EagerRule, ExactTestDoubling
 from dpaudit.algorithms.online.subspace_sequence import (
@@ -468,3 +469,21 @@ def test_other_bad_arguments_are_named():
         SubspaceSequence(sums=1.0)
     with pytest.raises(InputError, match="claim must be a Claim"):
         replace(FORMS["doubling"], claim=None)
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 33])
+def test_doubling_spends_its_mu_on_the_first_row_and_no_more(length):
+    # No epoch ends on zero rows, so the loss is that of one tree: exactly mu-GDP.
+    mechanism = DoublingOnlinePCA.calibrated(1.0, 1e-5, length=length)
+    for place in {0, length // 2, length - 1}:
+        pair = replaced_row(length, 2, place, row_norm=1.0)
+        seen = mechanism.transcript(pair.data, 3, rng=np.random.default_rng(place))
+        ours, theirs = (
+            mechanism.step_means(seen, rows)["sums"]
+            for rows in (pair.data, pair.neighbour)
+        )
+        spent = np.sqrt(np.sum((ours - theirs) ** 2, axis=(1, 2)))
+        whole = gaussian_mu(1.0, 1e-5)
+        assert np.all(spent < whole * (1 + 1e-9))
+        if place == 0:
+            assert np.allclose(spent, whole)
