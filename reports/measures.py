@@ -56,6 +56,8 @@ RANDOM_SUBSPACE = "random-subspace"
 
 Record: TypeAlias = dict[str, Any]
 
+_ROUNDING = 1 + 1e-9
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -310,12 +312,11 @@ def _exact(
         exact: Claim = mechanism.exact_claim(pair)
     except UnsupportedError:
         return unknown
-    true_delta = float(exact.delta(epsilon))
     # Calibrations solve for equality: a rounding error beyond it is no violation.
-    kept = true_delta <= delta * (1 + 1e-6) + 1e-9
+    kept = exact.delta(epsilon * _ROUNDING) <= delta * _ROUNDING
     return {
         "exact_epsilon": exact.epsilon(delta),
-        "exact_delta": true_delta,
+        "exact_delta": float(exact.delta(epsilon)),
         "claim": "kept" if kept else "false",
     }
 

@@ -1,5 +1,5 @@
 from concurrent.futures import Executor, ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -9,8 +9,10 @@ from tiny_profile import TINY as SMALLEST
 
 from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.algorithms.catalogue import Entry
+from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
 from dpaudit.reports import runner
 from dpaudit.reports.experiments import PROFILES, plan, profile_named
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -196,6 +198,51 @@ def test_an_unsupported_exact_claim_is_not_known(monkeypatch):
     assert row["claim"] == "not known"
     assert np.isnan(row["exact_epsilon"])
     assert np.isnan(row["exact_delta"])
+
+
+@dataclass(frozen=True)
+class Overdrawn:
+    """Its exact loss is beyond its claim: in epsilon if that is pure, or in delta."""
+
+    epsilon: float
+    delta: float
+    excess: float
+    relation = Relation.ADD_REMOVE
+
+    @property
+    def claim(self):
+        return ApproxDP(self.epsilon, self.delta)
+
+    def worst_case(self):
+        return Pair([[0.0]], [[0.0], [1.0]])
+
+    def release(self, data, *, rng):
+        raise AssertionError("nothing is drawn here")
+
+    def exact_claim(self, pair):
+        if self.delta == 0:
+            return PureDP(self.epsilon * (1 + self.excess))
+        return ApproxDP(self.epsilon, self.delta * (1 + self.excess))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize(
+    ("excess", "says"),
+    [(-1e-6, "kept"), (1e-12, "kept"), (1e-8, "false"), (1e-4, "false"), (1, "false")],
+)
+def test_a_claim_is_false_by_little_or_by_much(monkeypatch, delta, excess, says):
+    # At delta = 1e-5 the first violation is one of 1e-13 in delta.
+    entry = Entry(
+        "overdrawn",
+        "covariance",
+        "-",
+        "-",
+        lambda epsilon, **options: Overdrawn(epsilon, delta, excess),
+        approximate=True,
+    )
+    monkeypatch.setitem(CATALOGUE, "overdrawn", entry)
+    table = run(replace(experiment("exact-privacy"), mechanisms=("overdrawn",)))
+    assert set(table["claim"]) == {says}
 
 
 def test_the_wall_refutes_what_is_false_and_says_how_fast():
