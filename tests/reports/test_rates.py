@@ -1,3 +1,4 @@
+import itertools
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from math import inf, nan, sqrt
@@ -263,6 +264,73 @@ def test_theory_meets_the_targets():
     assert rows[1].exponent.startswith(("−1.0", "−0.9"))
     assert "larger part at ε = 1 from about n = 5,000,000 on" in size_notes(found)[-1]
     assert signal_notes(found)[-1] == "dp-pca is the better one for σ ≤ 0.003."
+
+
+def test_every_rate_has_its_own_rows_and_columns():
+    """Each column is a power of its own, and the parts are those of the last point."""
+    exponents = itertools.count(1)
+    laws = {}
+
+    def columns(mechanism, against, points, **same):
+        names = ("error", "noise_error", "formula")
+        powers = {name: -next(exponents) / 8 for name in names}
+        laws[mechanism, against, same.get("epsilon")] = powers
+        return pd.DataFrame(
+            {"mechanism": mechanism, against: x, **same}
+            | {name: x**power for name, power in powers.items()}
+            for x in reversed(points)  # the last is the largest, wherever it stands
+            for _ in range(2)
+        )
+
+    noises = (rates._FLAT / 2, rates._FLAT, 0.3)
+    found = rates_of(
+        {
+            "streaming-rates": pd.concat(
+                [
+                    columns(DP_PCA, "n", ROWS, epsilon=1.0),
+                    columns(DP_PCA, "n", ROWS, epsilon=30.0),
+                    columns(DP_PCA, "n", ROWS, epsilon=1000.0),
+                ]
+            ),
+            "streaming-dimensions": columns(DP_PCA, "d", (5.0, 40.0)),
+            "signal-in-noise": pd.concat(
+                columns(name, "noise", noises) for name in (DP_PCA, MINIBATCH_OJA)
+            ),
+        }
+    )
+
+    for key, who, column, last in (
+        ("sampling", (DP_PCA, "n", 1000.0), "error", ROWS[-1]),
+        ("noise", (DP_PCA, "n", 1.0), "noise_error", ROWS[-1]),
+        ("dimension", (DP_PCA, "d", None), "noise_error", 40.0),
+        ("signal", (DP_PCA, "noise", None), "error", 0.3),
+        ("floor", (MINIBATCH_OJA, "noise", None), "error", 0.3),
+    ):
+        rate, powers = found[key], laws[who]
+        assert (rate.mechanism, rate.against) == who[:2]
+        assert rate.fit.exponent == pytest.approx(powers[column])
+        measured = [last ** powers[name] for name in ("error", "noise_error")]
+        assert rate.parts == pytest.approx(measured)
+        if key == "sampling":
+            assert np.isnan(rate.formula)
+        else:
+            assert rate.formula == pytest.approx(powers["formula"])
+        for x, values in rate.errors.items():
+            np.testing.assert_allclose(values, [x ** powers[column]] * 2)
+
+
+def test_parts_are_medians_and_the_floor_is_fitted_below_its_limit():
+    skewed = table(MINIBATCH_OJA, "noise", (NOISES, lambda s: max(7e-4, 0.03 * s)))
+    last = skewed["noise"] == NOISES[-1]
+    skewed.loc[last, "error"] = [1.0] * 11 + [1e6] * 9
+    skewed.loc[last, "noise_error"] = [2.0] * 11 + [nan] * 9
+    whole = tables()["signal-in-noise"]
+    own = whole[whole["mechanism"] == DP_PCA]
+    found = rates_of({**tables(), "signal-in-noise": pd.concat([own, skewed])})
+
+    assert found["floor"].parts == (1.0, 2.0)
+    assert abs(found["floor"].fit.exponent) < 0.1
+    assert found["signal"].fit.exponent > 0.9
 
 
 def test_what_misses_its_target_is_explained():
