@@ -42,6 +42,7 @@ from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, Scores
 from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteBoxCase
 from dpaudit.reports.bench.page import render_html, render_markdown, render_text
 from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.refutation import limit as refutation_limit
 from dpaudit.reports.bench.runner import carry_out
 from dpaudit.reports.bench.store import Store
 from dpaudit.reports.bench.study import Row, seed_of
@@ -285,6 +286,110 @@ def test_tables_are_well_formed(study, profile):
         if table.rows:
             assert len(render_text(table).splitlines()) == len(table.rows) + 2
     assert sum(len(t.rows) for t in study.tables(profile, {})) == 0
+
+
+def rows_of(study, profile, measured):
+    """Return the rows of a study by case, of records that `measured` gives its units.
+
+    Their order is not that of their figures.
+    """
+    units = study.units(profile)
+    records = {unit: measured(unit) for unit in sorted(units, key=lambda u: u.seed)}
+    tables = study.tables(profile, records)
+    return {row.data["case"]: row for table in tables for row in table.rows}
+
+
+@pytest.mark.parametrize(("above", "met"), [(0.0, True), (-1e-9, False), (0.5, True)])
+def test_the_median_bound_meets_the_target_or_not(above, met):
+    """Of 21 bounds, the eleventh is at the target, just below it, or above."""
+    by_case = {goal.case: goal for goal in TIGHTNESS_GOALS}
+
+    def bound(unit):
+        target = by_case[unit.case].target
+        seeds = 21 if by_case[unit.case].releases == 10**4 else 11
+        rank = unit.index - seeds // 2
+        return {"epsilon_lower": target + (100 * rank if rank > 0 else rank) + above}
+
+    rows = rows_of(Tightness(), "full", bound)
+    assert set(rows) == set(by_case)
+    for case, row in rows.items():
+        target = by_case[case].target
+        assert row.met is met
+        assert row.data["measured"] == pytest.approx(target + above)
+        assert row.data["smallest"] < target - 4 < target + 400 < row.data["largest"]
+        cells = dict(
+            zip(Tightness().tables("full", {})[0].columns, row.cells, strict=True)
+        )
+        assert cells["truth"] == f"{by_case[case].truth:.3f}"
+        assert cells["measured"] == f"{target + above:.4f}"
+        assert cells["target"] == f"{target:.3f}"
+        assert cells["seeds"] == str(row.data["seeds"])
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_the_median_refutation_meets_the_target_or_not(met):
+    def refutation(unit):
+        seeds = 51 if "black box" in unit.case else 5
+        rank = unit.index - seeds // 2
+        most = 60 if seeds == 51 else min(3 * refutation_limit(unit.case), 21.07e6)
+        late = {"refuted": False, "samples": 1}
+        samples = most + min(rank, 0) + (0 if met else 0.5)
+        return late if rank > 0 else {"refuted": True, "samples": samples}
+
+    rows = rows_of(Refutation(), "full", refutation)
+    assert len(rows) == 1 + len(best_events())
+    for row in rows.values():
+        assert row.met is met
+        assert row.data["refuted"] == row.data["seeds"] // 2 + 1
+    endless = rows_of(Refutation(), "ci", lambda u: {"refuted": False, "samples": 9})
+    for row in endless.values():
+        assert row.met is False
+        assert "not refuted" in row.cells
+
+
+@pytest.mark.parametrize(
+    ("change", "met"),
+    [({}, True), ({"bound": -1e-9}, False), ({"seconds": 1}, False)],
+)
+def test_the_median_bound_of_the_suite_meets_the_target_or_not(change, met):
+    goals = {goal.name: goal for goal in SUITE_GOALS}
+
+    def bound(unit):
+        goal, rank = goals[unit.case], unit.index - 1
+        whole = unit.option("releases") == goal.releases
+        return {
+            "epsilon_lower": goal.published + 10 * rank + change.get("bound", 0)
+            if whole
+            else goal.published / 2 + 10 * rank,
+            "seconds": 60 + 7 * max(rank, 0) + rank + change.get("seconds", 0),
+        }
+
+    rows = rows_of(SuiteBounds(), "full", bound)
+    assert set(rows) == set(goals)
+    assert {row.met for row in rows.values()} == {met}
+    endless = [name for name in goals if math.isinf(SUITE[name](CLAIMED).true_epsilon)]
+    for name, row in rows.items():
+        assert row.data["measured"] == pytest.approx(goals[name].published, abs=1e-8)
+        assert (row.data["with_a_tenth"] is not None) == (name in endless)
+
+    def flat(unit):
+        return {"epsilon_lower": 99.0, "seconds": 1.0}
+
+    stuck = rows_of(SuiteBounds(), "full", flat)
+    assert [name for name, row in stuck.items() if not row.met] == endless
+
+
+def test_the_median_share_of_the_time_meets_the_target_or_not():
+    for share, met in ((0.2, True), (0.2 + 1e-9, False)):
+        figures = {0: share, 1: 0.9, 2: 0.1}
+        rows = rows_of(
+            Cost(), "full", lambda unit, f=figures: {"measured": f[unit.index]}
+        )
+        row, memory = rows.values()
+        assert row.met is met
+        assert row.cells[3:] == ("20.0 %", "20 %")
+        assert memory.met is True
+        assert memory.cells[3:] == ("0.2 MB", "500 MB")
 
 
 def test_profiles_grow():
