@@ -185,11 +185,14 @@ SUBSPACES = [
 @pytest.mark.parametrize("name", [n for n in SUBSPACES if n != "private-oja"])
 def test_every_subspace_mechanism_serves_the_pirates(name):
     words = code(24, 6).codewords
-    word = EigenvectorPirate(build(name), pad_ratio=1).pirate(words, rng=rng())
+    mechanism = build(name)
+    pirate = EigenvectorPirate(mechanism, pad_ratio=1)
+    word = pirate.pirate(words, rng=rng())
     assert word.shape == (6,)
     assert set(np.unique(np.abs(word))) <= {0.0, 1.0}
-    again = EigenvectorPirate(build(name), pad_ratio=1).pirate(words, rng=rng())
-    np.testing.assert_array_equal(word, again)
+    if getattr(mechanism, "seedable", True):
+        again = pirate.pirate(words, rng=rng())
+        np.testing.assert_array_equal(word, again)
 
 
 def test_private_oja_with_the_rows_that_it_needs():
