@@ -18,6 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpaudit.errors import InputError
+from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiments import Experiment, plan, profile_named
 from dpaudit.reports.recovery_findings import map_notes, phase_notes, recovery_notes
 from dpaudit.reports.regret_findings import online_notes
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for note in _NOTES.get(chosen.name, lambda table: [])(table):
             print(note)
     if given.output is not None:
-        table.to_csv(given.output, index=False)
+        given.output.write_text(csv_text(table), encoding="utf-8")
     return 0
 
 

@@ -1,19 +1,22 @@
 """The page: one self-contained HTML file, and the same in Markdown without figures.
 
 The templates in ``templates/`` hold the words that are always true; whatever depends
-on the results comes from `dpaudit.reports.findings`.
+on the results comes from `dpaudit.reports.findings`. Whatever a template is given is
+taken for text and escaped (`dpaudit.reports.escaping`), but for what `Markup` says was
+made here: the stylesheet, the figures, and the tables of the bench.
 """
 
 import platform
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from dpaudit.reports import (
     curves,
@@ -24,7 +27,10 @@ from dpaudit.reports import (
     rate_findings,
     tables,
 )
+from dpaudit.reports.bench import page as bench_page
+from dpaudit.reports.bench.summary import Summary
 from dpaudit.reports.comparison import Comparison
+from dpaudit.reports.escaping import markdown, printable
 from dpaudit.reports.experiments import Experiment, Profile
 from dpaudit.reports.lower_bounds_section import (
     lower_bounds_context,
@@ -37,7 +43,9 @@ from dpaudit.reports.svg import standalone
 __all__ = [
     "FIGURES",
     "SECTIONS",
+    "Figures",
     "Results",
+    "draw_figures",
     "render_html",
     "render_markdown",
     "render_pictures",
@@ -76,6 +84,9 @@ FIGURES = (
 )
 """Every figure of the page; its id starts with ``figure-``."""
 
+Figures: TypeAlias = Mapping[str, Sequence[str]]
+"""Every figure by its name: the SVG for wide screens, then that for phones."""
+
 _TEMPLATES = Path(__file__).parent / "templates"
 _PACKAGES = ("dpaudit", "numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
@@ -93,9 +104,8 @@ class Results:
         By the name of the experiment.
     data : mapping of str to object
         What the utility experiments ran on: ``source``, ``n``, ``d``.
-    bench : mapping of str to str
-        What ``dpaudit bench-audit`` found, as fragments of the page: ``html`` and
-        ``md``; empty if it has not been run.
+    bench : Summary, optional
+        What ``dpaudit bench-audit`` found; None if it has not been run.
     comparison : Comparison, optional
         What ``make third-party`` found; None if it has not been run.
     """
@@ -105,52 +115,78 @@ class Results:
     experiments: tuple[Experiment, ...]
     tables: Mapping[str, pd.DataFrame]
     data: Mapping[str, Any]
-    bench: Mapping[str, str] = field(default_factory=dict)
+    bench: Summary | None = None
     comparison: Comparison | None = None
 
 
-def render_html(results: Results) -> str:
-    """Return the whole page; it refers to no other resource."""
+def render_html(results: Results, figures: Figures) -> str:
+    """Return the whole page; it refers to no other resource.
+
+    Parameters
+    ----------
+    results : Results
+    figures : mapping of str to sequence of str
+        From `draw_figures`.
+    """
     context = _context(results)
-    context["style"] = _stylesheet("colours.css") + _stylesheet("style.css")
-    context["figures"] = _figures(results)
-    return _environment().get_template("report.html.j2").render(context)
+    context["style"] = Markup(_stylesheet("colours.css") + _stylesheet("style.css"))
+    context["figures"] = {
+        name: [Markup(svg) for svg in drawn] for name, drawn in figures.items()
+    }
+    if results.bench is not None:
+        context["bench"] = Markup(bench_page.render_html(results.bench))
+    environment = _environment(autoescape=True, finalize=_if_text(printable))
+    return environment.get_template("report.html.j2").render(context)
 
 
 def render_markdown(results: Results) -> str:
     """Return the report as Markdown, tables instead of figures."""
-    return _environment().get_template("report.md.j2").render(_context(results))
+    context = _context(results)
+    if results.bench is not None:
+        context["bench"] = Markup(bench_page.render_markdown(results.bench))
+    environment = _environment(finalize=_if_text(markdown))
+    return environment.get_template("report.md.j2").render(context)
 
 
-def render_pictures(results: Results) -> dict[str, str]:
-    """Return the figures as SVG files of their own, for use outside the page."""
+def render_pictures(figures: Figures) -> dict[str, str]:
+    """Return figures as SVG files of their own, for use outside the page."""
     colours = _stylesheet("colours.css")
-    return {
-        name: standalone(wide, colours) for name, (wide, _) in _figures(results).items()
-    }
+    return {name: standalone(wide, colours) for name, (wide, _) in figures.items()}
 
 
 def _stylesheet(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _environment() -> Environment:
+def _environment(**options: Any) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
-        autoescape=lambda name: name is None or not name.endswith(".md.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        **options,
     )
-    environment.filters["cell"] = lambda text: " ".join(
-        str(text).replace("|", "\\|").split()
-    )
+    environment.filters["strong"] = lambda text: Markup(f"**{markdown(text)}**")
     environment.filters["glue"] = _glue
     environment.filters["count"] = formats.count
     environment.filters["setting"] = formats.setting
     environment.filters["delta"] = formats.delta
     return environment
+
+
+def _if_text(escape: Callable[[str], str]) -> Callable[[object], object]:
+    """Return what is done with a value on its way into a template.
+
+    Numbers stay what they are, and so does what was made here.
+    """
+
+    def finalize(value: object) -> object:
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return escape(value)
+        return value
+
+    return finalize
 
 
 def _glue(text: str) -> str:
@@ -171,7 +207,7 @@ def _context(results: Results) -> dict[str, Any]:
     exponents = rates(found)
     return {
         "sections": SECTIONS,
-        "bench": dict(results.bench),
+        "bench": None,
         "profile": results.profile,
         "seed": results.seed,
         "experiments": results.experiments,
@@ -210,8 +246,8 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _figures(results: Results) -> dict[str, list[str]]:
-    """Return the SVGs of each figure: for wide screens, then for phones."""
+def draw_figures(results: Results) -> Figures:
+    """Return the figures of the page."""
     found = results.tables
     by_name = {experiment.name: experiment for experiment in results.experiments}
     wall = found["privacy-wall"]

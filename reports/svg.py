@@ -15,6 +15,9 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from dpaudit.reports.escaping import printable
 
 __all__ = [
     "INK",
@@ -63,7 +66,7 @@ _STYLE: dict[Any, Any] = {
     "grid.color": RULE,
     "grid.linewidth": 1.0,
     "lines.solid_capstyle": "round",
-    "mathtext.default": "regular",
+    "text.parse_math": False,  # a name with two dollars is no formula
 }
 
 
@@ -88,6 +91,9 @@ def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
     title, description : str
         What a screen reader says instead of the picture.
     """
+    for written in figure.findobj(Text):
+        lines = written.get_text().split("\n")
+        written.set_text("\n".join(map(printable, lines)))
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
@@ -98,18 +104,13 @@ def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
     view_box = re.search(r'viewBox="[^"]*"', root)
     assert view_box is not None  # matplotlib always writes one
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
-    body = re.sub(r' id="', f' id="{name}-', body)
-    body = re.sub(r'href="#', f'href="#{name}-', body)
-    body = re.sub(r"url\(#", f"url(#{name}-", body)
-    # The family is the page's; matplotlib wrote a list of fonts into every text.
-    body = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, body)
-    for colour, variable in _VARIABLES.items():
-        body = body.replace(colour, f"var({variable})")
+    # In tags only: what is written in the figure stays as it is.
+    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], name), body)
     opening = (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view_box[0]} role="img" '
         f'id="{name}" aria-labelledby="{name}-title {name}-description">'
-        f'<title id="{name}-title">{html.escape(title)}</title>'
-        f'<desc id="{name}-description">{html.escape(description)}</desc>'
+        f'<title id="{name}-title">{html.escape(printable(title))}</title>'
+        f'<desc id="{name}-description">{html.escape(printable(description))}</desc>'
     )
     return opening + re.sub(r"\n\s*", "\n", body).strip()
 
@@ -131,6 +132,16 @@ def standalone(svg: str, stylesheet: str) -> str:
     opening, rest = svg.split(">", maxsplit=1)
     opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f"{opening}><style>{style}</style>{rest}\n"
+
+
+def _on_the_page(tag: str, name: str) -> str:
+    """Return a tag with ids of its figure, and with the page's colours and fonts."""
+    tag = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", tag)
+    # The family is the page's; matplotlib wrote a list of fonts into every text.
+    tag = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, tag)
+    for colour, variable in _VARIABLES.items():
+        tag = tag.replace(colour, f"var({variable})")
+    return tag
 
 
 def _font(match: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.reports.comparison import Comparison
+from dpaudit.reports.escaping import file_name
 from dpaudit.reports.formats import (
     count,
     delta,
@@ -38,6 +39,7 @@ __all__ = [
     "suite_rows",
     "time_rows",
     "verdict_rows",
+    "witness_file",
 ]
 
 Row: TypeAlias = dict[str, Any]
@@ -156,13 +158,18 @@ def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
             verdict=row["verdict"].replace("_", " "),
             hint=_hint(row),
             witness_file=(
-                f"witness-{row['mechanism']}.json"
+                witness_file(row["mechanism"])
                 if isinstance(row["witness"], str)
                 else None
             ),
         )
         for row in records(wall)
     ]
+
+
+def witness_file(mechanism: str) -> str:
+    """Return the name of the file that holds a witness against a mechanism."""
+    return f"witness-{file_name(mechanism)}.json"
 
 
 def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[ComponentRow]:

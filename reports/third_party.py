@@ -27,6 +27,7 @@ from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.audit import AuditResult, audit
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.reports.escaping import file_name
 
 __all__ = [
     "BUDGETS",
@@ -94,7 +95,9 @@ class Finding:
     @property
     def witness_name(self) -> str | None:
         """The name of the file that the witness goes to, None without one."""
-        return f"{self.result.name}.witness.json" if self.result.witness else None
+        if self.result.witness is None:
+            return None
+        return f"{file_name(self.result.name)}.witness.json"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as JSON-ready Python, the witness by its file's name."""

@@ -10,15 +10,19 @@ from pathlib import Path
 
 from dpaudit.datasets import load
 from dpaudit.errors import InputError
+from dpaudit.reports.bench.summary import load_summary
 from dpaudit.reports.comparison import load_comparison
+from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiments import Experiment, plan, profile_named
 from dpaudit.reports.page import (
     Results,
+    draw_figures,
     render_html,
     render_markdown,
     render_pictures,
 )
 from dpaudit.reports.runner import run
+from dpaudit.reports.tables import witness_file
 
 __all__ = ["write_report", "write_results"]
 
@@ -63,13 +67,14 @@ def write_report(
     ------
     InputError
         If the profile is unknown, the seed is negative, the folder cannot be written
-        to, or the comparison of libraries not be read (all of which is found out
-        before the work begins).
+        to, or what the others have left not be read (all of which is found out before
+        the work begins).
     """
     chosen = profile_named(profile)
     experiments = plan(chosen, seed)
     tell = progress or (lambda label, fraction: None)
     output = Path(output)
+    bench = load_summary(output.resolve().parent / "bench")
     comparison = load_comparison(output.resolve().parent / "third-party")
     with _staging(output) as folder:
         tables, before = {}, 0.0
@@ -91,7 +96,7 @@ def write_report(
             experiments=experiments,
             tables=tables,
             data={"source": rows.source, "n": n, "d": d},
-            bench=_bench_beside(output),
+            bench=bench,
             comparison=comparison,
         )
         write_results(results, folder)
@@ -103,29 +108,20 @@ def write_results(results: Results, folder: Path) -> None:
     """Write the files of a report into an existing folder."""
     for name, table in results.tables.items():
         plain = table.drop(columns="witness", errors="ignore")
-        plain.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+        (folder / f"{name}.csv").write_text(csv_text(plain), encoding="utf-8")
         if "witness" in table:
             for mechanism, text in zip(
                 table["mechanism"], table["witness"], strict=True
             ):
                 if isinstance(text, str):
                     pretty = json.dumps(json.loads(text), indent=2) + "\n"
-                    path = folder / f"witness-{mechanism}.json"
+                    path = folder / witness_file(mechanism)
                     path.write_text(pretty, encoding="utf-8")
-    for name, picture in render_pictures(results).items():
+    figures = draw_figures(results)
+    for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
-    (folder / _INDEX).write_text(render_html(results), encoding="utf-8")
-
-
-def _bench_beside(output: Path) -> dict[str, str]:
-    """Return what ``dpaudit bench-audit`` has left in the folder ``bench`` beside."""
-    found = {}
-    for kind in ("html", "md"):
-        path = output.resolve().parent / "bench" / f"bench.{kind}"
-        if path.is_file():
-            found[kind] = path.read_text(encoding="utf-8")
-    return found
+    (folder / _INDEX).write_text(render_html(results, figures), encoding="utf-8")
 
 
 def _part(

@@ -6,12 +6,9 @@ the profile that has records of the present version of the code, so that studies
 run one at a time.
 """
 
-import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dpaudit.audit.identity import code_version
 from dpaudit.reports.bench.cost import Cost
@@ -20,12 +17,13 @@ from dpaudit.reports.bench.page import render_html, render_markdown
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.runner import carry_out
 from dpaudit.reports.bench.store import Store
-from dpaudit.reports.bench.study import PROFILES, Study, Table
+from dpaudit.reports.bench.study import PROFILES, Study
 from dpaudit.reports.bench.suite import SuiteBounds
+from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.validation import check_count, check_name
 
-__all__ = ["STUDIES", "Findings", "bench_audit", "write_findings"]
+__all__ = ["STUDIES", "bench_audit", "write_up"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),
@@ -35,45 +33,6 @@ STUDIES: tuple[Study, ...] = (
     Cost(),
 )
 """In the order in which they run."""
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What one study found.
-
-    Parameters
-    ----------
-    name, title : str
-    done, units : int
-        Units of work finished, and of the whole profile.
-    tables : tuple of Table
-    """
-
-    name: str
-    title: str
-    done: int
-    units: int
-    tables: tuple[Table, ...]
-
-    @property
-    def met(self) -> int:
-        """How many targets are met."""
-        return sum(row.met is True for table in self.tables for row in table.rows)
-
-    @property
-    def missed(self) -> int:
-        """How many targets are not met."""
-        return sum(row.met is False for table in self.tables for row in table.rows)
-
-    @property
-    def sound(self) -> bool:
-        """Whether every binding target is met."""
-        return not any(
-            row.met is False
-            for table in self.tables
-            if table.binding
-            for row in table.rows
-        )
 
 
 def bench_audit(
@@ -136,44 +95,12 @@ def bench_audit(
             found.append(
                 Findings(study.name, study.title, len(records), len(units), tables)
             )
-    write_findings(output, profile, code, found)
+    write_up(output, Summary(profile, code, tuple(found)))
     return found
 
 
-def write_findings(
-    output: Path, profile: str, code: str, found: Sequence[Findings]
-) -> None:
+def write_up(output: Path, summary: Summary) -> None:
     """Write ``summary.json``, ``bench.md`` and ``bench.html``."""
-    summary: dict[str, Any] = {
-        "profile": profile,
-        "code": code,
-        "studies": {each.name: _summary(each) for each in found},
-    }
-    text = json.dumps(summary, indent=2, allow_nan=False, default=_number) + "\n"
-    (output / "summary.json").write_text(text, encoding="utf-8")
+    summary.save(output)
     for name, render in (("bench.md", render_markdown), ("bench.html", render_html)):
-        (output / name).write_text(render(profile, code, found), encoding="utf-8")
-
-
-def _summary(found: Findings) -> dict[str, Any]:
-    return {
-        "title": found.title,
-        "done": found.done,
-        "units": found.units,
-        "met": found.met,
-        "not_met": found.missed,
-        "sound": found.sound,
-        "tables": [
-            {
-                "title": table.title,
-                "note": table.note,
-                "rows": [{**row.data, "met": row.met} for row in table.rows],
-            }
-            for table in found.tables
-        ],
-    }
-
-
-def _number(value: Any) -> Any:
-    """Return a NumPy number as Python's."""
-    return value.item()
+        (output / name).write_text(render(summary), encoding="utf-8")

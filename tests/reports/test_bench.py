@@ -7,6 +7,7 @@ probability 0.001.
 
 import json
 import math
+import re
 import runpy
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -49,6 +50,7 @@ from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
 from dpaudit.reports.bench.suite import SuiteBounds
+from dpaudit.reports.bench.summary import Findings, Summary, load_summary
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
 
@@ -235,25 +237,49 @@ def test_wrong_arguments_are_refused_before_any_work(tmp_path, options, message)
 
 
 def test_cells_that_need_escapes():
-    rows = (Row(("a|b", "<c>"), False, {}), Row(("d", "e"), None, {}))
-    table = Table("T", ("x", "y"), rows, "Note.")
+    nasty = "<c>\n`*\x1b[31m"
+    rows = (Row(("a|b", nasty), False, {}), Row(("d", "e"), None, {}))
+    table = Table(nasty, ("x", "<y>"), rows, nasty)
+    found = Summary("ci", nasty, (Findings("t", nasty, 1, 2, (table,)),))
 
-    @dataclass
-    class Found:
-        name: str = "t"
-        title: str = "T"
-        done: int = 1
-        units: int = 2
-        tables: tuple[Table, ...] = (table,)
-
-    assert "| a\\|b | <c> | NOT MET |" in render_markdown("ci", "1", [Found()])
-    html = render_html("ci", "1", [Found()])
-    assert '<tr class="not-met"><td>a|b</td><td>&lt;c&gt;</td><td>NOT MET</td>' in html
+    text = render_markdown(found)
+    assert "\n| a\\|b | \\<c\\> \\`\\*\ufffd\\[31m | NOT MET |\n" in text
+    assert "\n| x | \\<y\\> | verdict |\n|---|---|---|\n" in text
+    assert not re.search(r"(?<!\\)[<`*]|\x1b", text)
+    html = render_html(found)
+    assert "<td>a|b</td><td>&lt;c&gt; `*\ufffd[31m</td><td>NOT MET</td>" in html
+    assert html.count('<tr class="not-met">') == 1
     assert "1 of 2 units" in html
+    assert not re.search("<[cy]>|\x1b", html)
     text = render_text(table).splitlines()
-    assert text[0] == "T"
+    assert text[0] == "<c> `*\ufffd[31m"
     assert len(text) == 4
     assert text[3].endswith("no target")
+
+
+def test_a_summary_is_read_as_it_was_written(tmp_path):
+    assert load_summary(tmp_path) is None
+    rows = (
+        Row(("a", "b"), False, {"case": "x", "measured": np.float64(0.5)}),
+        Row(("c", "d"), None, {"case": "y"}),
+        Row(("e", "f"), True, {}),
+    )
+    tables = (
+        Table("T", ("x", "y"), rows, "Note.", binding=True),
+        Table("U", ("z",), (), "None."),
+    )
+    found = Summary("ci", "1+2", (Findings("t", "Title", 3, 4, tables),))
+    found.save(tmp_path)
+    assert load_summary(tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"profile": "ci"}', '{"profile": 1, "code": 2, "studies": []}']
+)
+def test_a_summary_that_cannot_be_read_is_named(tmp_path, text):
+    (tmp_path / "summary.json").write_text(text)
+    with pytest.raises(InputError, match=r"summary.json.*dpaudit bench-audit"):
+        load_summary(tmp_path)
 
 
 def invented(study, unit):

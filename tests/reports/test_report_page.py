@@ -1,5 +1,10 @@
+import io
 import re
-from dataclasses import replace
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +17,24 @@ from tiny_profile import TINY
 from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
 from dpaudit.reports import experiments, findings, robust_plan, write_report, writer
+from dpaudit.reports import page as page_module
+from dpaudit.reports.bench.study import Row, Table
+from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import problems
 from dpaudit.reports.comparison import FILE, Comparison
+from dpaudit.reports.escaping import file_name, printable
 from dpaudit.reports.experiments import PROFILES, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.page import (
     FIGURES,
     SECTIONS,
     Results,
+    draw_figures,
     render_html,
     render_markdown,
 )
 from dpaudit.reports.runner import run
+from dpaudit.reports.writer import write_results
 
 DETERMINISTIC = (
     "privacy-wall",
@@ -47,8 +58,9 @@ DETERMINISTIC = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_suite():
-    """Leave two mechanisms of a family: more would take most of a report's time."""
+    """Leave some mechanisms of a family: more would take most of a report's time."""
     few = {
+        "covariance": ("analyze-gauss", "symmetric-noise", "symmetrised-wishart"),
         "textbook": names_of("textbook")[:2],
         "subspace": ("power-method", "exponential-pca"),
     }
@@ -60,21 +72,55 @@ def _short_suite():
         yield
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """The tables of a tiny report, made once."""
-    return {each.name: run(each) for each in plan(TINY, 1)}
-
-
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setitem(PROFILES, "tiny", TINY)
 
 
+@dataclass
+class Written:
+    """A tiny report, written once: where, from which tables, and what was told."""
+
+    index: Path
+    tables: dict[str, pd.DataFrame]
+    told: list[tuple[str, float]]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    tables, told = {}, []
+
+    def kept(each, **options):
+        tables[each.name] = run(each, **options)
+        return tables[each.name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "tiny", TINY)
+        patch.setattr(writer, "run", kept)
+        index = write_report(
+            tmp_path_factory.mktemp("written") / "deep" / "report",
+            profile="tiny",
+            seed=1,
+            progress=lambda *step: told.append(step),
+        )
+    return Written(index, tables, told)
+
+
+@cache
+def drawn():
+    """The figures of `results`, for pages whose words are looked at."""
+    return draw_figures(results())
+
+
+def html_of(found):
+    return render_html(found, drawn())
+
+
 @pytest.fixture
-def made(tiny, tables, monkeypatch):
-    """The profile "tiny", whose work has been done already."""
-    monkeypatch.setattr(writer, "run", lambda each, **_: tables[each.name])
+def made(tiny, written, monkeypatch):
+    """The profile "tiny", whose work has been done and drawn already."""
+    monkeypatch.setattr(writer, "run", lambda each, **_: written.tables[each.name])
+    monkeypatch.setattr(writer, "draw_figures", lambda _: drawn())
 
 
 def wall(refuted=("bad",), names=("good", "bad"), **columns):
@@ -250,7 +296,7 @@ def results(**tables):
 )
 def test_the_headline_follows_the_data(refuted, expected):
     assert findings.headline(wall(refuted)) == expected
-    page = render_html(results(**{"privacy-wall": wall(refuted)}))
+    page = html_of(results(**{"privacy-wall": wall(refuted)}))
     assert f"<h1>{expected}</h1>" in page
 
 
@@ -299,7 +345,7 @@ def test_a_large_delta_is_put_into_words():
 
 def test_what_is_not_known_is_said():
     table = wall([], exact_epsilon=np.nan, exact_delta=np.nan, claim="not known")
-    page = render_html(results(**{"privacy-wall": table}))
+    page = html_of(results(**{"privacy-wall": table}))
 
     assert "not known" in page
     assert "within the claim" not in page
@@ -326,7 +372,7 @@ def test_the_notes_on_the_suite_follow_the_data():
 
 
 def test_the_table_of_the_suite():
-    page = render_html(results())
+    page = html_of(results())
     section = page[page.index('<section id="textbook-suite">') :]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", section, flags=re.DOTALL)
     assert cells[1:3] == ["∞", "7.25"]
@@ -339,7 +385,7 @@ def test_the_table_of_the_suite():
 
 
 def test_the_table_of_components_has_the_best_first():
-    page = render_html(results())
+    page = html_of(results())
     section = page[page.index('<section id="components">') :]
     names = re.findall(r'<th scope="row">(.*?)</th>', section)
     assert names[:2] == ["bad", "good"]
@@ -352,14 +398,14 @@ def test_the_rates_of_streaming_are_shown():
 
     assert "| Noise for privacy, in n | dp-pca, ε = 1, d = 20 | −1.00 | " in text
     assert text.count("| holds the target |") == 5
-    page = render_html(results())
+    page = html_of(results())
     assert page.count('<td data-label="Interval">') == 5
     assert "misses its target" not in page
 
     steeper = stream("dp-pca", "d", (5.0, 20.0), 9.0)
     missed = results(**{"streaming-dimensions": steeper})
     assert "misses its target: the interval does not hold 1." in render_markdown(missed)
-    assert "misses its target" in render_html(missed)
+    assert "misses its target" in html_of(missed)
 
 
 def test_robust_pca_is_shown_beside_its_verdicts():
@@ -370,13 +416,13 @@ def test_robust_pca_is_shown_beside_its_verdicts():
     assert "| 10⁻⁸ | 4 | 2.00 s |" in row
     assert "dp-ggd finds nothing with the printed noise" in text
     assert "a factor of 4 with each restart" in text
-    page = render_html(results())
+    page = html_of(results())
     assert page.count('data-label="Steps to 0.01"') == 12
     assert "dp-sggd ✗" in page
 
 
 def test_the_page_is_whole_and_fetches_nothing():
-    page = render_html(results())
+    page = html_of(results())
 
     assert problems(page) == []
     for name, heading in SECTIONS.items():
@@ -388,78 +434,200 @@ def test_the_page_is_whole_and_fetches_nothing():
 
 
 def test_pages_of_the_same_results_are_the_same():
-    assert render_html(results()) == render_html(results())
+    assert html_of(results()) == html_of(results())
+    assert draw_figures(results()) == drawn()
 
 
-def test_whatever_comes_from_the_tables_is_escaped():
-    nasty = '<img src=x onerror=alert(1)>&"'
-    names = ("good", nasty)
-    page = render_html(
-        results(
-            **{
-                "privacy-wall": wall([nasty], names, source="<b>bold</b>"),
-                "exact-privacy": exact(names=names),
-                "captured-variance": variance(names),
-                "components": variance(names),
-            }
-        )
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=//elsewhere onerror=alert(1)>&amp;',
+    "a | b\\| c",
+    "`code` *bold* _low_ ~~gone~~ [link](javascript:x)",
+    "two\n\n# lines\r\n| more |",
+    "\x1b[31mred\x1b[0m\x00\x07",
+    "=cmd|'/c calc'!A0",
+    "+1",
+    "-1",
+    "@sum",
+    "$\\frac{1}{0}$ or $2$",
+    "../../outside",
+    "\u202eturned\ud800",
+    '#010a0b id="x" url(#y)',
+)
+
+
+def hostile_results():
+    """Results whose names are all of somebody who means no good."""
+    table = results().tables
+    found = {
+        "privacy-wall": wall(HOSTILE, HOSTILE, source="<b>bold</b>\x1b"),
+        "exact-privacy": exact(names=HOSTILE),
+        "captured-variance": variance(HOSTILE),
+        "components": variance(HOSTILE),
+        "run-time": pd.concat(
+            [table["run-time"].iloc[:1]]
+            + [table["run-time"].iloc[1:2].assign(mechanism=name) for name in HOSTILE]
+        ),
+        "genotypes": pd.concat(
+            table["genotypes"].iloc[:10].assign(mechanism=name) for name in HOSTILE
+        ),
+        "tracing": pd.concat(
+            table["tracing"].iloc[:12].assign(mechanism=name) for name in HOSTILE
+        ),
+        "textbook-suite": suite(*((name, *FALLEN[1:]) for name in HOSTILE)),
+    }
+    records = [{**COMPARISON.records[0], "contender": name} for name in HOSTILE]
+    versions = dict.fromkeys(HOSTILE, "<i>2.3</i>")
+    return replace(
+        results(**found),
+        data={"source": HOSTILE[0], "n": 1797, "d": 64},
+        comparison=replace(COMPARISON, records=records, versions=versions),
     )
 
-    assert "<img" not in page
-    assert "<b>" not in page
-    assert "&lt;b&gt;bold&lt;/b&gt;" in page
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outer") / "inner" / "report"
+    folder.mkdir(parents=True)
+    write_results(hostile_results(), folder)
+    return folder
 
 
-def test_markdown_tables_survive_a_pipe():
-    text = render_markdown(results(**{"privacy-wall": wall(source="a | b\nc")}))
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.attributes, self.text = Counter(), set(), []
 
-    assert "a \\| b c" in text
-    rows = [line for line in text.splitlines() if line.startswith(("| good", "| bad"))]
-    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows[:2]} == {9}
+    def handle_starttag(self, tag, attrs):
+        self.seen[tag] += 1
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text.append(data)
 
 
-def test_report_from_start_to_end(tiny, tmp_path):
-    seen = []
-    output = tmp_path / "deep" / "report"
+def test_no_name_is_more_than_text_on_the_page(hostile):
+    page = (hostile / "index.html").read_text(encoding="utf-8")
 
-    index = write_report(
-        output, profile="tiny", seed=5, progress=lambda *step: seen.append(step)
-    )
-
-    assert index == output / "index.html"
-    page = index.read_text(encoding="utf-8")
     assert problems(page) == []
-    assert str(tmp_path) not in page
-    assert {path.name for path in output.iterdir()} == {
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
+    tags = Tags()
+    tags.feed(page)
+    harmless = Tags()
+    harmless.feed(html_of(results()))
+    assert set(tags.seen) == set(harmless.seen)
+    assert tags.attributes == harmless.attributes
+    text = "".join(tags.text)
+    for name in HOSTILE:
+        assert printable(name) in text
+    assert "<b>bold</b>\ufffd" in text
+    assert "<i>2.3</i>" in text
+
+
+def test_no_name_is_more_than_text_in_markdown(hostile):
+    text = (hostile / "report.md").read_text(encoding="utf-8")
+
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    # What Markdown would take for a tag, code, emphasis, a formula or a link.
+    own = re.sub(r"\*\*REFUTED\*\*|`make third-party`|\[index.html\]\(index", "", prose)
+    assert re.findall(r"(?<!\\)(?:\\\\)*[<`*~$\[&]", own) == []
+    width = 0
+    for line in prose.splitlines():
+        pipes = len(re.findall(r"(?<!\\)(?:\\\\)*\|", line))
+        if line.startswith("|"):
+            assert pipes == (width or pipes), line
+            width = pipes
+        else:
+            assert pipes == width == 0 or (width and not line), line
+            width = 0
+    assert r"| a \| b\\\| c |" in text
+    assert r"| two # lines \| more \| |" in text
+
+
+def test_no_name_is_more_than_text_in_a_figure(hostile):
+    pictures = list(hostile.glob("*.svg"))
+    assert len(pictures) == len(FIGURES)
+    words = ""
+    for picture in pictures:
+        root = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
+        for text in root.iter("{http://www.w3.org/2000/svg}text"):
+            words += f"{text.text} "
+        tags = {each.tag.split("}")[-1] for each in root.iter()}
+        assert not tags & {"script", "img", "a", "foreignObject"}
+    words = " ".join(words.split())
+    for line in "\n".join(HOSTILE).splitlines():
+        assert words.count(printable(line).strip()) >= 3
+
+
+def test_no_name_is_a_formula_in_a_table(hostile):
+    for name, table in hostile_results().tables.items():
+        text = (hostile / f"{name}.csv").read_text(encoding="utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
+        found = pd.read_csv(io.StringIO(text), keep_default_na=False, dtype=str)
+        assert len(found) == len(table)
+        for column in found:
+            if not pd.api.types.is_numeric_dtype(table[column]):
+                assert not found[column].str.match(r"[=+\-@\s]").any()
+        if name == "privacy-wall":
+            names = [printable(each) for each in HOSTILE]
+            marked = [f"'{each}" if each[0] in "=+-@" else each for each in names]
+            assert list(found["mechanism"]) == marked
+
+
+def test_no_name_leads_out_of_the_folder(hostile):
+    outer = hostile.parents[1]
+    inside = [path for path in outer.rglob("*") if path.is_file()]
+    assert {path.parent for path in inside} == {hostile}
+    page = (hostile / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(witness-[^"]*)"', page)
+    assert len(set(links)) == len(HOSTILE)
+    assert set(links) < {path.name for path in inside}
+
+
+def test_no_two_names_become_one_file():
+    names = {"/", "\\", "+2f+", "2f", "+", "a/b", "a b", "a\nb", "A", "a", ""}
+    assert len({file_name(name) for name in names}) == len(names)
+
+
+def test_templates_trust_nothing_by_themselves():
+    for path in page_module._TEMPLATES.glob("*.j2"):
+        assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
+
+
+def test_report_from_start_to_end(written):
+    assert written.index.parts[-3:] == ("deep", "report", "index.html")
+    page = written.index.read_text(encoding="utf-8")
+    assert problems(page) == []
+    assert str(written.index.parent) not in page
+    assert {path.name for path in written.index.parent.iterdir()} == {
         "index.html",
         "report.md",
         *(f"{each.name}.csv" for each in plan(TINY, 1)),
         *(f"{name}.svg" for name in FIGURES),
         "witness-symmetric-noise.json",
     }
-    fractions = [fraction for _, fraction in seen]
+    fractions = [fraction for _, fraction in written.told]
     assert fractions == sorted(fractions)
-    assert seen[0] == ("Privacy wall", 0.0)
-    assert seen[-1] == ("Report written", 1.0)
+    assert written.told[0] == ("Privacy wall", 0.0)
+    assert written.told[-1] == ("Report written", 1.0)
 
 
-def test_links_lead_to_files_beside_the_page(made, tmp_path):
-    page = write_report(tmp_path, profile="tiny").read_text(encoding="utf-8")
+def test_links_lead_to_files_beside_the_page(written):
+    page = written.index.read_text(encoding="utf-8")
 
     links = [link for link in re.findall(r'<a href="([^"]*)"', page) if link[0] != "#"]
     assert len(links) >= 6
     for link in links:
-        assert (tmp_path / link).is_file(), link
+        assert (written.index.parent / link).is_file(), link
 
 
-def test_the_same_seed_writes_the_same_tables(tiny, tables, tmp_path):
-    write_report(tmp_path, profile="tiny", seed=1)
-
-    for name in DETERMINISTIC:
-        expected = tables[name].drop(columns="witness", errors="ignore")
-        assert (tmp_path / f"{name}.csv").read_text("utf-8") == expected.to_csv(
-            index=False, lineterminator="\n"
-        )
+def test_the_same_seed_writes_the_same_tables(written):
+    for each in plan(TINY, 1):
+        if each.name in DETERMINISTIC:
+            expected = run(each).drop(columns="witness", errors="ignore")
+            found = written.index.with_name(f"{each.name}.csv").read_text("utf-8")
+            assert found == expected.to_csv(index=False, lineterminator="\n")
 
 
 def test_only_the_reports_own_files_are_replaced(made, tmp_path):
@@ -515,12 +683,18 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
     """Studies of the auditor that lie beside the report are part of it."""
     bench = tmp_path / "bench"
     bench.mkdir()
-    (bench / "bench.html").write_text("<section><h2>Studies</h2></section>")
-    (bench / "bench.md").write_text("# Studies")
+    table = Table("T", ("x",), (Row(("<found>",), True, {}),), "Note.")
+    Summary("ci", "1", (Findings("dice", "Dice", 1, 1, (table,)),)).save(bench)
+    (bench / "bench.html").write_text("<script>alert(1)</script>")
     index = write_report(tmp_path / "report", profile="tiny")
 
-    assert "<h2>Studies</h2>" in index.read_text(encoding="utf-8")
-    assert "# Studies" in (index.parent / "report.md").read_text(encoding="utf-8")
+    page = index.read_text(encoding="utf-8")
+    assert '<h3 id="bench-dice">Dice</h3>' in page
+    assert "<td>&lt;found&gt;</td><td>met</td>" in page
+    assert "<script" not in page
+    text = index.with_name("report.md").read_text(encoding="utf-8")
+    assert "## Dice" in text
+    assert "| \\<found\\> | met |" in text
 
 
 def test_a_report_without_a_bench(made, tmp_path):
@@ -560,7 +734,7 @@ COMPARISON = Comparison(
 
 
 def test_the_comparison_of_libraries():
-    page = render_html(replace(results(), comparison=COMPARISON))
+    page = html_of(replace(results(), comparison=COMPARISON))
     assert problems(page) == []
     section = page[page.index('<section id="libraries">') :]
     section = section[: section.index("</section>")]
@@ -581,7 +755,7 @@ def test_the_comparison_of_libraries():
     assert "<small>within 60 s</small>" in section
     assert "Made with dpaudit 0.1.0, other 2.3." in section
     text = render_markdown(replace(results(), comparison=COMPARISON))
-    row = "| <theirs> | known centre | ε = 1, δ = 0 "
+    row = r"| \<theirs\> | known centre | ε = 1, δ = 0 "
     row += "| 90.0 %, 2.50 s | no fit, within 60 s |"
     assert "\n|---|---|---|---:|---:|\n" in text
     assert f"\n{row}\n" in text
@@ -589,7 +763,7 @@ def test_the_comparison_of_libraries():
 
 def test_a_report_without_a_comparison_says_how_to_make_one():
     sentence = "was not fitted for this report: <code>make third-party</code>"
-    assert sentence in render_html(results())
+    assert sentence in html_of(results())
     assert "Not fitted for this report: `make third-party`" in render_markdown(
         results()
     )

@@ -1,0 +1,157 @@
+"""What the studies found, and the file that holds it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import InputError
+from dpaudit.reports.bench.study import Row, Table
+
+__all__ = ["FILE", "Findings", "Summary", "load_summary"]
+
+FILE = "summary.json"
+"""The name of the file, in the folder of the studies."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one study found.
+
+    Parameters
+    ----------
+    name, title : str
+    done, units : int
+        Units of work finished, and of the whole profile.
+    tables : tuple of Table
+    """
+
+    name: str
+    title: str
+    done: int
+    units: int
+    tables: tuple[Table, ...]
+
+    @property
+    def met(self) -> int:
+        """How many targets are met."""
+        return sum(row.met is True for table in self.tables for row in table.rows)
+
+    @property
+    def missed(self) -> int:
+        """How many targets are not met."""
+        return sum(row.met is False for table in self.tables for row in table.rows)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every binding target is met."""
+        return not any(
+            row.met is False
+            for table in self.tables
+            if table.binding
+            for row in table.rows
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What all studies of a profile found.
+
+    Parameters
+    ----------
+    profile : str
+    code : str
+        The version of the code that was on trial.
+    studies : tuple of Findings
+    """
+
+    profile: str
+    code: str
+    studies: tuple[Findings, ...]
+
+    def save(self, folder: Path) -> None:
+        """Write the file into a folder."""
+        summary: dict[str, Any] = {
+            "profile": self.profile,
+            "code": self.code,
+            "studies": {each.name: _as_json(each) for each in self.studies},
+        }
+        text = json.dumps(summary, indent=2, allow_nan=False, default=_number) + "\n"
+        (folder / FILE).write_text(text, encoding="utf-8")
+
+
+def load_summary(folder: Path) -> Summary | None:
+    """Return what the studies in a folder found, None if there are none.
+
+    Raises
+    ------
+    InputError
+        If the file there is something else.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Summary(
+            profile=str(found["profile"]),
+            code=str(found["code"]),
+            studies=tuple(
+                _from_json(name, each) for name, each in found["studies"].items()
+            ),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(
+            f"cannot read {str(path)!r}: {error!r}; remove it, or write it anew with "
+            "dpaudit bench-audit"
+        ) from error
+
+
+def _as_json(found: Findings) -> dict[str, Any]:
+    return {
+        "title": found.title,
+        "done": found.done,
+        "units": found.units,
+        "met": found.met,
+        "not_met": found.missed,
+        "sound": found.sound,
+        "tables": [
+            {
+                "title": table.title,
+                "note": table.note,
+                "binding": table.binding,
+                "columns": table.columns,
+                "cells": [row.cells for row in table.rows],
+                "rows": [{**row.data, "met": row.met} for row in table.rows],
+            }
+            for table in found.tables
+        ],
+    }
+
+
+def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
+    return Findings(
+        name=name,
+        title=str(found["title"]),
+        done=int(found["done"]),
+        units=int(found["units"]),
+        tables=tuple(
+            Table(
+                title=str(table["title"]),
+                columns=tuple(map(str, table["columns"])),
+                rows=tuple(
+                    Row(tuple(map(str, cells)), data.pop("met"), data)
+                    for cells, data in zip(table["cells"], table["rows"], strict=True)
+                ),
+                note=str(table["note"]),
+                binding=bool(table["binding"]),
+            )
+            for table in found["tables"]
+        ),
+    )
+
+
+def _number(value: Any) -> Any:
+    """Return a NumPy number as Python's."""
+    return value.item()

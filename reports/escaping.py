@@ -1,0 +1,91 @@
+r"""Text of others, made harmless for where it goes.
+
+Names of mechanisms are chosen by whoever runs an audit, and end up in pages, figures,
+tables and the names of files. Each place has characters of its own that must not be
+taken at their word, so they are escaped where text enters the place, and nowhere else:
+
+- HTML pages: by the templates themselves (autoescape), after `printable`.
+- SVG figures: by matplotlib, after `printable` (`dpaudit.reports.svg`).
+- Markdown: `markdown`. Tables end a cell at a pipe, and inside prose ``<``, ``&``,
+  ``*``, ``_``, ``~``, ``$``, brackets and backticks begin something.
+- CSV: `csv_text`. A spreadsheet takes a cell of text for a formula if it begins with
+  ``=``, ``+``, ``-`` or ``@``; such a cell gets an apostrophe in front, as
+  spreadsheets mark text themselves. Numbers stay as they are, negative ones too.
+- Names of files: `file_name`. No name leads out of its folder.
+"""
+
+import re
+
+import pandas as pd
+from markupsafe import Markup
+
+__all__ = ["csv_text", "file_name", "markdown", "printable"]
+
+_BREAKS = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
+# Control characters, lone surrogates, what XML excludes, and what turns the direction
+# of the text that follows.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_MARKDOWN = re.compile(r"[\\`*_\[\]<>|&~$]")
+_FORMULA = re.compile(r"[=+\-@]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text on one line, without characters that do something.
+
+    Breaks become spaces, control characters and the like the replacement character.
+
+    Examples
+    --------
+    >>> printable("two\nlines, \x1b[31mred")
+    'two lines, �[31mred'
+    """
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", _BREAKS.sub(" ", text))
+
+
+def markdown(text: str) -> Markup:
+    r"""Return a text as Markdown that says just that, on one line.
+
+    Examples
+    --------
+    >>> print(markdown("a|b *c* <script>"))
+    a\|b \*c\* \<script\>
+    """
+    return Markup(_MARKDOWN.sub(r"\\\g<0>", printable(text)))
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV that a spreadsheet takes for data.
+
+    Examples
+    --------
+    >>> print(csv_text(pd.DataFrame({"name": ["=1+1", "a"], "x": [-1.0, 2.0]})))
+    name,x
+    '=1+1,-1.0
+    a,2.0
+    <BLANKLINE>
+    """
+    texts = table.select_dtypes(exclude="number")
+    table = table.assign(**{column: texts[column].map(_cell) for column in texts})
+    return table.to_csv(index=False, lineterminator="\n")
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def file_name(name: str) -> str:
+    """Return a name of ASCII letters, digits, dots and hyphens; no two become one.
+
+    Any other character is replaced by its code between plus signs.
+
+    Examples
+    --------
+    >>> file_name("symmetric-noise"), file_name("../a b")
+    ('symmetric-noise', '..+2f+a+20+b')
+    """
+    return re.sub(r"[^A-Za-z0-9.-]", lambda found: f"+{ord(found[0]):x}+", name)
