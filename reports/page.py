@@ -2,8 +2,8 @@
 
 The templates in ``templates/`` hold the words that are always true; whatever depends
 on the results comes from `dpaudit.reports.findings`. Whatever a template is given is
-taken for text and escaped (`dpaudit.reports.escaping`), but for what `Markup` says was
-made here: the stylesheet, the figures, and the tables of the bench.
+taken for text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: the
+stylesheet, the figures, and the tables of the bench, all made here.
 """
 
 import platform
@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from dpaudit.reports import (
     curves,
@@ -30,7 +29,7 @@ from dpaudit.reports import (
 from dpaudit.reports.bench import page as bench_page
 from dpaudit.reports.bench.summary import Summary
 from dpaudit.reports.comparison import Comparison
-from dpaudit.reports.escaping import markdown, printable
+from dpaudit.reports.escaping import Safe, markdown, printable
 from dpaudit.reports.experiments import Experiment, Profile
 from dpaudit.reports.lower_bounds_section import (
     lower_bounds_context,
@@ -129,12 +128,12 @@ def render_html(results: Results, figures: Figures) -> str:
         From `draw_figures`.
     """
     context = _context(results)
-    context["style"] = Markup(_stylesheet("colours.css") + _stylesheet("style.css"))
+    context["style"] = Safe(_stylesheet("colours.css") + _stylesheet("style.css"))
     context["figures"] = {
-        name: [Markup(svg) for svg in drawn] for name, drawn in figures.items()
+        name: [Safe(svg) for svg in drawn] for name, drawn in figures.items()
     }
     if results.bench is not None:
-        context["bench"] = Markup(bench_page.render_html(results.bench))
+        context["bench"] = Safe(bench_page.render_html(results.bench))
     environment = _environment(autoescape=True, finalize=_if_text(printable))
     return environment.get_template("report.html.j2").render(context)
 
@@ -143,7 +142,7 @@ def render_markdown(results: Results) -> str:
     """Return the report as Markdown, tables instead of figures."""
     context = _context(results)
     if results.bench is not None:
-        context["bench"] = Markup(bench_page.render_markdown(results.bench))
+        context["bench"] = Safe(bench_page.render_markdown(results.bench))
     environment = _environment(finalize=_if_text(markdown))
     return environment.get_template("report.md.j2").render(context)
 
@@ -167,7 +166,7 @@ def _environment(**options: Any) -> Environment:
         keep_trailing_newline=True,
         **options,
     )
-    environment.filters["strong"] = lambda text: Markup(f"**{markdown(text)}**")
+    environment.filters["strong"] = lambda text: Safe(f"**{markdown(text)}**")
     environment.filters["glue"] = _glue
     environment.filters["count"] = formats.count
     environment.filters["setting"] = formats.setting
@@ -182,7 +181,7 @@ def _if_text(escape: Callable[[str], str]) -> Callable[[object], object]:
     """
 
     def finalize(value: object) -> object:
-        if isinstance(value, str) and not isinstance(value, Markup):
+        if isinstance(value, str) and not hasattr(value, "__html__"):
             return escape(value)
         return value
 
