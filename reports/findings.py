@@ -18,6 +18,7 @@ __all__ = [
     "answer",
     "headline",
     "refuted_mechanisms",
+    "standing_mechanisms",
     "suite_notes",
     "variance_notes",
     "wall_notes",
@@ -29,6 +30,11 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 def refuted_mechanisms(wall: pd.DataFrame) -> list[str]:
     """Return the names of the refuted mechanisms, in the order of the table."""
     return [row["mechanism"] for row in records(wall) if row["verdict"] == "REFUTED"]
+
+
+def standing_mechanisms(table: pd.DataFrame) -> list[str]:
+    """Return the names of what was audited and not refuted."""
+    return [r["mechanism"] for r in records(table) if r["verdict"] == "NOT_REFUTED"]
 
 
 def headline(wall: pd.DataFrame) -> str:

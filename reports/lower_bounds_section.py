@@ -1,13 +1,14 @@
 """Online PCA and tracing in the report: what the page needs of their tables."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from dpaudit.reports import regret_findings, tracing_findings
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.findings import refuted_mechanisms
+from dpaudit.reports.findings import refuted_mechanisms, standing_mechanisms
 from dpaudit.reports.regret import exponents
 from dpaudit.reports.regret_figures import regret_by_length, regret_by_optimum
 from dpaudit.reports.tracing import dimension_of
@@ -64,14 +65,18 @@ def lower_bounds_figures_of(
     found: Mapping[str, pd.DataFrame], by_name: Mapping[str, Experiment]
 ) -> dict[str, list[str]]:
     """Return the SVGs of each figure: for wide screens, then for phones."""
-    online = refuted_mechanisms(found["online-audits"])
+    audits = found["online-audits"]
+    regret = partial(
+        regret_by_length,
+        refuted=refuted_mechanisms(audits),
+        standing=standing_mechanisms(audits),
+    )
     wall = refuted_mechanisms(found["privacy-wall"])
     shares = _shares(found)[:_PANELS]
     dimension = dimension_of(by_name["tracing"].options)
     return {
         "online-regret": [
-            regret_by_length(found["online-regret"], refuted=online, narrow=n)
-            for n in (False, True)
+            regret(found["online-regret"], narrow=n) for n in (False, True)
         ],
         "regret-optimum": [
             regret_by_optimum(found["regret-optimum"], narrow=n) for n in (False, True)

@@ -24,6 +24,7 @@ from dpaudit.reports.svg import (
     SERIES,
     WIDE,
     canvas,
+    stroke,
     to_svg,
 )
 from dpaudit.reports.tables import quartiles
@@ -36,7 +37,11 @@ _CELL = 34.0
 
 
 def error_by_step(
-    table: pd.DataFrame, *, refuted: Collection[str] = (), narrow: bool = False
+    table: pd.DataFrame,
+    *,
+    refuted: Collection[str] = (),
+    standing: Collection[str] = (),
+    narrow: bool = False,
 ) -> str:
     """Draw the errors of the published mechanisms, and of the corrected, by step.
 
@@ -44,8 +49,8 @@ def error_by_step(
     ----------
     table : pandas.DataFrame
         Of the experiment ``robust-recovery``.
-    refuted : collection of str
-        Mechanisms that audits have refuted; their lines are dashed.
+    refuted, standing : collection of str
+        Mechanisms that audits have refuted, or not: see `dpaudit.reports.svg.stroke`.
     narrow : bool
         For a phone: one panel below the other.
     """
@@ -69,7 +74,7 @@ def error_by_step(
                 axes.fill_between(
                     steps, curve[0], curve[2], color=colour, alpha=0.2, linewidth=0
                 )
-                dashes = (0, (3, 1.5)) if name in refuted else "-"
+                dashes = stroke(name, refuted, standing)
                 axes.plot(steps, curve[1], color=colour, linestyle=dashes, linewidth=2)
                 ends.append((name, colour, float(curve[1, -1])))
             _name_ends(axes, ends, refuted)
@@ -94,7 +99,9 @@ def phases(
     ----------
     table : pandas.DataFrame
         Of the experiment ``robust-phases``.
-    refuted, narrow
+    refuted : collection of str
+        Mechanisms that audits have refuted.
+    narrow : bool
         See `error_by_step`.
     """
     found = quartiles(table, ("mechanism", "rows", "dimension"), "error")

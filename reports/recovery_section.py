@@ -1,12 +1,14 @@
 """The section of the report on robust PCA: what the page needs of its tables."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from dpaudit.reports import map_figures, recovery_figures, recovery_findings
 from dpaudit.reports.experiments import Experiment
+from dpaudit.reports.findings import refuted_mechanisms, standing_mechanisms
 
 __all__ = ["recovery_context", "recovery_figures_of"]
 
@@ -36,13 +38,18 @@ def recovery_context(
 def recovery_figures_of(found: Mapping[str, pd.DataFrame]) -> dict[str, list[str]]:
     """Return the SVGs of each figure: for wide screens, then for phones."""
     audits = found["robust-audits"]
-    refuted = set(audits.loc[audits["verdict"] == "REFUTED", "mechanism"])
-    drawn = {
-        "robust-recovery": (recovery_figures.error_by_step, "robust-recovery"),
-        "robust-phases": (recovery_figures.phases, "robust-phases"),
-        "genotypes": (map_figures.maps, "genotypes"),
-    }
+    refuted = refuted_mechanisms(audits)
+    paths = partial(
+        recovery_figures.error_by_step,
+        refuted=refuted,
+        standing=standing_mechanisms(audits),
+    )
+    phases = partial(recovery_figures.phases, refuted=refuted)
+    # One of the maps is by a mechanism of the wall.
+    everywhere = [*refuted, *refuted_mechanisms(found["privacy-wall"])]
+    maps = partial(map_figures.maps, refuted=everywhere)
+    drawn = {"robust-recovery": paths, "robust-phases": phases, "genotypes": maps}
     return {
-        name: [draw(found[table], refuted=refuted, narrow=n) for n in (False, True)]
-        for name, (draw, table) in drawn.items()
+        name: [draw(found[name], narrow=n) for n in (False, True)]
+        for name, draw in drawn.items()
     }

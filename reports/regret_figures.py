@@ -6,6 +6,7 @@ As for `dpaudit.reports.figures`: tables in, SVG for light and dark out.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from dpaudit.reports.svg import (
     SERIES,
     WIDE,
     canvas,
+    stroke,
     to_svg,
 )
 from dpaudit.reports.tables import Quartiles, quartiles
@@ -38,7 +40,7 @@ __all__ = ["regret_by_length", "regret_by_optimum"]
 
 _GAP, _ACROSS = 15.0, 46.0  # CSS pixels between lines of text, and between ticks
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 124.0, 44.0, 52.0  # around a panel
-_DASHED, _DOTTED = (0, (3, 1.5)), (0, (1, 2))
+_DOTTED = (0, (1, 2))
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,16 @@ class _Line:
     label: str
     colour: str
     values: dict[float, Quartiles]
-    style: str | tuple[int, tuple[float, float]] = "-"
+    style: Any = "-"
     refuted: bool = False
 
 
 def regret_by_length(
-    table: pd.DataFrame, *, refuted: Collection[str] = (), narrow: bool = False
+    table: pd.DataFrame,
+    *,
+    refuted: Collection[str] = (),
+    standing: Collection[str] = (),
+    narrow: bool = False,
 ) -> str:
     """Draw the regret of the published mechanisms, and of the corrected, against m.
 
@@ -61,8 +67,8 @@ def regret_by_length(
     ----------
     table : pandas.DataFrame
         Of the experiment ``online-regret``.
-    refuted : collection of str
-        Mechanisms that audits have refuted; their lines are dashed.
+    refuted, standing : collection of str
+        Mechanisms that audits have refuted, or not: see `dpaudit.reports.svg.stroke`.
     narrow : bool
         For a phone: one panel below the other.
     """
@@ -71,18 +77,21 @@ def regret_by_length(
     bounds = quartiles(table[table["mechanism"] == ALGORITHM_3], ("rows",), "proven")
     around = [
         _Line("random\nsubspace", MUTED, nothing, _DOTTED),
-        _Line("follow-the-\nleader", INK, _of(found, LEADER)),
+        _Line("follow-the-\nleader", INK, _of(found, LEADER), stroke(LEADER, (), ())),
     ]
     panels = [
         (
             "Regret, as published",
             [
-                *_lines(found, PUBLISHED_ONLINE, refuted),
+                *_lines(found, PUBLISHED_ONLINE, refuted, standing),
                 _Line("proven bound", SERIES[2], bounds, _DOTTED),
                 *around,
             ],
         ),
-        ("Regret, corrected", [*_lines(found, CORRECTED_ONLINE, refuted), *around]),
+        (
+            "Regret, corrected",
+            [*_lines(found, CORRECTED_ONLINE, refuted, standing), *around],
+        ),
     ]
     width, height = (NARROW, 720) if narrow else (WIDE, 380)
     with canvas(width, height) as figure:
@@ -170,13 +179,14 @@ def _lines(
     found: dict[tuple[str, float], Quartiles],
     names: Sequence[str],
     refuted: Collection[str],
+    standing: Collection[str],
 ) -> list[_Line]:
     return [
         _Line(
             _short(name) + (" ✗" if name in refuted else ""),
             colour,
             _of(found, name),
-            _DASHED if name in refuted else "-",
+            stroke(name, refuted, standing),
             name in refuted,
         )
         for name, colour in zip(names, SERIES, strict=False)

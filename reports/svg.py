@@ -9,7 +9,7 @@ on the day or on chance: the same data gives the same bytes.
 import html
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ __all__ = [
     "WIDE",
     "canvas",
     "standalone",
+    "stroke",
     "to_svg",
 ]
 
@@ -68,6 +69,17 @@ _STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
     "text.parse_math": False,  # a name with two dollars is no formula
 }
+
+
+def stroke(name: str, refuted: Collection[str], standing: Collection[str]) -> Any:
+    """Return the style of a mechanism's line.
+
+    Dashed if its claim was refuted; whole if it was audited, and not refuted; dots and
+    dashes in turn if no claim of it was audited.
+    """
+    if name in refuted:
+        return (0, (3, 1.5))
+    return "-" if name in standing else (0, (5, 1.5, 1, 1.5))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from recovery_tables import error_after, recovery_tables
+from strokes import strokes
 from tiny_profile import TINY
 
 from dpaudit.algorithms.robust.initialisation import PublicStart
@@ -25,6 +26,7 @@ from dpaudit.reports.recovery_findings import (
     recovery_notes,
     restart_factor,
 )
+from dpaudit.reports.recovery_section import recovery_figures_of
 from dpaudit.reports.runner import cells, run
 from dpaudit.subspace import top_components
 
@@ -215,6 +217,26 @@ def test_figures_name_everything_and_mark_what_is_refuted(draw, table, narrow):
     assert words.count("✗") == 1
     assert draw(TABLES[table], refuted={"dp-sggd-published"}, narrow=narrow) == svg
     assert "✗" not in draw(TABLES[table], narrow=narrow)
+
+
+def test_figures_draw_what_the_audits_say():
+    names = (*PUBLISHED, *CORRECTED)
+    verdicts = ["REFUTED", *["NOT_REFUTED"] * 3]
+    audits = pd.DataFrame({"mechanism": names[:4], "verdict": verdicts})
+    wall = pd.DataFrame(
+        {"mechanism": ["analyze-gauss", "power-method"], "verdict": "REFUTED"}
+    )
+    tables = {**TABLES, "robust-audits": audits, "privacy-wall": wall}
+    drawn = recovery_figures_of(tables)
+
+    assert list(drawn) == ["robust-recovery", "robust-phases", "genotypes"]
+    for svg in drawn["robust-recovery"]:
+        assert strokes(svg) == {"false": 1, "whole": 3, "open": len(names) - 4}
+    for name, marks in (("robust-phases", 1), ("genotypes", 2)):
+        for svg in drawn[name]:
+            words = " ".join(ElementTree.fromstring(svg).itertext())
+            assert words.count("✗") == marks
+            assert ("power-method ✗" in words) == (name == "genotypes")
 
 
 def test_the_figure_of_steps_says_where_lines_end():

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
+from strokes import strokes
+from tiny_profile import TINY
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.online.regret import (
@@ -18,6 +20,8 @@ from dpaudit.algorithms.online.regret import (
 from dpaudit.errors import InputError
 from dpaudit.reports import regret as measured
 from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiments import plan
+from dpaudit.reports.lower_bounds_section import lower_bounds_figures_of
 from dpaudit.reports.regret import (
     ALGORITHM_3,
     ALGORITHM_4,
@@ -281,6 +285,23 @@ def test_the_figure_of_regret_names_everything_and_marks_what_is_refuted(narrow)
     assert words.count("✗") == 1
     assert svg == regret_by_length(table, refuted={ALGORITHM_3}, narrow=narrow)
     assert "✗" not in regret_by_length(table, narrow=narrow)
+
+
+def test_a_claim_that_nobody_audited_is_drawn_as_neither():
+    table = TABLES["online-regret"]
+    none = strokes(regret_by_length(table))
+    others = len(PUBLISHED_ONLINE) + len(CORRECTED_ONLINE)
+    # Follow-the-leader is in both panels, with a random subspace; the bound in one.
+    assert none == {"open": others + 2, "dotted": 3}
+    refuted, standing = PUBLISHED_ONLINE[:2], CORRECTED_ONLINE[:1]
+    some = strokes(regret_by_length(table, refuted=refuted, standing=standing))
+    assert some == {"false": 2, "whole": 1, "open": others - 1, "dotted": 3}
+    # On the page, as the table of audits has it: one refuted, one not.
+    audited = {name: table for name, table in TABLES.items() if "wall" not in name}
+    audited["privacy-wall"] = pd.DataFrame({"mechanism": [], "verdict": []})
+    by_name = {each.name: each for each in plan(TINY, 0)}
+    (wide, _) = lower_bounds_figures_of(audited, by_name)["online-regret"]
+    assert strokes(wide) == {"false": 1, "whole": 1, "open": others, "dotted": 3}
 
 
 @pytest.mark.parametrize("narrow", [False, True])
