@@ -6,8 +6,16 @@ stated number of releases.
 
 Type-I error: every audit of the first kind makes three statements (the verdict, a bound
 for epsilon, one for delta), each of which is wrong with probability at most 1e-9; for
-its 60 audits or so (20 textbook mechanisms, the others under two relations) 2e-7.
-Power: the budgets of the second kind leave room for bad luck, but seeds are fixed, so a
+its 80 audits or so (20 textbook mechanisms, the others under one relation or two)
+2.5e-7. Power: built for a larger epsilon than is claimed, a mechanism falls within its
+budget at two to eight times that epsilon if it adds noise to a covariance or is from a
+textbook (RAPPOR excepted), and mostly at up to sixteen times elsewhere. Hard are those
+audits that show little of that: of `UNSEEN`, which fell at no epsilon that was tried,
+and, of mechanisms with two relations, under add-remove, unless they fall at twice the
+epsilon under either: the calibrations for the two differ by less than the audit would
+see.
+
+The budgets of the second kind leave room for bad luck, but seeds are fixed, so a
 failure means that code has changed.
 
 The truth about mechanisms of other libraries is not known, so they are left out of the
@@ -54,7 +62,9 @@ A_TENTH = {
     *names_of("online"),
 }
 SLOW = {*A_TENTH, "dp-pca-published"}
-SEEN = {  # a sixteenth of the noise, or more, in 2,500 releases
+# Within `FEWER_SAMPLES` an audit refutes a sixteenth of the noise; with the others a
+# thousandth falls within `FEWEST_SAMPLES`, or the audit sees nothing of that either.
+SEEN = {
     "dp-sggd",
     "tree-aggregation",
     "tree-aggregation-fresh-noise",
@@ -62,6 +72,20 @@ SEEN = {  # a sixteenth of the noise, or more, in 2,500 releases
     "online-pca",
     "online-pca-doubling",
 }
+UNSEEN = {
+    "private-oja",
+    "dp-pca",
+    "dp-pca-published",
+    "dp-pca-rank-k",
+    "dp-ggd",
+    "dp-gd-reap-published",
+    "dp-sgd-reap",
+    "dp-md-reap-published",
+    "dp-smd-reap",
+    "online-pca-doubling-published",
+}
+# With half of the noise these fall under either relation.
+SHARP = {"symmetric-noise", "symmetrised-wishart", "laplace-covariance"}
 ONE_COMPONENT_ONLY = {
     "exponential-pca",
     "private-oja",
@@ -184,13 +208,25 @@ def samples_of(entry: Entry) -> int:
     """Return how many releases a side to draw where nothing may be found."""
     if entry.name not in SLOW:
         return MAX_SAMPLES
-    return FEWER_SAMPLES if entry.name in SEEN else FEWEST_SAMPLES
+    few = entry.name not in SEEN | UNSEEN
+    return FEWEST_SAMPLES if few else FEWER_SAMPLES
+
+
+def adds_little(entry: Entry, relation: Relation) -> bool:
+    """Say whether what an audit can find is found without it."""
+    blunt = len(entry.relations) > 1 and entry.name not in SHARP
+    return entry.name in UNSEEN or (blunt and relation is not Relation.REPLACE_ONE)
 
 
 entries = pytest.mark.parametrize(
     ("entry", "relation"),
     [
-        pytest.param(entry, relation, id=f"{entry.name}-{relation}")
+        pytest.param(
+            entry,
+            relation,
+            id=f"{entry.name}-{relation}",
+            marks=[pytest.mark.hard] if adds_little(entry, relation) else [],
+        )
         for entry in CATALOGUE.values()
         for relation in entry.relations
         if entry.extra is None and anything_can_be_wrong(entry)

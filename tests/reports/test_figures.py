@@ -1,14 +1,28 @@
 import re
 import xml.etree.ElementTree as ElementTree
 
+import matplotlib.colors
+import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit.reports import page
+from dpaudit.fingerprinting import Proportion
+from dpaudit.reports import (
+    curves,
+    figures,
+    page,
+    rate_figures,
+    recovery_figures,
+    tracing_figures,
+)
 from dpaudit.reports.curves import captured_variance
 from dpaudit.reports.figures import privacy_wall, run_time
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.svg import standalone
+from dpaudit.reports.power_law import PowerLaw
+from dpaudit.reports.rates import Rate
+from dpaudit.reports.svg import INK, REFUTED, WIDE, canvas, standalone
+from dpaudit.reports.svg import SERIES as SERIES_COLOURS
+from dpaudit.reports.tracing_findings import Shares
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)
@@ -219,3 +233,129 @@ def test_text_colours_have_the_contrast_that_wcag_asks_for(scheme):
     for name, colour in colours.items():
         low, high = sorted([paper, luminance(colour)])
         assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
+# Where things are drawn
+
+
+@pytest.fixture
+def axes():
+    with canvas(WIDE, 300) as figure:
+        yield figure.add_axes((0.1, 0.1, 0.8, 0.8))
+
+
+@pytest.mark.parametrize(("lower", "bars"), [(0.25, [0.25]), (0.75, [0.5, 0.25])])
+def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
+    axes, lower, bars
+):
+    row = {"claimed_delta": 0.5, "delta_lower": lower, "exact_delta": 0.9}
+    figures._bar(axes, 0, row, "delta", float, str, False)
+    assert [bar.get_width() for bar in axes.patches] == bars
+    assert [bar.get_x() for bar in axes.patches] == [0.0, 0.5][: len(bars)]
+    colours = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in axes.patches]
+    assert colours == [SERIES_COLOURS[0], REFUTED][: len(bars)]
+    claim, truth = axes.lines
+    assert list(claim.get_xdata()) == [0.5, 0.5]
+    assert list(truth.get_xdata()) == [0.9]
+    assert axes.texts[0].get_text() == f"audit ≥ {lower} · exact 0.9"
+    unknown = {**row, "exact_delta": float("nan")}
+    figures._bar(axes, 1, unknown, "delta", float, str, False)
+    assert len(axes.lines) == 3
+    assert axes.texts[1].get_text() == f"audit ≥ {lower}"
+
+
+def test_the_wall_ends_at_infinity_with_the_claim_in_the_middle(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        figures,
+        "_bar",
+        lambda axes, i, row, kind, place, *_: seen.append((kind, place)),
+    )
+    privacy_wall(wall().assign(claimed_epsilon=2.0))
+    epsilon, delta = (place for kind, place in seen[:2])
+    assert [epsilon(x) for x in (0.0, 2.0, 6.0, float("inf"))] == [0.0, 0.5, 0.75, 1.0]
+    assert [delta(x) for x in (0.0, 0.25, 1.0)] == [0.0, 0.25, 1.0]
+    assert [kind for kind, _ in seen] == ["epsilon", "delta"] * 3
+
+
+def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
+    shuffled = variance().sample(frac=1, random_state=0).sort_values(["epsilon"])
+    found = curves._curves(shuffled, exact([("gamma", 10.0)]), ["alpha"])
+    assert [curve.name for curve in found] == ["gamma", NAMES[1], "alpha"]
+    for curve in found:
+        i = NAMES.index(curve.name)
+        np.testing.assert_array_equal(curve.epsilon, EPSILONS)
+        middle = [0.8 + 0.05 * j + 0.01 * i + 0.002 for j in range(3)]
+        np.testing.assert_allclose(curve.quartiles[1], middle)
+        np.testing.assert_allclose(curve.quartiles[2] - curve.quartiles[1], 0.001)
+        assert curve.refuted == (curve.name == "alpha")
+        last = curve.name == "gamma"
+        assert list(curve.false) == [False, False, last]
+    curves._scales(axes, found, 0.7)
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim() == (0.1, 10.0)
+    curves._draw(axes, found[0])
+    whole, broken, crosses = axes.lines
+    assert list(whole.get_xdata()) == [0.1, 1.0]
+    assert list(broken.get_xdata()) == [1.0, 10.0]
+    assert broken.is_dashed()
+    assert list(crosses.get_xdata()) == [10.0]
+    low, middle, high = curves._nines(found[0].quartiles)
+    np.testing.assert_array_equal(whole.get_ydata(), middle[:2])
+    band = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert {*low, *high} <= set(band)
+
+
+def test_a_rate_is_drawn_with_its_quartiles_and_its_law():
+    errors = {10.0: np.array([1.0, 2.0, 4.0, 8.0, 100.0]), 1.0: np.array([np.nan, 3.0])}
+    law = PowerLaw(-1.0, -1.25, -0.75, 7.0)
+    rate = Rate("noise", "m", "n", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
+    found = rate_figures._quartiles(rate)
+    assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
+    with canvas(WIDE, 300) as figure:
+        line = rate_figures._Line(rate, INK, "text", 0, True, True)
+        rate_figures._panel(figure, (0, 0, WIDE, 300), [line], [line], "H", "rows n")
+        (axes,) = figure.axes
+    assert axes.get_xlabel() == "rows n"
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    fitted = axes.lines[-1]
+    assert list(fitted.get_xdata()) == [1.0, 10.0]
+    np.testing.assert_allclose(fitted.get_ydata(), [7.0, 0.7])
+    assert "exponent −1.00 ± 0.25" in [text.get_text() for text in axes.texts]
+
+
+def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up(monkeypatch):
+    tiles = []
+    monkeypatch.setattr(
+        recovery_figures, "_tile", lambda axes, *where: tiles.append(where)
+    )
+    table = pd.DataFrame(
+        {"mechanism": "m", "rows": n, "dimension": d, "error": 1 / (n * d) ** k}
+        for n in (200.0, 100.0)
+        for d in (5.0, 7.0)
+        for k in (1, 2, 3)
+    )
+    recovery_figures.phases(table)
+    places = {(i, j): error for i, j, error in tiles}
+    assert places == {
+        (i, j): pytest.approx((n * d) ** -2)
+        for i, n in enumerate((100.0, 200.0))
+        for j, d in enumerate((5.0, 7.0))
+    }
+
+
+def test_what_is_useful_and_what_is_traced_are_told_apart(monkeypatch):
+    drawn, named = [], []
+    monkeypatch.setattr(
+        tracing_figures,
+        "_draw",
+        lambda axes, shares, dimension, colour, shift: drawn.append((shares, colour)),
+    )
+    monkeypatch.setattr(tracing_figures, "_name", lambda axes, ends: named.extend(ends))
+    useful, traced = ({1: Proportion(k, 4), 9: Proportion(k + 1, 4)} for k in (0, 2))
+    tracing_figures.useful_and_traced([Shares("m", 1.0, useful, traced, {})], 64)
+    assert drawn == [(useful, SERIES_COLOURS[0]), (traced, SERIES_COLOURS[1])]
+    assert named == [
+        ("useful", SERIES_COLOURS[0], 0.25),
+        ("traced", SERIES_COLOURS[1], 0.75),
+    ]

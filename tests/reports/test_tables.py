@@ -1,0 +1,180 @@
+"""Rows that are ready to print: every field from its own column, and the middle one."""
+
+from math import inf, nan
+
+import pandas as pd
+import pytest
+
+from dpaudit.reports.comparison import Comparison
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.tables import (
+    ComponentRow,
+    LibraryRow,
+    SuiteRow,
+    TimeRow,
+    component_rows,
+    library_rows,
+    quartiles,
+    suite_rows,
+    time_rows,
+    verdict_rows,
+)
+
+# Skewed: the quartiles are 2, 4 and 8, the mean is none of them.
+SKEWED = (1.0, 2.0, 4.0, 8.0, 100.0)
+
+
+def audited(**columns):
+    row = {
+        "mechanism": "m",
+        "source": "a paper",
+        "relation": "add-remove",
+        "claimed_epsilon": 1.0,
+        "claimed_delta": 0.125,
+        "exact_epsilon": 2.0,
+        "exact_delta": 0.25,
+        "claim": "false",
+        "verdict": "NOT_REFUTED",
+        "epsilon_lower": 1.5,
+        "delta_lower": 0.2,
+        "attack": "support",
+        "detectable_epsilon": 3.0,
+        "rarest_event": 0.0625,
+        "witness": None,
+    }
+    return pd.DataFrame([row | columns])
+
+
+def test_quartiles_are_those_of_every_group():
+    table = pd.DataFrame(
+        {
+            "who": ["b"] * 5 + ["a"] * 5,
+            "where": [1, 1, 1, 1, 1, 2, 2, 2, 2, 2],
+            "x": [*reversed(SKEWED), *(10 * x for x in SKEWED)],
+        }
+    )
+    assert quartiles(table, ("who",), "x") == {"b": (2, 4, 8), "a": (20, 40, 80)}
+    assert list(quartiles(table, ("who", "where"), "x")) == [("b", 1), ("a", 2)]
+
+
+def test_times_are_medians():
+    table = pd.DataFrame(
+        {
+            "mechanism": [BASELINE] * 5 + ["m"] * 5,
+            "fit_seconds": [*SKEWED, *(1e-3 * x for x in SKEWED)],
+            "ratio": [*SKEWED, *(10 * x for x in SKEWED)],
+            "releases_per_second": [nan] * 5 + [100 * x for x in SKEWED],
+        }
+    )
+    assert time_rows(table) == [
+        TimeRow(BASELINE, "4.00 s", "2.00 s – 8.00 s", "1", ""),
+        TimeRow("m", "4.00 ms", "2.00 ms – 8.00 ms", "40.00", "400"),
+    ]
+
+
+def test_verdicts_have_what_was_claimed_what_is_true_and_what_was_proved():
+    (row,) = verdict_rows(audited())
+    assert (row.name, row.source, row.relation) == ("m", "a paper", "add-remove")
+    assert row.claim == ("ε = 1", "δ = 0.125")
+    assert row.exact == ("ε = 2", "δ = 0.25")
+    assert row.audited == ("ε ≥ 1.50", "δ ≥ 0.2")
+    assert (row.refuted, row.verdict, row.witness_file) == (False, "NOT REFUTED", None)
+    assert row.hint == (
+        "On its best event ε ≥ 3 would have been refuted with 90 % power; blind to "
+        "events rarer than 0.0625."
+    )
+    (blind,) = verdict_rows(audited(detectable_epsilon=nan))
+    assert blind.hint.startswith("Its last event could have shown no violation; blind")
+    (unknown,) = verdict_rows(audited(claim="not known"))
+    assert unknown.exact == ("not known",)
+    counts = (
+        '{"counts": {"data": {"hits": 3, "releases": 5}, '
+        '"neighbour": {"hits": 1, "releases": 7}}}'
+    )
+    (fallen,) = verdict_rows(audited(verdict="REFUTED", witness=counts))
+    assert (fallen.refuted, fallen.verdict) == (True, "REFUTED")
+    assert fallen.witness_file == "witness-m.json"
+    assert fallen.hint == (
+        "An event (attack: support) was seen in 3 of 5 releases on the data and in 1 "
+        "of 7 on its neighbour."
+    )
+
+
+def test_components_have_the_median_share_and_their_own_verdict():
+    shares = pd.DataFrame(
+        {
+            "mechanism": ["low"] * 5 + ["high"] * 5,
+            "captured_share": [0.1, 0.2, 0.3, 0.4, 0.99, 0.0, 0.5, 0.6, 0.7, 0.7],
+        }
+    )
+    wall = pd.concat(
+        [
+            audited(mechanism="other"),
+            audited(mechanism="high", claimed_epsilon=2.0),
+            audited(mechanism="low", verdict="REFUTED"),
+        ]
+    )
+    assert component_rows(shares, wall) == [
+        ComponentRow(
+            "high",
+            ("ε = 2", "δ = 0.125"),
+            "60.0 %",
+            "50.0 % to 70.0 %",
+            False,
+            "NOT REFUTED",
+        ),
+        ComponentRow(
+            "low", ("ε = 1", "δ = 0.125"), "30.0 %", "20.0 % to 40.0 %", True, "REFUTED"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "after", "shown"), [("REFUTED", 70.0, "70"), ("NOT_REFUTED", nan, "90")]
+)
+def test_the_suite_has_the_truth_beside_the_bound(verdict, after, shown):
+    row = {
+        "mechanism": "m",
+        "summary": "what it does",
+        "source": "a paper",
+        "relation": "replace-one",
+        "claimed_epsilon": 0.1,
+        "claimed_delta": 1e-5,
+        "true_epsilon": inf,
+        "epsilon_lower": 0.5,
+        "verdict": verdict,
+        "samples": 90,
+        "samples_to_refute": after,
+    }
+    assert suite_rows(pd.DataFrame([row])) == [
+        SuiteRow(
+            name="m",
+            summary="what it does",
+            source="a paper",
+            relation="replace-one",
+            claim="0.1, δ = 10⁻⁵",
+            truth="∞",
+            audited="0.50",
+            refuted=verdict == "REFUTED",
+            verdict=verdict.replace("_", " "),
+            releases=shown,
+        )
+    ]
+
+
+def test_libraries_have_the_medians_of_the_fits_that_ended():
+    fit = {"contender": "a", "centre": "known", "delta": 0.0, "n_components": 2}
+    ended = [
+        {**fit, "dimension": 6, "captured_share": x / 100, "fit_seconds": 10 * x}
+        for x in SKEWED
+    ]
+    none = [{**fit, "dimension": 54, "captured_share": None, "fit_seconds": None}]
+    found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, [*ended, *none])
+    assert library_rows(found) == [
+        LibraryRow(
+            "a",
+            "known",
+            ("ε = 0.50", "δ = 0"),
+            (("4.0 %", "40.0 s"), ("no fit", "within 60 s")),
+        )
+    ]
