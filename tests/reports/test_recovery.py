@@ -7,6 +7,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from audited_row import audited
 from recovery_tables import error_after, recovery_tables
 from strokes import strokes
 from tiny_profile import TINY
@@ -24,6 +25,7 @@ from dpaudit.reports.recovery_findings import (
     map_notes,
     phase_notes,
     recovery_notes,
+    recovery_rows,
     restart_factor,
 )
 from dpaudit.reports.recovery_section import recovery_figures_of
@@ -184,6 +186,15 @@ def test_notes_follow_the_data():
     assert "dp-gd-reap and dp-md-reap find nothing" in notes
     assert "0 of 6" in notes
     assert "more steps than there were" in notes
+
+
+def test_rows_have_the_median_error_at_the_end_and_the_whole_time():
+    audits = pd.DataFrame([audited(mechanism=name) for name in CORRECTED])
+    found = recovery_rows(TABLES["robust-recovery"], audits)
+    assert [row.verdict.name for row in found] == list(CORRECTED)
+    assert {row.error for row in found} == {"1.7 × 10⁻³"}
+    assert {row.reached for row in found} == {"100"}
+    assert {row.time for row in found} == {"2.00 s"}
 
 
 def test_the_reach_of_the_mechanisms_is_said():

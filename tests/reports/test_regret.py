@@ -255,6 +255,28 @@ def test_notes_say_what_privacy_costs():
     assert "like m to the power 0.50" in notes
 
 
+def skewed(table):
+    """The third of three regrets a thousand times as large: medians stay."""
+    last = table["repetition"] == 2
+    return table.assign(regret=table["regret"].where(~last, 1000 * table["regret"]))
+
+
+def test_regrets_are_medians_and_bounds_are_held_against_means():
+    regrets, optimum = TABLES["online-regret"], TABLES["regret-optimum"]
+    audits = TABLES["online-audits"]
+    assert online_rows(skewed(regrets), audits) == online_rows(regrets, audits)
+    assert online_notes(skewed(regrets))[:-1] == online_notes(regrets)[:-1]
+    found = exponents(TABLES)
+    assert score_notes(found, skewed(optimum)) == score_notes(found, optimum)
+    tables = {name: skewed(TABLES[name]) for name in measured._VARIABLES}
+    for before, after in zip(found, exponents(tables), strict=True):
+        assert after.points == before.points
+        if before.mechanism == ALGORITHM_3:
+            mean = (0.99 + 1 + 1010) / 3
+            assert after.worst == pytest.approx(0.3 * mean)
+            assert after.verdict == "contradicted"
+
+
 def test_rows_show_verdicts_where_there_are_some():
     rows = {
         row.name: row

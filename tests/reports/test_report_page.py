@@ -341,6 +341,9 @@ def test_a_large_delta_is_put_into_words():
 
     assert note.startswith("While bad promises δ = 0, in truth about 50 of 100")
     assert findings.wall_notes(wall([])) == []
+    # Without a formula, what the audit has proved.
+    (note,) = findings.wall_notes(wall(exact_delta=np.nan, claim="not known"))
+    assert "in truth about 40 of 100" in note
 
 
 def test_what_is_not_known_is_said():

@@ -243,6 +243,10 @@ def test_a_claim_is_false_by_little_or_by_much(monkeypatch, delta, excess, says)
     monkeypatch.setitem(CATALOGUE, "overdrawn", entry)
     table = run(replace(experiment("exact-privacy"), mechanisms=("overdrawn",)))
     assert set(table["claim"]) == {says}
+    for _, row in table.iterrows():
+        truth = Overdrawn(row["epsilon"], delta, excess).exact_claim(None)
+        assert row["exact_delta"] == truth.delta(row["epsilon"])
+        assert row["exact_epsilon"] == truth.epsilon(delta)
 
 
 def test_the_wall_refutes_what_is_false_and_says_how_fast():

@@ -4,6 +4,7 @@ from math import inf, nan
 
 import pandas as pd
 import pytest
+from audited_row import audited as audited_row
 
 from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.measures import BASELINE
@@ -25,24 +26,7 @@ SKEWED = (1.0, 2.0, 4.0, 8.0, 100.0)
 
 
 def audited(**columns):
-    row = {
-        "mechanism": "m",
-        "source": "a paper",
-        "relation": "add-remove",
-        "claimed_epsilon": 1.0,
-        "claimed_delta": 0.125,
-        "exact_epsilon": 2.0,
-        "exact_delta": 0.25,
-        "claim": "false",
-        "verdict": "NOT_REFUTED",
-        "epsilon_lower": 1.5,
-        "delta_lower": 0.2,
-        "attack": "support",
-        "detectable_epsilon": 3.0,
-        "rarest_event": 0.0625,
-        "witness": None,
-    }
-    return pd.DataFrame([row | columns])
+    return pd.DataFrame([audited_row(**columns)])
 
 
 def test_quartiles_are_those_of_every_group():

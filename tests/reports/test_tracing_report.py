@@ -186,7 +186,9 @@ def test_notes_say_who_is_useful_and_who_is_traced():
 def test_the_table_of_tracing_is_ready_to_print():
     rows = tracing_rows(FOUND)
     assert (rows[0].name, rows[0].epsilon) == ("PCA", "none")
+    assert rows[0].useful == ("100 %", "100 %")
     assert rows[0].traced == ("100 %", "0.0 %")
+    assert rows[1].useful == ("0.0 %", "100 %")
     assert rows[2].epsilon == "3,000"
     assert rows[3].useful == ("refused", "refused")
     assert rows[3].innocent == "–"

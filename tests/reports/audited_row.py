@@ -1,0 +1,25 @@
+"""A row of a table of audits as the runner makes it."""
+
+__all__ = ["audited"]
+
+
+def audited(**columns):
+    """Return a claim that is false, and was not refuted, but for other columns."""
+    row = {
+        "mechanism": "m",
+        "source": "a paper",
+        "relation": "add-remove",
+        "claimed_epsilon": 1.0,
+        "claimed_delta": 0.125,
+        "exact_epsilon": 2.0,
+        "exact_delta": 0.25,
+        "claim": "false",
+        "verdict": "NOT_REFUTED",
+        "epsilon_lower": 1.5,
+        "delta_lower": 0.2,
+        "attack": "support",
+        "detectable_epsilon": 3.0,
+        "rarest_event": 0.0625,
+        "witness": None,
+    }
+    return row | columns
