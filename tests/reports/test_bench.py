@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from executors import PickledThreads
 from scipy import stats
 from scipy.special import expit
 from statsmodels.stats.proportion import proportion_confint
@@ -31,6 +32,7 @@ from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechan
 from dpaudit.neighbours import Pair
 from dpaudit.reports.bench import PROFILES, STUDIES, Study, Table, Unit, bench_audit
 from dpaudit.reports.bench import coverage as coverage_module
+from dpaudit.reports.bench import runner as bench_runner
 from dpaudit.reports.bench.best_events import (
     CLAIMED,
     BestEvent,
@@ -180,13 +182,17 @@ class Guesses(Coverage):
     cases = (OneRunCase("one run", PureDP(1.0)),)
 
 
-def test_the_same_records_for_one_worker_and_two(tmp_path):
+def test_the_same_records_for_one_worker_and_two(tmp_path, monkeypatch):
+    """Real processes carry out an experiment in test_runner.py."""
+    monkeypatch.setattr(PickledThreads, "asked", [])
+    monkeypatch.setattr(bench_runner, "ProcessPoolExecutor", PickledThreads)
     for workers in (1, 2):
         store = Store(tmp_path / str(workers), "coverage", "1")
         carry_out(Guesses(), "quick", store, workers=workers)
     first, second = (lines(tmp_path / x / "coverage.jsonl") for x in "12")
     assert len(first) == 8
     assert first == second
+    assert PickledThreads.asked == [(2, "spawn")]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -436,8 +442,15 @@ class FastBounds(Coverage):
     )
 
 
-def test_sound_bounds_pass(tiny, tmp_path):
-    (found,) = bench_audit(tmp_path, profile="ci", studies=[FastBounds()], workers=1)
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A folder whose finished units are not repeated, by whichever test."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def test_sound_bounds_pass(tiny, kept):
+    folder = kept / "FastBounds"
+    (found,) = bench_audit(folder, profile="ci", studies=[FastBounds()], workers=1)
     assert found.sound
     assert [row.data["trials"] for row in found.tables[0].rows] == [300] * 3 + [900]
 
@@ -462,8 +475,9 @@ class Planted(FastBounds):
     )
 
 
-def test_an_unsound_bound_is_caught(tiny, tmp_path):
-    (found,) = bench_audit(tmp_path, profile="ci", studies=[Planted()], workers=1)
+def test_an_unsound_bound_is_caught(tiny, kept):
+    folder = kept / "Planted"
+    (found,) = bench_audit(folder, profile="ci", studies=[Planted()], workers=1)
     assert not found.sound
     by_case = {row.data["case"]: row for row in found.tables[0].rows}
     assert by_case["best of many"].met is False
@@ -794,7 +808,7 @@ def test_a_bound_of_the_suite_is_measured():
 # The command
 
 
-def test_the_command_tells_what_it_found(tmp_path, tiny, monkeypatch):
+def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
     import dpaudit.reports.bench.audited as audited
 
     def run(study, *options):
@@ -802,7 +816,7 @@ def test_the_command_tells_what_it_found(tmp_path, tiny, monkeypatch):
             audited.bench_audit, "__kwdefaults__", {**defaults, "studies": [study]}
         )
         arguments = ["bench-audit", "--profile", "ci", "--workers", "1"]
-        arguments += ["--output", str(tmp_path / study.__class__.__name__), *options]
+        arguments += ["--output", str(kept / study.__class__.__name__), *options]
         return CliRunner().invoke(main, arguments)
 
     defaults = dict(audited.bench_audit.__kwdefaults__)

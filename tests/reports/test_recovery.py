@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audited_row import audited
+from executors import PickledThreads
 from recovery_tables import error_after, recovery_tables
 from strokes import strokes
 from tiny_profile import TINY
@@ -289,11 +290,15 @@ def test_some_mechanisms_are_carried_out_alone(capsys, monkeypatch):
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def test_two_workers_find_what_one_does():
+def test_two_workers_find_what_one_does(monkeypatch):
+    """Real processes carry out an experiment in test_runner.py."""
+    monkeypatch.setattr(PickledThreads, "asked", [])
+    monkeypatch.setattr(alone, "ProcessPoolExecutor", PickledThreads)
     exact = experiment("exact-privacy")
     few = replace(exact, mechanisms=exact.mechanisms[:1])
     one, two = (alone.carried_out(few, workers) for workers in (1, 2))
     pd.testing.assert_frame_equal(one, two)
+    assert PickledThreads.asked == [(2, "spawn")]
 
 
 @pytest.mark.parametrize(
