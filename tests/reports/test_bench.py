@@ -183,7 +183,7 @@ class Guesses(Coverage):
 
 
 def test_the_same_records_for_one_worker_and_two(tmp_path, monkeypatch):
-    """Real processes carry out an experiment in test_runner.py."""
+    """A real process carries out an experiment in test_runner.py."""
     monkeypatch.setattr(PickledThreads, "asked", [])
     monkeypatch.setattr(bench_runner, "ProcessPoolExecutor", PickledThreads)
     for workers in (1, 2):

@@ -291,7 +291,7 @@ def test_some_mechanisms_are_carried_out_alone(capsys, monkeypatch):
 
 
 def test_two_workers_find_what_one_does(monkeypatch):
-    """Real processes carry out an experiment in test_runner.py."""
+    """A real process carries out an experiment in test_runner.py."""
     monkeypatch.setattr(PickledThreads, "asked", [])
     monkeypatch.setattr(alone, "ProcessPoolExecutor", PickledThreads)
     exact = experiment("exact-privacy")
