@@ -45,7 +45,8 @@ def write_report(
         A folder, created if need be. It receives ``index.html``, ``report.md``, one
         CSV file per experiment, one SVG file per figure and one JSON file per witness,
         which replace files of the same names at the very end; anything else in the
-        folder stays.
+        folder stays. Text in a CSV file that a spreadsheet would take for a formula
+        has an apostrophe in front (`dpaudit.reports.escaping`).
     profile : str
         ``"quick"``, ``"standard"`` or ``"paper"``.
     seed : int

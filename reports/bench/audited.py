@@ -1,9 +1,9 @@
 """Running the studies, and writing what they found.
 
-The folder holds, beside one file of finished units per study, ``summary.json``,
-``bench.md`` and ``bench.html``, a fragment for other pages. They cover every study of
-the profile that has records of the present version of the code, so that studies may be
-run one at a time.
+The folder holds, beside one file of finished units per study, ``summary.json``, from
+which the report shows them, ``bench.md`` and ``bench.html``, a fragment for other
+pages. They cover every study of the profile that has records of the present version of
+the code, so that studies may be run one at a time.
 """
 
 import os

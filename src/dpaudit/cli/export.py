@@ -27,15 +27,17 @@ __all__ = ["export_command"]
 def export_command(store: Path, format_: str, output: Path) -> None:
     """Write the finished audits of a STORE as one table, a row each.
 
-    It reads figures, and runs nothing that the store holds.
+    It reads figures, and runs nothing that the store holds. In CSV, text that a
+    spreadsheet would take for a formula has an apostrophe in front.
     """
     from dpaudit.audit import Store
+    from dpaudit.reports.escaping import csv_text
 
     frame = Store(store).to_pandas()
     partial = output.with_name(output.name + ".part")
     try:
         if format_ == "csv":
-            frame.to_csv(partial, index=False)
+            partial.write_text(csv_text(frame), encoding="utf-8")
         else:
             frame.to_parquet(partial, index=False, engine="pyarrow")
         partial.replace(output)
