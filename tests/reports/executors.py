@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 __all__ = ["PickledThreads"]
 
@@ -14,7 +15,7 @@ def _unpacked(packed):
 class PickledThreads(ThreadPoolExecutor):
     """Takes the arguments of `ProcessPoolExecutor`; `asked` has those of all."""
 
-    asked: list = []  # noqa: RUF012
+    asked: ClassVar[list] = []
 
     def __init__(self, workers, *, mp_context):
         super().__init__(workers)
