@@ -61,7 +61,7 @@ A_TENTH = {
     *names_of("robust"),
     *names_of("online"),
 }
-SLOW = {*A_TENTH, "dp-pca-published"}
+SLOW = {*A_TENTH, "dp-pca-published", "minibatch-oja-search"}
 # Within `FEWER_SAMPLES` an audit refutes a sixteenth of the noise; with the others a
 # thousandth falls within `FEWEST_SAMPLES`, or the audit sees nothing of that either.
 SEEN = {
