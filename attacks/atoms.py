@@ -8,10 +8,17 @@ say most have a score each; the rest share one, so a table of bounded size serve
 mechanism, and is worth nothing where nearly every output is new (twenty independent
 bits: a classifier's work).
 
-Entries are compared after rounding to 2^-30 of the largest entry of their column, so
-that two results of the same real arithmetic are the same atom whatever their last bits
-are: those are the subject of another audit (`dpaudit.attacks.bits`).
+An atom may be rare: a mechanism that skips its noise once in a thousand times. Among
+numbers that do not repeat, two equal ones are remarkable, however many others there
+are; so this attack is never given up.
+
+Entries are compared after rounding to 30 bits, or to 2^-42 of the largest entry of
+their column where that is more: two results of the same real arithmetic are the same
+atom whatever their last bits are, which are the subject of another audit
+(`dpaudit.attacks.bits`), and a few huge entries do not make all others alike.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +35,8 @@ Codes = NDArray[np.uint8]
 _MAX_ATOMS = 256
 _MAX_COLUMNS = 64
 _MAX_VALUES = 255  # per column: codes are bytes, and 0 stands for all other values
-_LOOK = 256  # releases a side in which repeats are looked for
-_RARE = 1 / 2000  # values rarer than this are not worth a code
+_RARE = 1 / 2000  # of many values that repeat, rarer ones are not worth a code
+_BITS, _REACH = 30, 42  # of an entry; and below the largest one of its column
 
 
 class Atoms(Attack):
@@ -37,6 +44,8 @@ class Atoms(Attack):
 
     name = "atoms"
     learns = True
+    exclusive = True
+    patient = True
     appetite = 2**23
 
     def applies(self, target: Target, releases: Release) -> bool:
@@ -48,38 +57,32 @@ class Atoms(Attack):
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
-        sides = flatten(on_data), flatten(on_neighbour)
-        resolution = _resolution(np.vstack(sides))
-        first, second = (_round(side, resolution) for side in sides)
-        columns = _worth_coding(first, second)
-        values, starts = _values(np.vstack([first, second])[:, columns])
-        codes = [_encode(side[:, columns], values, starts) for side in (first, second)]
-        both = np.vstack(codes)
-        keys, where, key = np.unique(
-            _hash(both), return_index=True, return_inverse=True
-        )
-        hits = np.stack(
-            [
-                np.bincount(part, minlength=len(keys))
-                for part in np.split(key.ravel(), [len(first)])
-            ]
-        )
-        sizes = len(first), len(second)
-        scores = shrunk_log_ratio(hits[0], sizes[0], hits[1], sizes[1])
+        table = _Table.of(flatten(on_data), flatten(on_neighbour))
+        scores = shrunk_log_ratio(*table.hits[0], *table.hits[1])
         # What a pattern contributes to the divergence: its mass times the square.
-        telling = (hits[0] / sizes[0] + hits[1] / sizes[1]) * scores**2
-        order = np.argsort(-telling, kind="stable")
+        share = table.hits[0][0] / table.hits[0][1] + table.hits[1][0] / table.hits[1][1]
+        order = np.argsort(-share * scores**2, kind="stable")
         kept, rest = order[:_MAX_ATOMS], order[_MAX_ATOMS:]
-        left = hits[:, rest].sum(axis=1)
+        left = [(hits[rest].sum(), size) for hits, size in table.hits]
         return {
-            "columns": columns,
-            "resolution": resolution[columns],
-            "values": values,
-            "starts": starts,
-            "patterns": both[where[kept]],
+            "columns": table.columns,
+            "resolution": table.resolution,
+            "values": table.values,
+            "starts": table.starts,
+            "patterns": table.patterns[kept],
             "scores": scores[kept],
-            "other": shrunk_log_ratio(left[:1], sizes[0], left[1:], sizes[1]),
+            "other": shrunk_log_ratio(*left[0], *left[1]).reshape(1),
         }
+
+    def honest_scores(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> tuple[Array, Array]:
+        table = _Table.of(flatten(on_data), flatten(on_neighbour))
+        (hits, size), (other_hits, other_size) = table.hits
+        # Without the release itself, which counts as no hit where no other one is.
+        ours = shrunk_log_ratio(np.maximum(hits - 1, 0), size, other_hits, other_size)
+        theirs = shrunk_log_ratio(hits, size, np.maximum(other_hits - 1, 0), other_size)
+        return ours[table.pattern[:size]], theirs[table.pattern[size:]]
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         kept = flatten(releases)[:, parameters["columns"]]
@@ -95,17 +98,65 @@ class Atoms(Attack):
         return np.where(table[place] == keys, parameters["scores"][place], other)
 
 
+@dataclass(frozen=True)
+class _Table:
+    """How often each pattern was seen.
+
+    `pattern` says which one every release has, those on D first; `hits` how often each
+    occurs, and among how many releases, on D and on D'.
+    """
+
+    columns: NDArray[np.intp]
+    resolution: Array
+    values: Array
+    starts: NDArray[np.intp]
+    patterns: Codes
+    pattern: NDArray[np.intp]
+    hits: tuple[tuple[NDArray[np.intp], int], tuple[NDArray[np.intp], int]]
+
+    @classmethod
+    def of(cls, first: Array, second: Array) -> "_Table":
+        resolution = _resolution(np.vstack([first, second]))
+        first, second = _round(first, resolution), _round(second, resolution)
+        columns = _worth_coding(first, second)
+        both = np.vstack([first[:, columns], second[:, columns]])
+        values, starts = _values(both)
+        codes = _encode(both, values, starts)
+        keys, where, pattern = np.unique(
+            _hash(codes), return_index=True, return_inverse=True
+        )
+        pattern, size = pattern.ravel(), len(first)
+        ours, theirs = (
+            np.bincount(part, minlength=len(keys))
+            for part in (pattern[:size], pattern[size:])
+        )
+        return cls(
+            columns,
+            resolution[columns],
+            values,
+            starts,
+            codes[where],
+            pattern,
+            ((ours, size), (theirs, len(second))),
+        )
+
+
 def _resolution(flat: Array) -> Array:
-    """Return 2^-30 of the largest finite entry of each column, shape (m,)."""
+    """Return 2^-42 of the largest finite entry of each column, shape (m,)."""
     largest = np.max(np.abs(flat), axis=0, where=np.isfinite(flat), initial=0.0)
     exponent = np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
-    return np.exp2(np.maximum(exponent - 30, -1000.0))
+    return np.exp2(np.maximum(exponent - _REACH, -1000.0))
 
 
 def _round(flat: Array, resolution: Array) -> Array:
     """Round, with one NaN and one zero only, so that equal values have equal bytes."""
-    rounded = np.floor(flat / resolution + 0.5) * resolution + 0.0
+    _, exponent = np.frexp(flat)
+    step = np.maximum(np.ldexp(1.0, exponent - 1 - _BITS), resolution)
+    rounded = np.floor(flat / step + 0.5) * step + 0.0
     rounded[np.isnan(rounded)] = np.nan
+    # Beyond all doubles after rounding, or infinite before it.
+    infinite = np.isinf(flat)
+    rounded[infinite] = flat[infinite]
     return rounded
 
 
@@ -122,10 +173,9 @@ def _repeats(rounded: Array) -> NDArray[np.bool_]:
 
 def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     """Return the columns that vary and repeat; if too many, those that differ most."""
-    look = np.vstack([first[:_LOOK], second[:_LOOK]])
-    candidates = np.flatnonzero(_repeats(look))
-    both = np.vstack([first, second])[:, candidates]
-    candidates = candidates[_varies(both)]
+    both = np.vstack([first, second])
+    candidates = np.flatnonzero(_repeats(both))
+    candidates = candidates[_varies(both[:, candidates])]
     one, two = (
         np.clip(np.nan_to_num(side[:, candidates]), -1e100, 1e100)
         for side in (first, second)
@@ -135,10 +185,12 @@ def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
 
 def _values(rounded: Array) -> tuple[Array, NDArray[np.intp]]:
     """Return the frequent values of all columns, joined, and where each one starts."""
-    fewest = max(2.0, _RARE * len(rounded))
     per_column = []
     for column in rounded.T:
         values, counts = np.unique(column, return_counts=True)
+        # Where hardly any value repeats, each that does is remarkable.
+        continuous = 2 * len(values) > len(column)
+        fewest = 2.0 if continuous else max(2.0, _RARE * len(column))
         order = np.argsort(-counts, kind="stable")[:_MAX_VALUES]
         per_column.append(np.sort(values[order][counts[order] >= fewest]))
     lengths = [0, *(len(values) for values in per_column)]

@@ -7,9 +7,7 @@ it alone.
 
 from typing import cast
 
-import numpy as np
-
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult_rows
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasPrivacyLoss, Release
 
@@ -36,6 +34,6 @@ class ExactLoss(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         mechanism = cast(HasPrivacyLoss, target.mechanism)
         pair = target.pair
-        return np.asarray(
-            consult(mechanism.privacy_loss, releases, pair.data, pair.neighbour)
+        return consult_rows(
+            mechanism.privacy_loss, releases, pair.data, pair.neighbour
         )

@@ -9,12 +9,7 @@ usual ways to break this, and no more than these:
 - a mechanism that leaves its generator untouched does not use it.
 """
 
-from collections.abc import Mapping
-
-import numpy as np
-
 from dpaudit.audit.arena import Arena
-from dpaudit.audit.outputs import Batch
 from dpaudit.errors import DPAuditError
 
 __all__ = ["impurities"]
@@ -36,25 +31,10 @@ def impurities(arena: Arena) -> tuple[str, ...]:
     assert first is not None  # the pilot was drawn
     try:
         again = arena.replay_pilot()
-        if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
+        if not all(a.equals(b) for a, b in zip(first, again, strict=True)):
             found.append(_STATE)
         if not arena.uses_rng():
             found.append(_UNUSED)
     except DPAuditError:
         found.append(_STATE)  # it refuses now what it took at the beginning
     return tuple(found)
-
-
-def _same(first: Batch, second: Batch) -> bool:
-    if not np.array_equal(first.all_labels, second.all_labels):
-        return False
-    if first.values is None or second.values is None:
-        return first.values is second.values
-    if isinstance(first.values, Mapping):
-        assert isinstance(second.values, Mapping)
-        return all(
-            np.array_equal(first.values[key], second.values[key], equal_nan=True)
-            for key in first.values
-        )
-    assert not isinstance(second.values, Mapping)
-    return np.array_equal(first.values, second.values, equal_nan=True)

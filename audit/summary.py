@@ -61,7 +61,7 @@ def summarise(
             at_delta=campaign.at_delta,
             pair=pair,
             layer=layer.value,
-            layout=arena.layout,
+            layout=loudest.fitted.layout,
             attack=loudest.fitted.attack.name,
             parameters=dict(loudest.fitted.parameters),
             resolution=loudest.fitted.resolution,

@@ -14,7 +14,6 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
@@ -22,6 +21,7 @@ from dpaudit.codec import decode
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
+from dpaudit.outputs import Batch
 from dpaudit.streams import fresh_seed
 from dpaudit.validation import check_count, check_fraction
 
@@ -125,11 +125,13 @@ def verify(
         raise InputError(f"seed must differ from the witness's own, got {seed}")
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
-    fitted = FittedAttack(attack, witness.parameters, witness.resolution)
+    fitted = FittedAttack(
+        attack, witness.parameters, witness.resolution, witness.layout
+    )
     if witness.layer == Layer.TRANSCRIPT:
         mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
-    sampler = Sampler(mechanism, witness.pair, seed, layout=witness.layout)
+    sampler = Sampler(mechanism, witness.pair, seed)
     test = SequentialTest(verdict_family(witness.claim).claim_only(), alpha)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0

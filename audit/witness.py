@@ -45,7 +45,7 @@ class Witness:
     layer : str
         Whether releases ("black-box") or transcripts ("transcript") are scored.
     layout : str
-        What counts as an ordinary release.
+        Of the outputs whose numbers the attack scores; empty if it reads whole outputs.
     attack : str
     parameters : mapping of str to ndarray
     resolution : float

@@ -4,11 +4,10 @@ Units of work are cut, and named, before anybody works on them
 (`dpaudit.audit.sampling`), and come back in their order. So an audit is the same for
 no executor, one worker or eight, on this machine or on a cluster.
 
-Three things differ between a worker and the audit's own thread, and are made equal
-here. BLAS rounds by the number of its threads, so it has one everywhere (its threads
-would fight over the cores with the workers besides). A dataset that has travelled to
-another process can be written to, so it is locked again. What a mechanism's ``draw``
-returns is copied, since the next unit may be drawn before it is used.
+Two things differ between a worker and the audit's own thread, and are made equal here.
+BLAS rounds by the number of its threads, so it has one everywhere (its threads would
+fight over the cores with the workers besides). A dataset that has travelled to another
+process can be written to, so it is locked again.
 """
 
 import pickle
@@ -197,7 +196,7 @@ def _draw_for(audit: tuple[int, str], *task: Any) -> Drawn:
     # The audit itself sees to its own process, and for longer than any of its tasks.
     here = audit == _this_process()
     with nullcontext() if here else single_threaded():
-        return draw_unit(mechanism, data, *rest, copy=True)
+        return draw_unit(mechanism, data, *rest)
 
 
 def _result(future: "Future[Drawn]") -> Drawn:

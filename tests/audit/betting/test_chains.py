@@ -27,11 +27,18 @@ FAMILIES = {
 }
 
 
+def forward(family, nulls, anchor, events, share):
+    """Choose events at the anchor, and for nulls below it at the null itself."""
+    return forward_chains(family, nulls, np.minimum(nulls, anchor), events, share)
+
+
 def exact_events(p, q, n, *, attack=None):
     """Return events whose counts are what is expected in n releases a side."""
     hits = np.round(np.array([p, q]) * n).astype(np.intp)
     attack = np.zeros(len(p), dtype=np.intp) if attack is None else np.array(attack)
-    return Events(attack, -np.arange(len(p), dtype=float), hits, np.full(hits.shape, n))
+    thresholds = -np.arange(len(p), dtype=float)
+    common = np.zeros(len(p), dtype=bool)
+    return Events(attack, thresholds, hits, np.full(hits.shape, n), common)
 
 
 def laplace_events(epsilon, n):
@@ -57,8 +64,8 @@ def all_chains(family, nulls, events, share=0.5):
     """Return every kind of chain that applies."""
     anchor, _ = find_anchor(family, events)
     ways = [
-        forward_chains(family, nulls, anchor, events, share),
-        symmetric_chains(family, nulls, events),
+        forward(family, nulls, anchor, events, share),
+        symmetric_chains(family, nulls, events, np.zeros(len(events))),
     ]
     if family is FAMILIES["gaussian"]:
         ways.append(pooled_chains(family, nulls, events))
@@ -190,21 +197,21 @@ def test_violation_tells_pairs_inside_a_null_apart():
     assert inside[0] < inside[-1] - 3
 
 
-@pytest.mark.parametrize("way", [forward_chains, None])
+@pytest.mark.parametrize("way", [forward, None])
 def test_both_tails_of_laplace_noise_are_found(way):
     """One event is where D is likelier, another one's complement where D' is."""
     family, events = FAMILIES["pure"], laplace_events(2.0, 30_000)
     null, anchor = np.array([family.claimed]), find_anchor(family, events)[0]
     if way is None:
-        chains = symmetric_chains(family, null, events)
+        chains = symmetric_chains(family, null, events, np.zeros(len(events)))
     else:
-        chains = forward_chains(family, null, anchor, events, 0.5)
+        chains = forward(family, null, anchor, events, 0.5)
     p, q = events.p[chains.events[0]], events.q[chains.events[0]]
     ratio, complement = np.log(p / q), np.log((1 - q) / (1 - p))
     assert ratio[0] > 1.8
     assert complement[-1] > 1.8
     growth = project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0]
-    one = forward_chains(
+    one = forward(
         family, null, anchor, events.take([int(chains.events[0, 0])]), 0.5
     )
     alone = project(one.p1, one.q1, one.half_spaces, 0.5).growth[0]
@@ -217,7 +224,7 @@ def test_the_first_event_is_the_one_that_violates_by_most():
     q = np.array([0.02, 0.1, 0.88, 0.29, 0.6])
     events = exact_events(p, q, 1000, attack=[0, 0, 0, 1, 1])
     family = FAMILIES["pure"]
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert 1 in chains.events[0]
     assert (events.attack[chains.events] == 0).all()
 
@@ -226,7 +233,7 @@ def test_forward_chains_stop_where_nothing_is_added():
     """Of randomised response and events without information, the one that tells."""
     events = exact_events([0.002, 0.75, 0.998], [0.002, 0.25, 0.998], 1000)
     family = FAMILIES["pure"]
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert np.unique(chains.events[0]).tolist() == [1]
 
 
@@ -234,10 +241,10 @@ def test_estimates_inside_a_null_are_lifted_just_outside():
     """By a standard error, if they lie inside by less than two; else they are kept."""
     family = FAMILIES["pure"]
     events = exact_events([0.73], [0.2689], 400)  # just about e^1 apart
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] > 0
     events = exact_events([0.5], [0.45], 400)
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     np.testing.assert_allclose(chains.p1[0], [events.p[0], 1 - events.p[0]])
     assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] == 0
 
@@ -298,12 +305,12 @@ HARD_CASES = {
 
 @pytest.mark.parametrize("key", FAMILIES)
 @pytest.mark.parametrize("case", HARD_CASES)
-def test_tiny_samples_and_ties_do_no_harm(case, key):
+@pytest.mark.parametrize("exclusive", [0, 1], ids=["exclusive", "common"])
+def test_tiny_samples_and_ties_do_no_harm(case, key, exclusive):
     hits, n = HARD_CASES[case]
     t = hits.shape[1]
-    events = Events(
-        np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float), hits, np.full((2, t), n)
-    )
+    attack, thresholds = np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float)
+    events = Events(attack, thresholds, hits, np.full((2, t), n), attack == exclusive)
     family = FAMILIES[key]
     nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
     anchor, top = find_anchor(family, events)
@@ -326,14 +333,14 @@ def test_large_claims_do_no_harm(claim):
         nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
         for events in (gaussian_events(1.0, 300), laplace_events(3.0, 300)):
             anchor, _ = find_anchor(family, events)
-            chains = forward_chains(family, nulls, anchor, events, 0.5)
+            chains = forward(family, nulls, anchor, events, 0.5)
             check(chains, events, len(nulls))
 
 
 def test_two_sets_of_chains_stack():
     family, events = FAMILIES["gaussian"], gaussian_events(1.0, 1000)
     nulls = np.array([10, 200])
-    first = forward_chains(family, nulls, 300, events, 0.5)
+    first = forward(family, nulls, 300, events, 0.5)
     second = pooled_chains(family, nulls, events)
     both = Chains.stack([first, second])
     assert len(both.events) == 4
