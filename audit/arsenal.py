@@ -278,7 +278,11 @@ class Arsenal:
         if room > 0:
             kept = Batch.join([batch.section(0, room)])
             self._pool[side].append(kept)
+            alike = len(self._counts) <= 1
             self._counts.update(kept.counts)
+            if alike and len(self._counts) > 1:  # a case for attacks on whole outputs
+                self._recruited = 0
+                self._tried = {key: at for key, at in self._tried.items() if key[1]}
             self._numeric.update(
                 layout for layout, part in kept.parts.items() if part.numbers is not None
             )

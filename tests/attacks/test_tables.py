@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from attack_cases import SCALARS, auc, black_box
+from attack_cases import SCALARS, auc, black_box, words
 
 from dpaudit import Pair
 from dpaudit.algorithms.textbook import SVT5, TruncatedGeometric
@@ -141,31 +141,72 @@ def test_atoms_find_the_output_that_is_impossible_on_the_neighbour():
     assert max(hits) > 250
 
 
-# Labels ------------------------------------------------------------------------------
+def continuous_with_rare_atoms(rng, size, side, rate, columns=1):
+    numbers = rng.laplace(size=(size, columns)) + side
+    numbers[rng.random(size) < rate] = side
+    return numbers
 
 
-def test_labels_are_counted():
-    first = np.array([""] * 60 + ["raises ValueError"] * 40)
-    second = np.array([""] * 95 + ["shape (3,)"] * 5)
-    judged = np.array(["raises ValueError", "shape (3,)", "", "never seen"])
+@pytest.mark.parametrize("columns", [1, 100])
+def test_atoms_that_are_rare_among_numbers_that_never_repeat_are_found(columns):
+    """Each of its hits scores on the side it belongs to, and no other release does."""
+    rng = np.random.default_rng(0)
+    sides = [continuous_with_rare_atoms(rng, 4000, s, 2e-3, columns) for s in (1, 0)]
+    assert Atoms().applies(TARGET, np.vstack(sides))
+    scores = Atoms().honest_scores(TARGET, *sides)
+    for own, (numbers, score) in enumerate(zip(sides, scores, strict=True)):
+        raw = (numbers == 1 - own).all(axis=1)
+        assert raw.sum() >= 4
+        assert (np.sign(score) == np.where(raw, 1 - 2 * own, 0)).all()
+
+
+def test_no_atoms_are_seen_where_nothing_repeats():
+    rng = np.random.default_rng(0)
+    assert not Atoms().applies(TARGET, rng.standard_cauchy(size=(50_000, 1)))
+
+
+def test_honest_scores_of_atoms_leave_the_release_itself_out():
+    """Against a fit to all others, one release at a time."""
+    rng = np.random.default_rng(1)
+    sides = [rng.geometric(p, size=40).astype(float) for p in (0.3, 0.5)]
+    honest = Atoms().honest_scores(TARGET, *sides)
+    for own in (0, 1):
+        for place in range(40):
+            others = list(sides)
+            others[own] = np.delete(sides[own], place)
+            fitted = Atoms().fit(TARGET, *others)
+            alone = Atoms().score(TARGET, fitted, sides[own][place : place + 1])[0]
+            if (others[0] == sides[own][place]).sum() >= 2:  # it keeps its code
+                assert honest[own][place] == pytest.approx(alone, abs=0.06)
+
+
+# Layouts -----------------------------------------------------------------------------
+
+
+def test_layouts_are_counted():
+    first = words(["shape ()"] * 60 + ["raises ValueError"] * 40)
+    second = words(["shape ()"] * 95 + ["shape (3,)"] * 5)
+    judged = words(["raises ValueError", "shape (3,)", "shape ()", "never seen"])
     scores = fit_and_score(Abnormal(), first, second, judged)
     expected = shrunk_log_ratio([40, 0, 60], 100, [0, 5, 95], 100)
     assert scores.tolist() == [*expected, 0.0]
 
 
-def test_labels_may_hold_any_text():
-    words = ["", "ünïcödé", "日本", "a b\tc\n", "😀", "x" * 500]
-    parameters = Abnormal().fit(TARGET, np.array(words * 90), np.array(words[:1] * 540))
-    scores = Abnormal().score(TARGET, parameters, np.array(words))
+def test_layouts_may_hold_any_text():
+    texts = ["", "ünïcödé", "日本", "a b\tc\n", "😀", "x" * 500]
+    first, second = words(texts * 90), words(texts[:1] * 540)
+    parameters = Abnormal().fit(TARGET, first, second)
+    scores = Abnormal().score(TARGET, parameters, words(texts))
     assert (scores[1:] > 0).all()
     assert scores[0] < 0
-    assert parameters["labels"].dtype == np.uint32
+    assert parameters["layouts"].dtype == np.uint32
 
 
-def test_ordinary_labels_are_no_case_for_it():
-    assert not Abnormal().applies(TARGET, np.array(["", ""]))
+def test_one_layout_is_no_case_for_it():
+    assert not Abnormal().applies(TARGET, words(["shape ()"] * 2))
     assert not Abnormal().applies(TARGET, np.ones(3))
     assert not Abnormal().applies(TARGET, {"a": np.ones(3)})
+
 
 
 # Bits --------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_a_witness_of_labels_travels(labels_witness):
     assert labels_witness.attack == "abnormal"
     loaded = through_json(labels_witness)
     assert loaded.to_dict() == labels_witness.to_dict()
-    assert loaded.layout == "shape ()"
+    assert loaded.layout == ""
     verification = verify(loaded, mechanism=fails_on_one, seed=7)
     assert verification.confirmed
     # The event is "it raises", or that it does not.
