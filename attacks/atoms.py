@@ -21,11 +21,11 @@ atom whatever their last bits are, which are the subject of another audit
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
 from dpaudit.attacks.features import shift_order
-from dpaudit.attacks.tables import shrunk_log_ratio
+from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
 from dpaudit.mechanism import Release
 
 __all__ = ["Atoms"]
@@ -36,6 +36,8 @@ _MAX_ATOMS = 256
 _MAX_COLUMNS = 64
 _MAX_VALUES = 255  # per column: codes are bytes, and 0 stands for all other values
 _RARE = 1 / 2000  # of many values that repeat, rarer ones are not worth a code
+_FOLDS = 16
+_TELLING = 0.1
 _BITS, _REACH = 30, 42  # of an entry; and below the largest one of its column
 
 
@@ -58,9 +60,9 @@ class Atoms(Attack):
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
         table = _Table.of(flatten(on_data), flatten(on_neighbour))
-        scores = shrunk_log_ratio(*table.hits[0], *table.hits[1])
+        scores = table.score(*table.hits[0], *table.hits[1])
         # What a pattern contributes to the divergence: its mass times the square.
-        share = table.hits[0][0] / table.hits[0][1] + table.hits[1][0] / table.hits[1][1]
+        share = sum(hits / size for hits, size in table.hits)
         order = np.argsort(-share * scores**2, kind="stable")
         kept, rest = order[:_MAX_ATOMS], order[_MAX_ATOMS:]
         left = [(hits[rest].sum(), size) for hits, size in table.hits]
@@ -71,18 +73,27 @@ class Atoms(Attack):
             "starts": table.starts,
             "patterns": table.patterns[kept],
             "scores": scores[kept],
-            "other": shrunk_log_ratio(*left[0], *left[1]).reshape(1),
+            "other": table.score(*left[0], *left[1]).reshape(1),
         }
 
     def honest_scores(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> tuple[Array, Array]:
         table = _Table.of(flatten(on_data), flatten(on_neighbour))
-        (hits, size), (other_hits, other_size) = table.hits
-        # Without the release itself, which counts as no hit where no other one is.
-        ours = shrunk_log_ratio(np.maximum(hits - 1, 0), size, other_hits, other_size)
-        theirs = shrunk_log_ratio(hits, size, np.maximum(other_hits - 1, 0), other_size)
-        return ours[table.pattern[:size]], theirs[table.pattern[size:]]
+        patterns, (first, second) = len(table.patterns), table.sides
+        # One release in so many is judged by the others, on D and on D' alike: to leave
+        # out the judged one alone would tell by its score which side it is on.
+        scores = np.empty(len(first)), np.empty(len(second))
+        for fold in range(_FOLDS):
+            mine = [side[fold::_FOLDS] for side in (first, second)]
+            (ours, size), (theirs, other_size) = (
+                (hits - np.bincount(left, minlength=patterns), total - len(left))
+                for (hits, total), left in zip(table.hits, mine, strict=True)
+            )
+            judged = table.score(ours, size, theirs, other_size)
+            for score, left in zip(scores, mine, strict=True):
+                score[fold::_FOLDS] = judged[left]
+        return scores
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         kept = flatten(releases)[:, parameters["columns"]]
@@ -102,8 +113,9 @@ class Atoms(Attack):
 class _Table:
     """How often each pattern was seen.
 
-    `pattern` says which one every release has, those on D first; `hits` how often each
-    occurs, and among how many releases, on D and on D'.
+    `sides` says which one every release has, on D and on D'; `hits` how often each
+    occurs there, and among how many releases. Where the numbers are `continuous`, what
+    repeats is remarkable.
     """
 
     columns: NDArray[np.intp]
@@ -111,8 +123,19 @@ class _Table:
     values: Array
     starts: NDArray[np.intp]
     patterns: Codes
-    pattern: NDArray[np.intp]
+    sides: tuple[NDArray[np.intp], NDArray[np.intp]]
     hits: tuple[tuple[NDArray[np.intp], int], tuple[NDArray[np.intp], int]]
+    continuous: bool
+
+    def score(
+        self, hits: ArrayLike, size: int, other_hits: ArrayLike, other_size: int
+    ) -> Array:
+        """Return log-likelihood ratios: cautious ones unless repeats are remarkable."""
+        if not self.continuous:
+            return shrunk_log_ratio(hits, size, other_hits, other_size)
+        ratio = log_ratio(hits, size, other_hits, other_size)
+        # What hardly ever differs, because nearly all is of one pattern, is no atom.
+        return np.where(np.abs(ratio) > _TELLING, ratio, 0.0)
 
     @classmethod
     def of(cls, first: Array, second: Array) -> "_Table":
@@ -120,7 +143,7 @@ class _Table:
         first, second = _round(first, resolution), _round(second, resolution)
         columns = _worth_coding(first, second)
         both = np.vstack([first[:, columns], second[:, columns]])
-        values, starts = _values(both)
+        values, starts, continuous = _values(both)
         codes = _encode(both, values, starts)
         keys, where, pattern = np.unique(
             _hash(codes), return_index=True, return_inverse=True
@@ -136,8 +159,9 @@ class _Table:
             values,
             starts,
             codes[where],
-            pattern,
+            (pattern[:size], pattern[size:]),
             ((ours, size), (theirs, len(second))),
+            continuous,
         )
 
 
@@ -183,18 +207,22 @@ def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     return np.sort(candidates[shift_order(one, two)[:_MAX_COLUMNS]])
 
 
-def _values(rounded: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the frequent values of all columns, joined, and where each one starts."""
-    per_column = []
-    for column in rounded.T:
-        values, counts = np.unique(column, return_counts=True)
-        # Where hardly any value repeats, each that does is remarkable.
-        continuous = 2 * len(values) > len(column)
-        fewest = 2.0 if continuous else max(2.0, _RARE * len(column))
+def _values(rounded: Array) -> tuple[Array, NDArray[np.intp], bool]:
+    """Return the frequent values of all columns, joined, and where each one starts.
+
+    And whether hardly any value repeats, in any column: then each that does is
+    remarkable, however rare it is.
+    """
+    columns = [np.unique(column, return_counts=True) for column in rounded.T]
+    continuous = [2 * len(values) > len(rounded) for values, _ in columns]
+    frequent = max(2.0, _RARE * len(rounded))
+    kept = []
+    for (values, counts), alone in zip(columns, continuous, strict=True):
         order = np.argsort(-counts, kind="stable")[:_MAX_VALUES]
-        per_column.append(np.sort(values[order][counts[order] >= fewest]))
-    lengths = [0, *(len(values) for values in per_column)]
-    return np.concatenate([np.empty(0), *per_column]), np.cumsum(lengths)
+        fewest = 2.0 if alone else frequent
+        kept.append(np.sort(values[order][counts[order] >= fewest]))
+    lengths = [0, *(len(values) for values in kept)]
+    return np.concatenate([np.empty(0), *kept]), np.cumsum(lengths), all(continuous)
 
 
 def _encode(rounded: Array, values: Array, starts: NDArray[np.intp]) -> Codes:

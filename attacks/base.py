@@ -93,7 +93,7 @@ class Attack(ABC):
     def honest_scores(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> tuple[Array, Array] | None:
-        """Score releases, each by a fit to all others; None if that would be dear.
+        """Score releases, each by a fit to most others; None if that would be dear.
 
         The audit then judges an attack that learns by a fit to the other half.
         """
@@ -147,7 +147,7 @@ def consult_rows(
     MechanismError
         If it fails on ordinary releases, see `consult`.
     """
-    finite = np.isfinite(flatten(releases)).all(axis=1)
+    finite = np.asarray(np.isfinite(flatten(releases)).all(axis=1))
     if finite.all():
         return np.asarray(consult(capability, releases, *arguments))
 

@@ -9,9 +9,10 @@ classifier (`dpaudit.attacks.logistic`). So the scores of all layouts compare, a
 event may take something of each.
 """
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.attacks.abnormal import Abnormal, layouts_of
 from dpaudit.attacks.atoms import Atoms
@@ -51,7 +52,7 @@ class ByLayout(Attack):
         table = Abnormal().fit(target, on_data, on_neighbour)
         layouts = layouts_of(table)
         models = np.full(len(layouts), -1)
-        contents = {}
+        contents: dict[str, NDArray[Any]] = {}
         both = Batch.join([first, second])
         for place, layout in enumerate(layouts[:_MAX_MODELS]):
             ours, theirs = first.numbers(layout), second.numbers(layout)

@@ -34,6 +34,4 @@ class ExactLoss(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         mechanism = cast(HasPrivacyLoss, target.mechanism)
         pair = target.pair
-        return consult_rows(
-            mechanism.privacy_loss, releases, pair.data, pair.neighbour
-        )
+        return consult_rows(mechanism.privacy_loss, releases, pair.data, pair.neighbour)

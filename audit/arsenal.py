@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
-from dpaudit.mechanism import Release
 from dpaudit.outputs import UNREAD, Batch
 
 __all__ = ["Arsenal", "FittedAttack"]
@@ -261,6 +260,11 @@ class Arsenal:
         return contender.record.counts(float(events.threshold[index]))
 
     @property
+    def memory(self) -> int:
+        """How many outputs a side are remembered, at most, to learn from."""
+        return self._pool_limit
+
+    @property
     def unread(self) -> list[str]:
         """What past outputs were of which only the type could be read."""
         return sorted(layout for layout in self._counts if layout.startswith(UNREAD))
@@ -284,7 +288,9 @@ class Arsenal:
                 self._recruited = 0
                 self._tried = {key: at for key, at in self._tried.items() if key[1]}
             self._numeric.update(
-                layout for layout, part in kept.parts.items() if part.numbers is not None
+                layout
+                for layout, part in kept.parts.items()
+                if part.numbers is not None
             )
 
     def _pooled(self, side: int) -> Batch:
@@ -335,7 +341,9 @@ class Arsenal:
         useful = min(self._available(contender.layout), self._useful(contender.attack))
         if not contender.attack.learns:
             # What nobody bet on may have become telling since it was last scored.
-            again = not contender.in_use and useful >= _REFIT_SELDOM * contender.fitted_on
+            again = (
+                not contender.in_use and useful >= _REFIT_SELDOM * contender.fitted_on
+            )
             return contender.fitted is None or again
         learners_only = all(
             c.attack.learns
@@ -343,7 +351,7 @@ class Arsenal:
             if c.fitted and c.layout == contender.layout
         )
         patience = _EARLY if learners_only else _LATE
-        needed = contender.in_use and learners_only or contender.attack.patient
+        needed = (contender.in_use and learners_only) or contender.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
         return useful >= max(patience, factor * contender.fitted_on)
 
@@ -363,7 +371,9 @@ class Arsenal:
             pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
         if not all(_is_readable(attack, batch, layout) for batch in pools):
             return
-        contender.fitted = FittedAttack.fit(attack, self._target, *pools, layout)
+        contender.fitted = FittedAttack.fit(
+            attack, self._target, pools[0], pools[1], layout
+        )
         contender.fitted_on = min(self._available(layout), self._useful(attack))
         contender.record = ScoreRecord()
         for side, scores in enumerate(self._honest_scores(contender.fitted, *pools)):
@@ -390,7 +400,7 @@ class Arsenal:
             mine = [sides[learn] for sides in folds]
             if not all(_is_readable(attack, batch, layout) for batch in mine):
                 continue  # nothing to learn from in this half
-            other = FittedAttack.fit(attack, target, *mine, layout)
+            other = FittedAttack.fit(attack, target, mine[0], mine[1], layout)
             for side in (DATA, NEIGHBOUR):
                 parts[side].append(other.score(target, folds[side][judge]))
         return (

@@ -43,7 +43,7 @@ _ENDGAME, _FINEST = 3, 50
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
-_RENEWED = 2 / 3
+_RENEWED, _SHARED = 2 / 3, 0.9
 _PLANNED, _PLANNED_BESIDE = 40, 16
 # Where the claim is half refuted, rounds are small again: so much of the past.
 _NEARLY, _LAST_GROWTH = 0.5, 0.06
@@ -102,6 +102,7 @@ class Campaign:
                 shares=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
                 planned=_PLANNED_BESIDE if place and stop_when_refuted else _PLANNED,
                 renewed=_RENEWED if stop_when_refuted else 0.0,
+                shared=_SHARED if stop_when_refuted else 0.0,
             )
             for place, (key, family) in enumerate(families.items())
         }

@@ -154,9 +154,7 @@ def _failing_singles(
     ) from error
 
 
-def _attempt(
-    one: Callable[..., Any], data: Any, rng: np.random.Generator
-) -> Output:
+def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Output:
     """Return one output; an exception is one, too."""
     try:
         output = one(data, rng)

@@ -43,6 +43,8 @@ from scipy.special import expit, ndtri
 from scipy.stats import laplace, norm
 
 from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.families import verdict_family
+from dpaudit.audit.betting.power import rarest_event
 from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
@@ -83,7 +85,7 @@ class Plan:
     samples : int
         The same for an audit, which has to find the event: its ``max_samples``.
     rarest_event : float
-        Events rarer than this evade an audit of that length.
+        What only one dataset gives, and is rarer, mostly evades an audit so long.
     """
 
     model: str
@@ -115,7 +117,7 @@ class Plan:
             f"  known event    {self.limit:,.0f} on average, {self.known:,} for this "
             "power\n"
             f"  confidence     {self.confidence:g}; events rarer than "
-            f"{self.rarest_event:.2g} could not be seen"
+            f"{self.rarest_event:.2g} would mostly be missed"
         )
 
 
@@ -183,9 +185,10 @@ def plan_audit(
     # The larger root of growth n - spread sqrt(n) = goal; z may be negative.
     root = (spread + math.sqrt(spread**2 + 4 * growth * goal)) / (2 * growth)
     samples = math.ceil(LEARNING * root**2)
+    claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     return Plan(
         model=model,
-        claim=ApproxDP(epsilon, delta) if delta else PureDP(epsilon),
+        claim=claim,
         true_epsilon=true_epsilon,
         confidence=confidence,
         power=power,
@@ -195,7 +198,7 @@ def plan_audit(
         limit=goal / growth,
         known=math.ceil(root**2),
         samples=samples,
-        rarest_event=min(1.0, goal / samples),
+        rarest_event=rarest_event(verdict_family(claim).claim_only(), samples, alpha),
     )
 
 

@@ -1,4 +1,4 @@
-"""Signs that releases are not independent draws of one law.
+"""Signs that an audit does not see what it seems to see.
 
 Every statement of an audit assumes that, given the dataset, each release is drawn anew
 from the same distribution, with the generator that it was handed. Two checks find the
@@ -7,12 +7,16 @@ usual ways to break this, and no more than these:
 - the same seeds are used again after the audit: a release that differs from the first
   depends on the calls in between, or on randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it.
+
+And an audit sees only what it can read and compare: outputs of which the type alone is
+known, and words that never occur twice, tell it nothing.
 """
 
 from dpaudit.audit.arena import Arena
 from dpaudit.errors import DPAuditError
+from dpaudit.outputs import UNREAD
 
-__all__ = ["impurities"]
+__all__ = ["impurities", "unreadable"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -22,6 +26,9 @@ _UNUSED = (
     "the mechanism does not use its rng: its releases are constant, or draw randomness "
     "from elsewhere"
 )
+
+_NAMED = 3
+_MOST = 0.5
 
 
 def impurities(arena: Arena) -> tuple[str, ...]:
@@ -37,4 +44,22 @@ def impurities(arena: Arena) -> tuple[str, ...]:
             found.append(_UNUSED)
     except DPAuditError:
         found.append(_STATE)  # it refuses now what it took at the beginning
+    return tuple(found)
+
+
+def unreadable(arena: Arena) -> tuple[str, ...]:
+    """Return warnings about outputs that nothing could be learned from."""
+    found = []
+    if kinds := arena.arsenal.unread:
+        names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
+        more = ", ..." if len(kinds) > _NAMED else ""
+        found.append(
+            f"some outputs can be told by their type alone ({names}{more}): return "
+            "numbers, words, or lists and dictionaries of them"
+        )
+    if arena.arsenal.unrepeated > _MOST:
+        found.append(
+            "most outputs are words that never occur twice, which cannot be compared: "
+            "return the numbers that they hold"
+        )
     return tuple(found)

@@ -63,7 +63,9 @@ class AuditResult:
         this epsilon (at `at_delta`), a run of this length would have refuted the
         claim with probability 0.9. None if no violation of theirs is detectable.
     rarest_event : float
-        Events rarer than this evade a black-box audit of this length.
+        How likely an output that only one dataset gives (a raw value among noisy ones,
+        a word) must be, for nine runs in ten of this length to refute the claim by it.
+        What is rarer mostly evades this audit.
     exact : ExactVerdict or None
         What the mechanism's exact privacy profile says of the claim on the last pair,
         where it has one. The verdict does not rest on it.
@@ -168,7 +170,7 @@ class AuditResult:
 
     def _limits(self) -> str:
         """Say what a run like this could not have seen."""
-        rare = f"events rarer than {self.rarest_event:.2g} could not be seen"
+        rare = f"events rarer than {self.rarest_event:.2g} would mostly be missed"
         if self.detectable_epsilon is None:
             return f"no violation of its last events was detectable; {rare}"
         return (

@@ -1,14 +1,13 @@
 """Putting the outcome of an audit into words and numbers."""
 
-import math
 from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.betting.power import detectable_epsilon
+from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.purity import impurities
+from dpaudit.audit.purity import impurities, unreadable
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
@@ -17,6 +16,8 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
+
+_OCCURRENCES = 4  # of a rare event in an arsenal's memory, before it is noticed
 
 
 def summarise(
@@ -100,9 +101,12 @@ def summarise(
             campaign.alpha,
             campaign.at_delta,
         ),
-        rarest_event=min(1.0, -math.log(campaign.alpha) / samples),
+        rarest_event=max(
+            rarest_event(verdict.family.claim_only(), samples, campaign.alpha),
+            min(1.0, _OCCURRENCES / arena.arsenal.memory),
+        ),
         exact=_exact(mechanism, pair, campaign.claim),
-        warnings=impurities(arena),
+        warnings=(*impurities(arena), *unreadable(arena)),
         seed=campaign.seed,
         seconds=0.0,
         witness=witness,

@@ -225,7 +225,7 @@ class ScoreRecord:
 
 
 def prior_hits(hits: Counts, exclusive: NDArray[np.bool_]) -> Array:
-    """Return what to add to hits, shape (2, ...), on either side before they are shares.
+    """Return what to add to hits on either side, shape (2, ...), to estimate shares.
 
     `exclusive` is as for `Events`, of any shape that broadcasts against one side's.
     """

@@ -1,4 +1,4 @@
-"""What a run could have seen: the detectable violation.
+"""What a run could have seen: the detectable violation, and the rarest event.
 
 How bad would it have to be for a run of this length to notice nine times in ten?
 Against a fixed event the log evidence of n releases is nearly normal with mean n g and
@@ -9,6 +9,13 @@ variance 2 n g, where g is its growth per release under the truth
 
 Learning the event costs releases too; `_LEARNING` allows for them. The tests compare
 the result with audits of mechanisms that leak just so much.
+
+A rare event that betrays one dataset (a raw value in place of a noisy one, an
+exception) must first be noticed, and its probability on the other dataset bounded,
+though it never occurs there. `_NOTICING` allows for both; it was measured with atoms of
+probability 0.003 in Laplace noise: of 12 audits each against (1, 1e-5), epsilon 0.1 and
+epsilon 3, within twice the releases that the formula gives for a known event 12, 10 and
+11 refuted.
 """
 
 import math
@@ -20,12 +27,14 @@ from scipy.special import ndtri
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces, project
 
-__all__ = ["detectable_epsilon", "shown_epsilon"]
+__all__ = ["detectable_epsilon", "rarest_event", "shown_epsilon"]
 
 Array = NDArray[np.float64]
 
 _POWER = 0.9
-_LEARNING = 1.25
+_LEARNING, _NOTICING = 1.25, 2.0
+_NEVER = 1e-9  # times as likely as on the other dataset
+_BISECTIONS = 40
 _EVENTS = 24
 _ALMOST_ONE = 1 - 1e-12
 
@@ -56,9 +65,7 @@ def detectable_epsilon(
     if not len(q):
         return None
     q = np.unique(np.quantile(q, np.linspace(0, 1, _EVENTS), method="nearest"))
-    z = float(ndtri(_POWER))
-    root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(alpha))) / 2
-    needed = _LEARNING * root**2 / (2 * samples)
+    needed = _LEARNING * _growth_needed(samples, alpha)
     low, high = q.copy(), np.full_like(q, _ALMOST_ONE)
     if not np.any(_growth(null, high, q) >= needed):
         return None
@@ -73,6 +80,49 @@ def detectable_epsilon(
     ]
     finite = [epsilon for epsilon in shown if math.isfinite(epsilon)]
     return min(finite, default=None)
+
+
+def rarest_event(null: NullFamily, samples: int, alpha: float) -> float:
+    """Return how likely an event must be that only one dataset gives, to be found.
+
+    Parameters
+    ----------
+    null : NullFamily
+        The claim, alone.
+    samples : int
+        Releases on either side.
+    alpha : float
+
+    Returns
+    -------
+    float
+        The least probability at which nine runs in ten would have refuted the claim by
+        the event; 1 if there is none below.
+    """
+    needed = _NOTICING * _growth_needed(samples, alpha)
+    low, high = math.log(1e-15), math.log(_ALMOST_ONE)
+    if not _betrayal(null, high) >= needed:
+        return 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if _betrayal(null, middle) >= needed:
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
+def _betrayal(null: NullFamily, log_p: float) -> float:
+    """Return the growth per release from an event that one dataset gives."""
+    p = np.array([math.exp(log_p)])
+    return float(_growth(null, p, _NEVER * p)[0])
+
+
+def _growth_needed(samples: int, alpha: float) -> float:
+    """Return the growth per release with which a known event refutes in time."""
+    z = float(ndtri(_POWER))
+    root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(alpha))) / 2
+    return root**2 / (2 * samples)
 
 
 def _growth(null: NullFamily, p: Array, q: Array) -> Array:

@@ -46,6 +46,11 @@ class SequentialTest:
         In [0, 1): the share of the wealth that the eager account has again, if it has
         less, once there is nothing gross left to be found soon. The wealth itself stays
         as it is, and so does what it proves.
+    shared : float
+        In [0, 1): the share of the wealth of every null below the claim that plays the
+        claim's own bets. Each of them has to fall for a verdict; with such a share it
+        falls at the latest when the evidence against the claim is 1/shared times what
+        is needed, though its own bets were on something else.
     """
 
     def __init__(
@@ -56,13 +61,14 @@ class SequentialTest:
         shares: tuple[float, float, float] = (0.4, 0.15, 0.45),
         planned: int = 40,
         renewed: float = 0.0,
+        shared: float = 0.0,
     ) -> None:
         if min(shares) < 0 or sum(shares) > 1 + 1e-12:
             raise ValueError(f"shares must be >= 0 and add up to 1, not {shares}")
         self.family = family
         self.rejected = np.zeros(len(family), dtype=bool)
         self._log_goal = -np.log(alpha)
-        self._planned, self._renewed = planned, renewed
+        self._planned, self._renewed, self._shared = planned, renewed, shared
         self._renewals, self._settled = list(_RENEWALS), 0
         # Logarithms of the accounts of every null; the last plays for the deadline.
         start = np.log(shares)
@@ -76,7 +82,12 @@ class SequentialTest:
     @property
     def log_wealth(self) -> Array:
         """The logarithm of the wealth against each null, shape (G,)."""
-        return np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
+        wealth = np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
+        if self._shared and self.family.claimed is not None:
+            below = wealth[: self.family.claimed]
+            claim = wealth[self.family.claimed] + np.log(self._shared)
+            below[:] = np.logaddexp(below + np.log1p(-self._shared), claim)
+        return wealth
 
     @property
     def lower_bound(self) -> float:
@@ -165,7 +176,8 @@ class SequentialTest:
         """Move wealth from the other accounts to the eager one, up to its share."""
         if self._renewed == 0:
             return
-        wealth, eager = self.log_wealth, self._accounts[0].copy()
+        wealth = np.logaddexp.reduce(self._accounts, axis=0)
+        eager = self._accounts[0].copy()
         poor = eager < wealth + np.log(self._renewed)
         self._accounts[0, poor] = wealth[poor] + np.log(self._renewed)
         others = np.logaddexp.reduce(self._accounts[1:, poor], axis=0)

@@ -147,7 +147,7 @@ def _chains(
     the nulls above it. But what breaks the claim may be another thing, and rarer, than
     what comes near to it: so some are chosen at the claim itself.
     """
-    luck = _EAGER_FLATTERY * _choice(events)
+    luck = np.asarray(_EAGER_FLATTERY * _choice(events), dtype=np.float64)
     handicap = 2 * _ONE_EVENT * luck
     ways = [
         forward_chains(family, nulls, np.minimum(nulls, anchor), events, share),

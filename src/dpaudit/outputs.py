@@ -26,7 +26,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,13 @@ class Part:
     places: NDArray[np.intp]
     numbers: Release | None
 
+    def slice(self, low: int, high: int, start: int) -> "Part":
+        """Return some of them, for a batch that begins at another place."""
+        places = self.places[low:high] - start
+        if self.numbers is None:
+            return Part(places, None)
+        return Part(places, map_arrays(self.numbers, lambda array: array[low:high]))
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -164,7 +171,10 @@ class Batch:
         return cls(
             len(outputs),
             {
-                layout: Part(np.array(where), _stack([outputs[i][1] for i in where]))
+                layout: Part(
+                    np.array(where),
+                    _combined([outputs[place].numbers for place in where], np.stack),
+                )
                 for layout, where in places.items()
             },
         )
@@ -209,9 +219,7 @@ class Batch:
             for array in arrays_of(part.numbers)
         ]
         holding = sum(
-            len(part.places)
-            for part in self.parts.values()
-            if part.numbers is not None
+            len(part.places) for part in self.parts.values() if part.numbers is not None
         )
         return max(sum(a.nbytes for a in arrays) / holding, 1.0) if holding else 0.0
 
@@ -233,11 +241,7 @@ class Batch:
         for layout, part in self.parts.items():
             low, high = np.searchsorted(part.places, (start, stop)).tolist()
             if low < high:
-                inside = slice(low, high)
-                numbers = part.numbers
-                if numbers is not None:
-                    numbers = map_arrays(numbers, lambda a, s=inside: a[s])
-                parts[layout] = Part(part.places[inside] - start, numbers)
+                parts[layout] = part.slice(low, high, start)
         return Batch(stop - start, parts)
 
     def halves(self) -> tuple["Batch", "Batch"]:
@@ -287,7 +291,7 @@ class _Tree:
     @property
     def output(self) -> Output:
         layout = _shortened(self.layout)
-        return Output(layout, (self.numbers or None) if self.leaf is None else self.leaf)
+        return Output(layout, self.numbers or None if self.leaf is None else self.leaf)
 
 
 def _read(output: Any, depth: int, leading: int) -> _Tree:
@@ -377,8 +381,7 @@ def _number(value: Any) -> _Tree:
 
 def _text(value: str | bytes | bytearray) -> _Tree:
     """Take the numbers out of a text; a pair of braces stands for each."""
-    is_text = isinstance(value, str)
-    text = str(value) if is_text else bytes(value).decode("latin-1")
+    text = value if isinstance(value, str) else value.decode("latin-1")
     numbers: list[float] = []
     pieces, end = [], 0
     for found in _NUMBER.finditer(text):
@@ -388,7 +391,7 @@ def _text(value: str | bytes | bytearray) -> _Tree:
         pieces += [_escaped(text[end : found.start()]), "{}"]
         end = found.end()
     bare = "".join([*pieces, _escaped(text[end:])])
-    quoted = repr(bare if is_text else bare.encode("latin-1"))
+    quoted = repr(bare if isinstance(value, str) else bare.encode("latin-1"))
     leaf = np.array(numbers if len(numbers) > 1 else numbers[0]) if numbers else None
     return _Tree(f"value {quoted}", quoted, {}, leaf)
 
@@ -433,27 +436,21 @@ def _are_equal(first: Release | None, second: Release | None) -> bool:
     return all(np.array_equal(one, two, equal_nan=True) for one, two in both)
 
 
-def _stack(numbers: Sequence[Release | None]) -> Release | None:
+def _combined(
+    numbers: Sequence[Release | None], how: Callable[[list[Array]], Array]
+) -> Release | None:
+    """Return the numbers of several outputs, or stacks, of one layout as one."""
     first = numbers[0]
     if first is None:
         return None
     if isinstance(first, Mapping):
-        return {key: np.stack([n[key] for n in numbers]) for key in first}  # type: ignore[index]
-    return np.stack(numbers)  # type: ignore[arg-type]
+        mappings = cast(Sequence[Mapping[str, Array]], numbers)
+        return {key: how([mapping[key] for mapping in mappings]) for key in first}
+    return how(cast(list[Array], list(numbers)))
 
 
 def _joined(parts: Sequence[Part]) -> Part:
     if len(parts) == 1:
         return parts[0]
     places = np.concatenate([part.places for part in parts])
-    first = parts[0].numbers
-    if first is None:
-        return Part(places, None)
-    if isinstance(first, Mapping):
-        joined: Release = {
-            key: np.concatenate([part.numbers[key] for part in parts])  # type: ignore[index]
-            for key in first
-        }
-    else:
-        joined = np.concatenate([part.numbers for part in parts])  # type: ignore[arg-type]
-    return Part(places, joined)
+    return Part(places, _combined([part.numbers for part in parts], np.concatenate))

@@ -164,7 +164,7 @@ def test_a_draw_of_no_outputs_is_named():
         def draw(self, data, size, *, rng):
             return "no" * size
 
-    with pytest.raises(MechanismError, match="must return numbers, or .* got str"):
+    with pytest.raises(MechanismError, match=r"must return numbers, or .* got str"):
         everything(Sampler(Words(), PAIR, 0))
 
 

@@ -64,7 +64,11 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
         ([[1.0], [1.0, 2.0]], "shapes [(1,), (2,)]", {"0": [1], "1": [1, 2]}),
         ([1.0, "two 2"], "shapes [(), 'two {}']", {"0": 1, "1": 2}),
         (STRUCTURED[0], "shapes {count: int32 (), sum: ()}", {"count": 1, "sum": 2.5}),
-        (MASKED, "masked {data: (2,), mask: bool (2,)}", {"data": [1, 2], "mask": [0, 1]}),
+        (
+            MASKED,
+            "masked {data: (2,), mask: bool (2,)}",
+            {"data": [1, 2], "mask": [0, 1]},
+        ),
         ("17.2", "value '{}'", 17.2),
         ("-1e3, nan", "value '{}, {}'", [-1000, np.nan]),
         ('{"a": 1}', "value '{{\"a\": {}}}'", 1),

@@ -211,9 +211,7 @@ def test_both_tails_of_laplace_noise_are_found(way):
     assert ratio[0] > 1.8
     assert complement[-1] > 1.8
     growth = project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0]
-    one = forward(
-        family, null, anchor, events.take([int(chains.events[0, 0])]), 0.5
-    )
+    one = forward(family, null, anchor, events.take([int(chains.events[0, 0])]), 0.5)
     alone = project(one.p1, one.q1, one.half_spaces, 0.5).growth[0]
     assert growth > 1.5 * alone
 

@@ -8,7 +8,11 @@ import pytest
 from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.power import detectable_epsilon, shown_epsilon
+from dpaudit.audit.betting.power import (
+    detectable_epsilon,
+    rarest_event,
+    shown_epsilon,
+)
 from dpaudit.audit.betting.sequential import SequentialTest
 
 ALPHA = 0.01
@@ -125,3 +129,35 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
 )
 def test_shown_epsilon(p, q, delta, epsilon):
     assert shown_epsilon(p, q, delta) == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_rarest_event_in_closed_form(epsilon):
+    """Releases on D never give what has probability p on D'.
+
+    With half of the releases on either side, the least of KL(p || p') + KL(0 || q') over
+    the null, p' = e^epsilon q', is p log(1 + e^-epsilon) for small p (a Poisson limit).
+    """
+    null, samples = claim_alone(PureDP(epsilon)), 10**6
+    p = rarest_event(null, samples, 1e-3)
+    z = 1.2815515655446004
+    root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(1e-3))) / 2
+    growth = p * math.log1p(math.exp(-epsilon)) / 2
+    assert growth == pytest.approx(2 * root**2 / (2 * samples), rel=0.02)
+
+
+def test_the_rarest_event_is_more_than_what_delta_allows():
+    for delta in (1e-5, 1e-2, 0.2):
+        found = rarest_event(claim_alone(ApproxDP(1.0, delta)), 10**7, 1e-3)
+        assert delta < found < 3 * delta + 1e-4
+
+
+def test_a_handful_of_releases_sees_no_event():
+    assert rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0
+
+
+def test_rarer_events_take_more_releases():
+    null = claim_alone(PureDP(1.0))
+    found = [rarest_event(null, n, 1e-3) for n in (100, 1000, 10**4, 10**6)]
+    assert found == sorted(found, reverse=True)
+    assert found[1] > 0.03
