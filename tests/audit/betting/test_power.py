@@ -135,8 +135,8 @@ def test_shown_epsilon(p, q, delta, epsilon):
 def test_the_rarest_event_in_closed_form(epsilon):
     """Releases on D never give what has probability p on D'.
 
-    With half of the releases on either side, the least of KL(p || p') + KL(0 || q') over
-    the null, p' = e^epsilon q', is p log(1 + e^-epsilon) for small p (a Poisson limit).
+    With half of the releases on either side, the least of KL(p || p') + KL(0 || q')
+    over the null, p' = e^epsilon q', is p log(1 + e^-epsilon) for small p.
     """
     null, samples = claim_alone(PureDP(epsilon)), 10**6
     p = rarest_event(null, samples, 1e-3)
