@@ -388,8 +388,7 @@ def _steps(vectors: Array, edges: Array, reach: Array, count: int) -> Array:
     with np.errstate(over="ignore"):
         inside = vectors - edges
         inside /= reach
-    # Not np.clip, which keeps a NaN, the difference of two products that overflow.
-    np.fmin(np.fmax(inside, -1.0, out=inside), 1.0, out=inside)
+    np.clip(inside, -1.0, 1.0, out=inside)
     inside *= _steps_to_the_end(count)
     return np.rint(inside, out=inside)
 
