@@ -42,6 +42,8 @@ __all__ = [
     "own_products",
 ]
 
+_LARGEST = 2.0**1000
+
 
 class RowMoments(Moments):
     """The stream x_i x_i^T of rows x_i.
@@ -57,7 +59,7 @@ class RowMoments(Moments):
     ------
     InputError
         If the rows are not what they should be; without a `row_norm`, also if the
-        square of a row overflows.
+        squared length of a row is above 2^1000.
     """
 
     def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
@@ -87,7 +89,8 @@ class MatrixMoments(Moments):
     Raises
     ------
     InputError
-        If the matrices are not square, or a square of an entry overflows, or else.
+        If the matrices are not square, or the squares of one sum to more than 2^1000,
+        or else.
     """
 
     def __init__(self, matrices: ArrayLike) -> None:
@@ -251,17 +254,20 @@ def _check_square(name: str, matrices: NDArray[np.generic]) -> None:
 
 
 def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> None:
-    """Raise unless each item along the first axis is finite, and its square too."""
+    """Raise unless each item along the first axis is finite, and its square small.
+
+    So that no product of an item with a unit vector overflows, whatever is rounded.
+    """
     width = max(1, WORK // held[0].size)
     for first in range(0, len(held), width):
         part = np.asarray(held[first : first + width], dtype=np.float64)
         part = part.reshape(len(part), -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            # Summed as one, a NaN, an infinity or an overflow anywhere shows.
-            if np.isfinite(np.vdot(part, part)):
+            # Summed as one, a NaN, an infinity or a large square anywhere shows.
+            if np.vdot(part, part) <= _LARGEST:
                 continue
             finite = np.isfinite(part).all(axis=1)
-            square = np.isfinite(np.einsum("ij,ij->i", part, part))
+            square = np.einsum("ij,ij->i", part, part) <= _LARGEST
         if not finite.all():
             raise InputError(
                 f"{name} must be finite, but item {first + int(np.argmin(finite))} "
@@ -269,8 +275,8 @@ def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> No
             )
         if squares and not square.all():
             raise InputError(
-                f"{name} must have squares that are finite numbers, but those of item "
-                f"{first + int(np.argmin(square))} overflow"
+                f"{name} must have squares that sum to 2^1000 at most, but those of "
+                f"item {first + int(np.argmin(square))} are larger"
             )
 
 

@@ -78,10 +78,12 @@ def test_the_doubling_by_differences_is_undone():
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 2**32), st.integers(4, 60), st.integers(1, 3))
-def test_one_row_moves_few_groups_at_most(seed, n, d):
+@given(
+    st.integers(0, 2**32), st.integers(4, 60), st.integers(1, 3), st.floats(-1e18, 1e18)
+)
+def test_one_row_moves_few_groups_at_most(seed, n, d, location):
     generator = rng(seed)
-    rows = generator.standard_normal((n, d))
+    rows = location + generator.standard_normal((n, d))
     other = rows.copy()
     other[generator.integers(n)] = 10.0 ** generator.integers(-3, 9)
     mechanism = TopEigenvalue.calibrated(1.0, 0.3)
@@ -197,13 +199,13 @@ def test_calibrations():
     assert decode(encode(published)) == published
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", range(3))
 def test_it_conforms(number):
     mechanism = TopEigenvalue.calibrated(1.0, 1e-2)
     run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=500)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", range(3))
 def test_an_audit_does_not_refute_it(number):
     mechanism = TopEigenvalue.calibrated(1.0, 1e-5)
     pair = mechanism.canonical_pairs()[number]
