@@ -10,6 +10,7 @@ usual ways to break this, and no more than these:
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dpaudit.audit.arena import Arena
 from dpaudit.audit.outputs import Batch
 from dpaudit.errors import DPAuditError
 
-__all__ = ["impurities"]
+__all__ = ["impurities", "same_release", "signs"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -31,18 +32,42 @@ _UNUSED = (
 
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
-    found = []
     first = arena.first_look
     assert first is not None  # the pilot was drawn
     try:
         again = arena.replay_pilot()
-        if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
-            found.append(_STATE)
-        if not arena.uses_rng():
-            found.append(_UNUSED)
+        repeats = all(_same(a, b) for a, b in zip(first, again, strict=True))
+        return signs(repeats=repeats, uses_rng=arena.uses_rng())
     except DPAuditError:
-        found.append(_STATE)  # it refuses now what it took at the beginning
-    return tuple(found)
+        # It refuses now what it took at the beginning.
+        return signs(repeats=False, uses_rng=True)
+
+
+def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+    """Return warnings about a mechanism.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether the same seed gave the same release at the end as at the beginning.
+    uses_rng : bool
+        Whether it ever drew from the generator that it was handed.
+    """
+    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+
+
+def same_release(first: Any, second: Any) -> bool:
+    """Say whether two releases, arrays or arrays by name, are equal; NaN equals NaN."""
+    if isinstance(first, Mapping) or isinstance(second, Mapping):
+        return (
+            isinstance(first, Mapping)
+            and isinstance(second, Mapping)
+            and first.keys() == second.keys()
+            and all(same_release(first[key], second[key]) for key in first)
+        )
+    first, second = np.asarray(first), np.asarray(second)
+    numbers = first.dtype.kind in "fc" and second.dtype.kind in "fc"
+    return np.array_equal(first, second, equal_nan=numbers)
 
 
 def _same(first: Batch, second: Batch) -> bool:
@@ -50,11 +75,4 @@ def _same(first: Batch, second: Batch) -> bool:
         return False
     if first.values is None or second.values is None:
         return first.values is second.values
-    if isinstance(first.values, Mapping):
-        assert isinstance(second.values, Mapping)
-        return all(
-            np.array_equal(first.values[key], second.values[key], equal_nan=True)
-            for key in first.values
-        )
-    assert not isinstance(second.values, Mapping)
-    return np.array_equal(first.values, second.values, equal_nan=True)
+    return same_release(first.values, second.values)
