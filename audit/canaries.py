@@ -266,10 +266,10 @@ def audit_canaries(
     coins, watch = setting.coins, _Watch()
     if guesses is None:
         pilots = max(1, runs // 5) if pilots is None else check_count("pilots", pilots)
-        right = np.zeros(coins, dtype=np.int64)
+        total = np.zeros(coins, dtype=np.int64)
         for i in range(pilots):
-            right += setting.judge(watch.see(setting.run(_PILOT, i)))
-        guesses = _choose(np.cumsum(right), pilots, runs, delta, confidence)
+            total += setting.judge(watch.see(setting.run(_PILOT, i)))
+        guesses = _choose(np.cumsum(total), pilots, runs, delta, confidence)
     elif pilots:
         raise InputError(
             f"pilots choose guesses, which are given; got pilots={pilots!r}"
