@@ -82,7 +82,7 @@ class CanaryAudit:
                 f"({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
                 f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
-                f"{self.bound.delta:.3g}, where the claim says {self.epsilon:.4g})",
+                f"{self.bound.delta:.3g}, where the claim allows {self.epsilon:.4g})",
                 f"  p-value        {self.p_value:.3g}  (of the claim's epsilon at that "
                 "delta)",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "
