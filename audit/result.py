@@ -26,7 +26,10 @@ class AuditResult:
     """The outcome of one audit.
 
     Each lower bound, and the verdict, holds with probability at least `confidence` on
-    its own, at whatever moment the audit stopped.
+    its own, at whatever moment the audit stopped. The verdict and the bound on the
+    claim's own parameter (`mu_lower` for a Gaussian claim, `epsilon_lower` for an
+    (epsilon, delta) claim) hold together: it is ``REFUTED`` just if that bound is at
+    least what is claimed.
 
     Parameters
     ----------

@@ -8,6 +8,18 @@ The lower bound is the largest grid value all of whose smaller ones, itself incl
 are rejected. It exceeds the true parameter with probability at most alpha: for that,
 the smallest grid value at or above the truth would have to be rejected, and that single
 null is true. The grid is fixed before the audit, so nothing else has to be corrected.
+
+The verdict is read off the same bound: a claim on the grid is refuted if the bound
+reaches it, so if all nulls up to the claim itself are rejected. Both are one statement
+with one error. Whatever the truth, let g be the smallest grid value at or above it; the
+bound passes the truth, and a true claim is refuted, only if g is rejected, and that has
+probability at most alpha.
+
+To reject the claim as soon as its own null is rejected would be a valid test, too, but
+not beside this bound. Raised to the claim by such a verdict, the bound would be wrong
+if either g or the claim's null, two true nulls, were rejected, and their bets may win
+on disjoint events: the error would be that of two tests. Little is lost: as bets
+against smaller nulls grow faster, the claim's null is nearly always the last to fall.
 """
 
 import math

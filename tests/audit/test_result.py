@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit import GaussianDP, Pair, Profile, PureDP, ZeroConcentratedDP
+from dpaudit import ApproxDP, GaussianDP, Pair, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Verdict, audit
 
 PAIR = Pair([0.0], [0.0, 1.0])
 CLAIMS = [
-    PureDP(3.0),
+    PureDP(1.0),
     GaussianDP(1.0),
     ZeroConcentratedDP(0.5),
     Profile((1.0, 2.0), (0.2, 0.05)),
@@ -24,7 +24,7 @@ def gaussian_sum(data, rng):
 
 @pytest.fixture(scope="module")
 def results():
-    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 120}
+    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 150}
     return {claim: audit(gaussian_sum, claim=claim, **options) for claim in CLAIMS}
 
 
@@ -58,6 +58,23 @@ def test_every_epsilon_is_printed_with_its_delta(results, claim):
         f"{result.allowed_delta:.3g})"
     )
     assert f"epsilon >= {result.detectable_epsilon:.4g} {delta}" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    "claim", [PureDP(0.1), ApproxDP(0.1, 0.05), GaussianDP(0.3)], ids=str
+)
+def test_refuted_claims_have_a_bound_that_refutes_them(claim):
+    def clear_sum(data, rng):
+        return data.sum() + rng.normal(scale=0.3)
+
+    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 500}
+    result = audit(clear_sum, claim=claim, **options)
+    assert result.refuted
+    if isinstance(claim, GaussianDP):
+        assert result.mu_lower >= claim.parameters["mu"]
+    else:
+        assert result.at_delta == claim.parameters.get("delta", 0.0)
+        assert result.epsilon_lower >= claim.parameters["epsilon"]
 
 
 def test_gaussian_claims_are_spoken_of_in_mu_as_well(results):
