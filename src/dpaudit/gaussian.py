@@ -85,10 +85,13 @@ def _small_delta(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> Any:
     size = np.abs(epsilon)
     with np.errstate(over="ignore", under="ignore"):
         middle = -size / mu
-        x = np.maximum(middle + np.multiply.outer(_NODES, mu / 2), -1e9)
-        slope = 1 + x * sqrt(pi / 2) * erfcx(-x / sqrt(2))
+        integral = np.zeros_like(mu)
+        # One node after the other: the same digits for arrays of any shape.
+        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+            x = np.maximum(middle + node * mu / 2, -1e9)
+            integral += weight * (1 + x * sqrt(pi / 2) * erfcx(-x / sqrt(2)))
         density = np.exp(-((middle + mu / 2) ** 2) / 2) / sqrt(2 * pi)
-        delta = density * mu / 2 * np.maximum(_WEIGHTS @ slope, 0.0)
+        delta = density * mu / 2 * np.maximum(integral, 0.0)
         return np.where(epsilon >= 0, delta, -np.expm1(-size) + np.exp(-size) * delta)
 
 
