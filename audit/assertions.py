@@ -270,14 +270,14 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
 
     Name, claim, verdict, lower bound, releases, and what the audit could see.
     """
-    seen = record["detectable_epsilon"]
+    seen, at = record["detectable_epsilon"], f"at delta {record['at_delta']:.3g}"
     return (
         record["name"],
         record["claim"],
         record["verdict"].replace("_", " ").lower(),
-        f"epsilon >= {record['epsilon_lower']:.3g}",
+        f"epsilon >= {record['epsilon_lower']:.3g} {at}",
         f"{record['samples']:,} releases a side",
-        "" if seen is None else f"would see epsilon >= {seen:.3g}",
+        "" if seen is None else f"would see epsilon >= {seen:.3g} {at}",
     )
 
 
@@ -307,7 +307,8 @@ def _why_not_refuted(result: AuditResult) -> str:
     limit = (
         "no violation of the events that it ended with was in its reach"
         if seen is None
-        else f"it would have refuted epsilon >= {seen:.4g} nine times in ten"
+        else f"it would have refuted epsilon >= {seen:.4g} nine times in ten, where "
+        f"the claim allows {result.allowed_epsilon:.4g}"
     )
     return (
         f"{result.name} was expected to break its claim {result.claim}, and the audit "

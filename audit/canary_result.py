@@ -19,8 +19,8 @@ class CanaryAudit:
     ----------
     name : str
     verdict : Verdict
-        ``REFUTED`` if the p-value is at most 1 - confidence; a true claim is refuted
-        with at most that probability.
+        ``REFUTED`` if the p-value is at most 1 - confidence, which is so just if the
+        bound reaches `epsilon`; a true claim is refuted with at most that probability.
     claim : Claim
     relation : Relation
     epsilon : float
@@ -33,6 +33,9 @@ class CanaryAudit:
         Runs that were tested, and runs that chose the number of guesses.
     canaries, guesses : int
         Coins per run, and how many of them were guessed.
+    warnings : tuple of str
+        Signs that the runs are not independent draws of one law, which every statement
+        here assumes.
     seed : int
     seconds : float
     """
@@ -48,6 +51,7 @@ class CanaryAudit:
     pilots: int
     canaries: int
     guesses: int
+    warnings: tuple[str, ...]
     seed: int
     seconds: float
 
@@ -63,6 +67,7 @@ class CanaryAudit:
             "claim": str(self.claim),
             "relation": self.relation.value,
             "bound": self.bound.to_dict(),
+            "warnings": list(self.warnings),
         }
         names = self.__dataclass_fields__
         return {name: readable.get(name, getattr(self, name)) for name in names}
@@ -77,10 +82,11 @@ class CanaryAudit:
                 f"({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
                 f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
-                f"{self.bound.delta:.3g})",
-                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon, "
-                f"{self.epsilon:.4g})",
+                f"{self.bound.delta:.3g}, where the claim allows {self.epsilon:.4g})",
+                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon at that "
+                "delta)",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "
                 f"{self.guesses} of {self.canaries} canaries a run{pilots}",
+                *(f"  WARNING        {warning}" for warning in self.warnings),
             )
         )

@@ -101,6 +101,11 @@ class Plan:
     samples: int
     rarest_event: float
 
+    @property
+    def delta(self) -> float:
+        """Of the claim, and where `true_epsilon` is meant."""
+        return float(self.claim.parameters.get("delta", 0.0))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready Python."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -110,8 +115,8 @@ class Plan:
         return (
             f"{self.model}: about {self.samples:,} releases a side refute {self.claim} "
             f"with probability {self.power:g}\n"
-            f"  assumed        epsilon is {self.true_epsilon:g} in truth, on the pair "
-            "that is audited\n"
+            f"  assumed        epsilon is {self.true_epsilon:g} in truth at delta "
+            f"{self.delta:g}, on the pair that is audited\n"
             f"  event          {self.event}: {self.on_data:.4g} on the data, "
             f"{self.on_neighbour:.4g} on the neighbour\n"
             f"  known event    {self.limit:,.0f} on average, {self.known:,} for this "

@@ -12,11 +12,13 @@ And an audit sees only what it can read and compare: outputs of which the type a
 known, and words that never occur twice, tell it nothing.
 """
 
+from typing import Any
+
 from dpaudit.audit.arena import Arena
 from dpaudit.errors import DPAuditError
-from dpaudit.outputs import UNREAD
+from dpaudit.outputs import UNREAD, Batch, read
 
-__all__ = ["impurities", "unreadable"]
+__all__ = ["impurities", "same_output", "signs", "unreadable"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -33,18 +35,34 @@ _MOST = 0.5
 
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
-    found = []
     first = arena.first_look
     assert first is not None  # the pilot was drawn
     try:
         again = arena.replay_pilot()
-        if not all(a.equals(b) for a, b in zip(first, again, strict=True)):
-            found.append(_STATE)
-        if not arena.uses_rng():
-            found.append(_UNUSED)
+        repeats = all(a.equals(b) for a, b in zip(first, again, strict=True))
+        return signs(repeats=repeats, uses_rng=arena.uses_rng())
     except DPAuditError:
-        found.append(_STATE)  # it refuses now what it took at the beginning
-    return tuple(found)
+        # It refuses now what it took at the beginning.
+        return signs(repeats=False, uses_rng=True)
+
+
+def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+    """Return warnings about a mechanism.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether the same seed gave the same release at the end as at the beginning.
+    uses_rng : bool
+        Whether it ever drew from the generator that it was handed.
+    """
+    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+
+
+def same_output(first: Any, second: Any) -> bool:
+    """Say whether a mechanism gave the same output twice; NaN equals NaN."""
+    one, other = (Batch.gather([read(output)]) for output in (first, second))
+    return one.equals(other)
 
 
 def unreadable(arena: Arena) -> tuple[str, ...]:

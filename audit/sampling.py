@@ -19,6 +19,7 @@ from dpaudit.audit.workers import Crew
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Batch, Output
+from dpaudit.streams import position
 
 __all__ = ["DATA", "NEIGHBOUR", "Sampler"]
 
@@ -132,9 +133,9 @@ class Sampler:
         """Say whether a release draws from the generator that it is handed."""
         for data in (self._pair.data, self._pair.neighbour):
             rng = np.random.default_rng(0)
-            before = _position(rng)
+            before = position(rng)
             draw(self._mechanism, data, 1, rng)
-            if _position(rng) != before:
+            if position(rng) != before:
                 return True
         return False
 
@@ -163,9 +164,3 @@ class Sampler:
         largest = max((count for _, count, _ in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
-
-
-def _position(rng: np.random.Generator) -> object:
-    """Return what changes when numbers are drawn, or other generators spawned."""
-    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
-    return rng.bit_generator.state, spawned

@@ -22,12 +22,12 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import expit, ndtri
 
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces, project
 
-__all__ = ["detectable_epsilon", "rarest_event", "shown_epsilon"]
+__all__ = ["detectable_epsilon", "rarest_event"]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ _LEARNING, _NOTICING = 1.25, 2.0
 _NEVER = 1e-9  # times as likely as on the other dataset
 _BISECTIONS = 40
 _EVENTS = 24
-_ALMOST_ONE = 1 - 1e-12
+_PLACES, _HALVINGS = 48, 20
 
 
 def detectable_epsilon(
@@ -54,32 +54,43 @@ def detectable_epsilon(
         Releases on either side.
     alpha : float
     delta : float
-        Where epsilon is meant: an event of probabilities p and q shows
-        log((p - delta)/q), or as much on its complement.
+        Where epsilon is meant.
 
     Returns
     -------
     float or None
+        As `NullFamily.shown_epsilon` measures it: larger than what the claim allows at
+        `delta`, or as large where the claim is a curve other than a Gaussian one.
         None if no violation of these events is detectable in a run of this length.
     """
     if not len(q):
         return None
     q = np.unique(np.quantile(q, np.linspace(0, 1, _EVENTS), method="nearest"))
     needed = _LEARNING * _growth_needed(samples, alpha)
-    low, high = q.copy(), np.full_like(q, _ALMOST_ONE)
-    if not np.any(_growth(null, high, q) >= needed):
+    # The largest p that a run of this length can estimate, one hit in two being added.
+    most = 1 - 0.5 / (samples + 1)
+    q = q[q < most]
+    p = _from_to(q, most)
+    seen = np.reshape(
+        _growth(null, p.ravel(), np.repeat(q, _PLACES)) >= needed, p.shape
+    )
+    # From there on, all that is further outside the null is seen as well.
+    last_unseen = _PLACES - 1 - np.argmin(seen[:, ::-1], axis=1)
+    last_unseen[seen.all(axis=1)] = 0
+    found = np.flatnonzero(seen[:, -1])
+    if not len(found):
         return None
-    for _ in range(24):
-        p = _between(low, high)
-        seen = _growth(null, p, q) >= needed
-        low, high = np.where(seen, low, p), np.where(seen, p, high)
+    q, last_unseen = q[found], last_unseen[found]
+    low, high = p[found, last_unseen], p[found, last_unseen + 1]
+    for _ in range(_HALVINGS):
+        middle = _between(low, high)
+        reached = _growth(null, middle, q) >= needed
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     shown = [
-        shown_epsilon(p, q_, delta)
-        for p, q_ in zip(high, q, strict=True)
-        if p < _ALMOST_ONE
+        null.shown_epsilon(float(p), float(q), delta)
+        for p, q in zip(high, q, strict=True)
     ]
-    finite = [epsilon for epsilon in shown if math.isfinite(epsilon)]
-    return min(finite, default=None)
+    return min((e for e in shown if math.isfinite(e)), default=None)
 
 
 def rarest_event(null: NullFamily, samples: int, alpha: float) -> float:
@@ -100,7 +111,7 @@ def rarest_event(null: NullFamily, samples: int, alpha: float) -> float:
         the event; 1 if there is none below.
     """
     needed = _NOTICING * _growth_needed(samples, alpha)
-    low, high = math.log(1e-15), math.log(_ALMOST_ONE)
+    low, high = math.log(1e-15), math.log1p(-1e-12)
     if not _betrayal(null, high) >= needed:
         return 1.0
     for _ in range(_BISECTIONS):
@@ -140,17 +151,10 @@ def _growth(null: NullFamily, p: Array, q: Array) -> Array:
     return project(cells_p, cells_q, spaces, 0.5, tolerance=1e-3).growth
 
 
-def shown_epsilon(p: float, q: float, delta: float) -> float:
-    """Return the epsilon at `delta` that an event or its complement shows; p >= q.
-
-    Examples
-    --------
-    >>> round(shown_epsilon(0.5, 0.1, 0.0), 4)
-    1.6094
-    """
-    event = (p - delta) / q
-    complement = math.inf if p >= 1 else (1 - q - delta) / (1 - p)
-    return math.log(max(event, complement, 1.0))
+def _from_to(low: Array, high: float) -> Array:
+    """Return probabilities between each low one and the high one, (T, _PLACES)."""
+    ends = np.log(low / (1 - low)), math.log(high / (1 - high))
+    return np.asarray(expit(np.linspace(*ends, _PLACES, axis=1)))
 
 
 def _between(low: Array, high: Array) -> Array:

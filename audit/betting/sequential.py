@@ -91,13 +91,17 @@ class SequentialTest:
 
     @property
     def lower_bound(self) -> float:
-        """The largest parameter up to which every null is rejected, or 0."""
+        """The largest parameter up to which every null is rejected, or 0.
+
+        It exceeds the truth with probability at most alpha, at all times at once: the
+        first null at or above the truth would have to be rejected.
+        """
         count = self._leading
         return float(self.family.parameter[count - 1]) if count else 0.0
 
     @property
     def refutes_claim(self) -> bool:
-        """Whether every null up to the claim itself is rejected."""
+        """Whether the bound has reached the claim: one statement, with one error."""
         claimed = self.family.claimed
         return claimed is not None and self._leading > claimed
 

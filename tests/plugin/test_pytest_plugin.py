@@ -132,7 +132,8 @@ def test_the_summary_has_one_line_for_each_audit(session):
     ]
     for line in lines[:6]:
         assert re.search(
-            r"PureDP\(epsilon=1.0\)  (not )?refuted +epsilon >= [\d.]+ +\d+ releases",
+            r"PureDP\(epsilon=1.0\)  (not )?refuted +epsilon >= [\d.]+ at delta 0 "
+            r" +\d+ releases",
             line,
         )
     assert lines[6].startswith("6 audits: that a true claim is refuted among them")

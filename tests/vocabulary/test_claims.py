@@ -319,10 +319,13 @@ def exact_gaussian_delta(epsilon, mu):
     )
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.1, 0.268, 1.0, 3.0, 10.0, 100.0])
+@pytest.mark.parametrize(
+    "mu", [1e-6, 1e-3, 0.01, 0.1, 0.268, 0.999, 1.0, 3.0, 10.0, 100.0]
+)
 def test_gaussian_delta_agrees_with_fifty_digits(mu):
     # Down to deltas of 1e-300, in relative terms.
     epsilons = [-50.0, -1.0, -1e-3, 0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 1000.0]
+    epsilons += [mu * z for z in (0.3, 3.0, 9.0, 17.0, 25.0, 36.0)]
     with mpmath.workdps(400):
         exact = [float(exact_gaussian_delta(epsilon, mu)) for epsilon in epsilons]
     far = np.array(exact) < 1e-300
@@ -331,25 +334,35 @@ def test_gaussian_delta_agrees_with_fifty_digits(mu):
     assert (delta[far] < 2e-300).all()
 
 
-@pytest.mark.parametrize("mu", [0.05, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [1e-2, 1e-10, 1e-100, 1e-250])
+@pytest.mark.parametrize("mu", [1e-5, 1e-3, 0.05, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-10, 1e-100, 1e-250])
 def test_gaussian_epsilon_errs_upwards_by_little(mu, delta):
     epsilon = gaussian_epsilon(delta, mu)
     with mpmath.workdps(300):
-        if epsilon == 0:
-            assert exact_gaussian_delta(0, mu) <= delta
-            return
-        assert exact_gaussian_delta(epsilon * (1 + 1e-12), mu) <= delta
-        assert exact_gaussian_delta(epsilon * (1 - 2e-12), mu) > delta
+        assert exact_gaussian_delta(epsilon, mu) <= delta
+        if epsilon > 0:
+            less = epsilon * (1 - 5e-13) - 2e-14 * delta
+            assert exact_gaussian_delta(less, mu) > delta
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-30])
+@pytest.mark.parametrize("epsilon", [2e-4, 8e-4, 0.016, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-15, 1e-30, 1e-250])
 def test_gaussian_mu_errs_downwards_by_little(epsilon, delta):
     mu = gaussian_mu(epsilon, delta)
     with mpmath.workdps(300):
-        assert exact_gaussian_delta(epsilon, mu * (1 - 1e-12)) <= delta
+        assert exact_gaussian_delta(epsilon, mu) <= delta
         assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
+    assert epsilon * (1 - 1e-10) - 4e-12 < gaussian_epsilon(delta, mu) <= epsilon
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("less", [1e-15, 1e-14, 1e-13, 1e-10])
+def test_tiny_gaussian_epsilons_err_upwards_too(mu, less):
+    delta = float(gaussian_delta(0.0, mu)) * (1 - less)
+    epsilon = gaussian_epsilon(delta, mu)
+    assert 0 < epsilon < 10 * less + 4e-14
+    with mpmath.workdps(50):
+        assert exact_gaussian_delta(epsilon, mu) <= delta
 
 
 def test_gaussian_claims_from_parameters_meet_them_with_equality():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
 from dpaudit.audit.betting.chains import Chains, forward_chains
@@ -14,9 +15,9 @@ from dpaudit.audit.betting.families import (
     mu_family,
     single_null,
 )
-from dpaudit.audit.betting.pooling import pooled_chains
+from dpaudit.audit.betting.pooling import _pool, pooled_chains
 from dpaudit.audit.betting.projection import project
-from dpaudit.audit.betting.symmetry import symmetric_chains
+from dpaudit.audit.betting.symmetry import _agreeing_tails, symmetric_chains
 
 FAMILIES = {
     "pure": epsilon_family(1.0, 0.0, claimed=True),
@@ -280,6 +281,68 @@ def test_pooled_chains_keep_what_events_disagree_on():
     p, q = (np.cumsum(law[0])[:-1] for law in (chains.p1, chains.q1))
     np.testing.assert_allclose(p, events.p[chains.events[0]], atol=0.01)
     np.testing.assert_allclose(q, events.q[chains.events[0]], atol=0.01)
+
+
+def uneven_events(mu, n_p, n_q, *, swapped=False):
+    """Tails of N(mu, 1) and N(0, 1), or exchanged, seen in n_p and n_q releases."""
+    x = np.linspace(3.0, -3.0 + mu, 41)
+    laws, n = [ndtr(mu - x), ndtr(-x)], np.array([[n_p], [n_q]])
+    hits = np.round(np.array(laws[::-1] if swapped else laws) * n).astype(np.intp)
+    scored = np.broadcast_to(n, hits.shape).copy()
+    return Events(np.zeros(41, dtype=np.intp), -np.arange(41.0), hits, scored)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_mirrored_tails_are_pooled_by_their_releases(swapped):
+    events = uneven_events(1.0, 400, 3600, swapped=swapped)
+    tails = _agreeing_tails(events)
+    assert len(tails.p) > 5
+    p, q = events.p, events.q
+    n, other = (3600, 400) if swapped else (400, 3600)
+    if swapped:
+        p, q = q, p
+    up, low = tails.upper, tails.lower
+    assert (tails.heavy == (not swapped)).all()
+    expected = (n * p[up] + other * (1 - q[low])) / 4000
+    np.testing.assert_allclose(tails.p, expected, rtol=1e-12)
+    expected = (other * q[up] + n * (1 - p[low])) / 4000
+    np.testing.assert_allclose(tails.q, expected, rtol=1e-12)
+    assert (np.abs(tails.p - p[up]) > 1e-4).any()  # or it would not matter
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 1.5])
+def test_pooling_knows_no_direction(mu):
+    """Exchange D and D', and the bets are exchanged: lifted away from 0 both times."""
+    family = FAMILIES["gaussian"]
+    near = int(np.searchsorted(family.parameter, mu))  # where estimates are lifted
+    nulls = np.array([0, near, near + 20, near + 400])
+    one = pooled_chains(family, nulls, uneven_events(mu, 2000, 2000))
+    other = pooled_chains(family, nulls, uneven_events(mu, 2000, 2000, swapped=True))
+    np.testing.assert_allclose(one.p1, other.q1, rtol=1e-9)
+    np.testing.assert_allclose(one.q1, other.p1, rtol=1e-9)
+    np.testing.assert_allclose(one.half_spaces.on_p, other.half_spaces.on_q, rtol=1e-9)
+    np.testing.assert_allclose(one.half_spaces.limit, other.half_spaces.limit)
+    p, q = (np.cumsum(law, axis=1)[:, :-1] for law in (one.p1, one.q1))
+    shift = (ndtri(p) - ndtri(q)).mean(axis=1)
+    assert (shift > 0.9 * mu).all()
+    assert (shift[1:3] > family.parameter[nulls[1:3]]).all()
+
+
+def test_the_pooled_shift_is_the_best_linear_estimate():
+    """Of the shifts of nested events, whose quantiles vary together (Aitken)."""
+    events = uneven_events(1.0, 700, 2300)
+    pooled = _pool(events, np.arange(41))
+    p, q = events.p[pooled.events], events.q[pooled.events]
+    covariance = np.zeros((len(p), len(p)))
+    for law, n in ((p, 700), (q, 2300)):
+        for i, a in enumerate(law):
+            for j, b in enumerate(law):
+                density = norm.pdf(norm.ppf(a)) * norm.pdf(norm.ppf(b))
+                covariance[i, j] += (min(a, b) - a * b) / (n * density)
+    inverse = np.linalg.inv(covariance)
+    shift = norm.ppf(p) - norm.ppf(q)
+    assert pooled.pooled == pytest.approx(inverse.sum(axis=0) @ shift / inverse.sum())
+    assert pooled.error == pytest.approx(1 / np.sqrt(inverse.sum()), rel=1e-5)
 
 
 def test_no_pooling_without_enough_hits():
