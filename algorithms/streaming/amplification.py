@@ -151,7 +151,7 @@ def amplified_multiplier(epsilon: float, delta: float, count: int) -> float:
     Examples
     --------
     >>> round(amplified_multiplier(0.5, 1e-6, 100_000), 3)
-    1.155
+    1.154
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_fraction("delta", delta)

@@ -97,7 +97,7 @@ class PrivateOja(ReleasesVector):
     >>> import numpy as np
     >>> mechanism = PrivateOja.calibrated(0.5, 1e-5)
     >>> round(mechanism.noise_scale(10_000), 3)
-    1.552
+    1.536
     >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [1800, 200], axis=0)
     >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
     (2,)
