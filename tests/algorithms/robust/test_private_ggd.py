@@ -195,6 +195,20 @@ def test_minibatch_noise_is_what_the_accountant_asks_for(relation, replaced):
     assert free.budget.rule == "leaf"
 
 
+def test_small_budgets_are_not_lost_in_the_grid_of_the_accountant():
+    mechanism = PrivateSGGD.calibrated(1e-3, 1e-9)
+    found = subsampled_delta(
+        1e-3,
+        mechanism.sigma,
+        rate=mechanism.rate,
+        steps=mechanism.iterations,
+        start=mechanism.start.claim,
+        replaced="opposite",
+        fineness=128,
+    )
+    assert 0.97e-9 < found <= 1e-9
+
+
 def test_the_published_noise_is_the_print():
     full = PublishedGGD.as_published(**PAPER)
     log_term = np.log(2000**0.5)
