@@ -423,8 +423,8 @@ AUDITED = {
     ],
 )
 def test_half_the_noise_is_found_out_and_all_of_it_is_not(name, layer, attack):
-    # Planted bug: the noise for sensitivity beta where it is 2 beta, as equation (7)
-    # is printed; R^2/2 where it is R^2.
+    # Planted bug: the noise for sensitivity beta where it is 2 beta; R^2/2 where it is
+    # R^2.
     mechanism = AUDITED[name]
     options = {"pair": mechanism.worst_case(), "layer": layer, "attacks": [attack]}
     result = audit(mechanism, max_samples=400, confidence=1 - 1e-9, **options)
