@@ -11,9 +11,9 @@ rest is tagged:
 - ``{"$reference": "module:name"}``: a function or an instance, by import.
 
 `decode` reads values: numbers, arrays, and the claims of `dpaudit.claims`. It imports
-nothing and calls nothing that the text names, so it is safe on anybody's text. `rebuild`
-reads the last two kinds as well. For that it **imports the modules that the text names,
-and calls their classes**: rebuild only what you would be willing to run.
+nothing, and calls nothing else that the text names, so it is safe on anybody's text.
+`rebuild` reads all objects and references. For that it **imports the modules that the
+text names, and calls their classes**: rebuild only what you would be willing to run.
 """
 
 import base64

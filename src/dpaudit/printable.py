@@ -12,7 +12,7 @@ _MARK = "[...]"
 
 
 def printable(text: object, *, longest: int = _LONGEST) -> str:
-    """Return text on one line that shows what it is and does nothing.
+    r"""Return text on one line that shows what it is and does nothing.
 
     Every character that `str.isprintable` denies is written as Python would in a
     string: newlines and other control characters, those that change the direction of
@@ -27,10 +27,10 @@ def printable(text: object, *, longest: int = _LONGEST) -> str:
 
     Examples
     --------
-    >>> printable("mean of \\N{GREEK SMALL LETTER MU}")
+    >>> printable("mean of \N{GREEK SMALL LETTER MU}")
     'mean of μ'
-    >>> print(printable("a\\nb \\x1b[31mred"))
-    a\\nb \\x1b[31mred
+    >>> print(printable("a\nb \x1b[31mred"))
+    a\nb \x1b[31mred
     >>> printable("abcdefghijklmnop", longest=11)
     'abc[...]nop'
     """

@@ -416,7 +416,7 @@ def test_a_bomb_is_not_unpacked():
     tracemalloc.start()
     try:
         for shape in ([1], [2**40], [2**20, 2**20], [0, 2**40], [2**63]):
-            with pytest.raises(InputError, match="bytes of its shape|at most 134,217"):
+            with pytest.raises(InputError, match=r"bytes of its shape|at most 134,217"):
                 decode({"$array": bomb, "dtype": "<f8", "shape": shape})
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
