@@ -30,13 +30,13 @@ def other_than_named(witness: Witness, mechanism: Any) -> list[str]:
         return []
     try:
         given = encode(mechanism)
-    except InputError:
+    except Exception:  # an object of any make: what cannot be stored is told by type
         given = None
     if given == named or _is_loaded(named, mechanism):
         return []
     found = _called(named)
-    if given is None or _called(given) != found:
-        other = type(mechanism).__qualname__ if given is None else _called(given)
+    other = _called(given) if isinstance(given, dict) else type(mechanism).__qualname__
+    if other != found:
         return [f"the mechanism given is {other}, the witness names {found}"]
     unlike = [
         f"{name} is {here!r} there and {there!r} in the witness"

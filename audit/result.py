@@ -9,6 +9,7 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
+from dpaudit.printable import printable
 
 __all__ = ["AuditResult", "Verdict"]
 
@@ -128,7 +129,7 @@ class AuditResult:
 
     def __str__(self) -> str:
         head = (
-            f"{self.name}: {self.verdict} at confidence {self.confidence:g} "
+            f"{printable(self.name)}: {self.verdict} at confidence {self.confidence:g} "
             f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
         numbers = "doubles" if self.bits else "real numbers"
@@ -150,7 +151,7 @@ class AuditResult:
         if self.attack is not None:
             lines.append(
                 f"  evidence       e^{self.log_evidence:.1f} against the claim, "
-                f"attack {self.attack}"
+                f"attack {printable(self.attack)}"
             )
         if self.drawn[0] != self.drawn[1]:
             lines.append(
@@ -163,7 +164,7 @@ class AuditResult:
             lines.append(f"  exact layer    {self.exact}")
         if not self.refuted:
             lines.append(f"  {self._limits()}")
-        lines.extend(f"  WARNING        {warning}" for warning in self.warnings)
+        lines.extend(f"  WARNING        {printable(w)}" for w in self.warnings)
         return "\n".join(lines)
 
     def _limits(self) -> str:
