@@ -150,7 +150,8 @@ def verify(
     test = SequentialTest(verdict_family(witness.claim).claim_only(), alpha)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0
-    first, scored, second, scored_neighbour = witness.counts
+    first, scored = _at_most(_MOST, *witness.counts[:2])
+    second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
     round_ = 0
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
@@ -186,6 +187,15 @@ def verify(
         seed=seed,
         warnings=tuple(warnings),
     )
+
+
+def _at_most(most: int, hits: int, scored: int) -> tuple[int, int]:
+    """Return counts of that many scores at most, with the same share of hits.
+
+    Beyond it nothing that is seen afresh would move an estimate, and a share of
+    1 - 2^-54 is to a double that of a certain event.
+    """
+    return (hits, scored) if scored <= most else (hits * most // scored, most)
 
 
 def _scores(fitted: FittedAttack, target: Target, batch: Batch) -> NDArray[np.float64]:
