@@ -266,7 +266,8 @@ class _Reader:
                 raise ValueError("arguments must be named")
             return self._build(reference, self._read(arguments))
         if tag == "$reference":
-            return self._build(*_parts(value, "$reference"), None)
+            (reference,) = _parts(value, "$reference")
+            return self._build(reference, None)
         return {key: self._read(item) for key, item in value.items()}
 
     def _array(self, content: Any, dtype: Any, shape: Any) -> np.ndarray[Any, Any]:
@@ -349,7 +350,7 @@ def _known_claim(reference: Any, arguments: Stored | None) -> Claim:
 
 
 def _imported(reference: Any, arguments: Stored | None) -> Any:
-    found = load_reference(reference)
+    found: Any = load_reference(reference)
     if arguments is None:
         return found
     shown = printable(repr(reference), longest=80)

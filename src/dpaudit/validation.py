@@ -30,8 +30,10 @@ def _real(name: str, value: object) -> float:
         raise InputError(f"{name} must be a real number, got {value!r}")
     try:
         return float(value)
-    except OverflowError:  # an integer, or a fraction, beyond every double
-        return math.inf if value > 0 else -math.inf
+    except OverflowError:
+        raise InputError(
+            f"{name} must be a finite number, got one beyond every double"
+        ) from None
 
 
 def check_positive(
