@@ -386,6 +386,21 @@ def test_damage_is_named(witness, change, sentence):
     assert str(caught.value).isprintable()
 
 
+def test_the_attack_s_arrays_are_bounded(witness):
+    """An array without entries counts by its axes: an attack may walk along them."""
+    stored = json.loads(json.dumps(witness.to_dict()))
+    for shape, fits in (([0, 2**24], True), ([0, 2**24 + 1], False)):
+        array = {"$array": [], "dtype": "<f8", "shape": shape}
+        stored["event"]["parameters"] = {"a": array}
+        if fits:
+            assert Witness.from_dict(stored).parameters["a"].shape == tuple(shape)
+            continue
+        with pytest.raises(
+            InputError, match="at most 16,777,216 entries, got 16,777,2"
+        ):
+            Witness.from_dict(stored)
+
+
 NO_NUMBERS = [None, "1", "x", True, [1], {"$float": "inf"}, math.nan, math.inf, -1e-9]
 
 

@@ -314,8 +314,8 @@ def test_differences_are_named():
 # Malformed text
 
 
-def packed(raw):
-    return base64.b64encode(zlib.compress(raw)).decode("ascii")
+def packed(raw, after=b""):
+    return base64.b64encode(zlib.compress(raw) + after).decode("ascii")
 
 
 LONG = encode(np.random.default_rng(1).standard_normal(1001))
@@ -374,6 +374,7 @@ SHORT = encode(np.arange(3))
         LONG | {"$array": LONG["$array"] + "AAAA"},
         {"$array": packed(b"\x02"), "dtype": "|b1", "shape": [1]},
         {"$array": packed(b"") + packed(b""), "dtype": "|b1", "shape": [0]},
+        {"$array": packed(b"\x01", b"more"), "dtype": "|b1", "shape": [1]},
     ],
 )
 def test_malformed_text_is_refused(text):
