@@ -395,9 +395,7 @@ def test_the_attack_s_arrays_are_bounded(witness):
         if fits:
             assert Witness.from_dict(stored).parameters["a"].shape == tuple(shape)
             continue
-        with pytest.raises(
-            InputError, match="at most 16,777,216 entries, got 16,777,2"
-        ):
+        with pytest.raises(InputError, match="at most 16,777,216 entries, got"):
             Witness.from_dict(stored)
 
 
