@@ -11,10 +11,9 @@ from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["GaussianDP", "ZeroConcentratedDP"]
 
-# Beyond these the profiles are differences of numbers so large that none of their
-# digits is left, and a true claim would seem to be broken.
-_LARGEST_MU = 1e4
-_LARGEST_RHO = _LARGEST_MU**2 / 2
+# A profile is a difference whose terms are e^x for x of the order of mu^2 or rho. Where
+# x is so large that its last digit counts, a true claim would seem to be broken.
+_LARGEST_MU, _LARGEST_RHO = 1e7, 5e7
 
 
 class GaussianDP(Claim):
@@ -23,7 +22,7 @@ class GaussianDP(Claim):
     Parameters
     ----------
     mu : float
-        From 1e-100 to 1e4.
+        From 1e-100 to 1e7. Beyond 1e4 deltas are right to 1e-9 only.
 
     Examples
     --------
