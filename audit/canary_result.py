@@ -7,6 +7,7 @@ from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.result import Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
+from dpaudit.printable import printable
 
 __all__ = ["CanaryAudit"]
 
@@ -78,8 +79,8 @@ class CanaryAudit:
         pilots = f", {self.pilots} more to choose them" if self.pilots else ""
         return "\n".join(
             (
-                f"{self.name}: {self.verdict} at confidence {self.bound.confidence:g} "
-                f"({runs}, {self.seconds:.1f} s)",
+                f"{printable(self.name)}: {self.verdict} at confidence "
+                f"{self.bound.confidence:g} ({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
                 f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
                 f"{self.bound.delta:.3g}, where the claim allows {self.epsilon:.4g})",

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from dpaudit.audit.campaign import Campaign
+from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
@@ -47,7 +48,7 @@ class Progress:
     resumed_at: int
 
     def __str__(self) -> str:
-        by = "" if self.attack is None else f" by {self.attack}"
+        by = "" if self.attack is None else f" by {printable(self.attack)}"
         return (
             f"{self.samples:,} of {self.max_samples:,} releases a side, "
             f"epsilon >= {self.epsilon_lower:.3g} at delta {self.at_delta:.3g}{by}, "

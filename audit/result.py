@@ -10,6 +10,7 @@ from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim, GaussianDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
+from dpaudit.printable import printable
 
 __all__ = ["AuditResult", "Verdict"]
 
@@ -158,7 +159,7 @@ class AuditResult:
 
     def __str__(self) -> str:
         head = (
-            f"{self.name}: {self.verdict} at confidence {self.confidence:g} "
+            f"{printable(self.name)}: {self.verdict} at confidence {self.confidence:g} "
             f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
         numbers = "doubles" if self.bits else "real numbers"
@@ -183,7 +184,7 @@ class AuditResult:
         if self.attack is not None:
             lines.append(
                 f"  evidence       e^{self.log_evidence:.1f} against the claim, "
-                f"attack {self.attack}"
+                f"attack {printable(self.attack)}"
             )
         if self.drawn[0] != self.drawn[1]:
             lines.append(
@@ -201,7 +202,7 @@ class AuditResult:
                     "allows: a test of its own; the verdict is that of the claim itself"
                 )
             lines.append(f"  {self._limits()}")
-        lines.extend(f"  WARNING        {warning}" for warning in self.warnings)
+        lines.extend(f"  WARNING        {printable(w)}" for w in self.warnings)
         return "\n".join(lines)
 
     def _limits(self) -> str:

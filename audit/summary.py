@@ -123,7 +123,7 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
     """Return what the exact layer says on the pair, where there is one."""
     try:
         return exact_verdict(mechanism, pair, claim)
-    except UnsupportedError:
+    except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
         return None
 
 

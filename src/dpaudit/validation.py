@@ -28,14 +28,25 @@ __all__ = [
 def _real(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a real number, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(
+            f"{name} must be a finite number, got one beyond every double"
+        ) from None
 
 
-def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float, or raise unless it is finite and > 0."""
+def check_positive(
+    name: str, value: object, *, smallest: float = 0.0, largest: float = math.inf
+) -> float:
+    """Return `value` as a float, or raise unless it is finite, > 0 and in range."""
     number = _real(name, value)
     if not (math.isfinite(number) and number > 0):
         raise InputError(f"{name} must be a finite number > 0, got {value!r}")
+    if not smallest <= number <= largest:
+        raise InputError(
+            f"{name} must be from {smallest:g} to {largest:g}, got {value!r}"
+        )
     return number
 
 

@@ -20,6 +20,7 @@ from dpaudit import (
     ZeroConcentratedDP,
 )
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
+from dpaudit.algorithms.textbook import Gaussian
 from dpaudit.attacks import PORTFOLIO, MeanShift
 from dpaudit.audit import Verdict, audit, verify
 from dpaudit.audit.betting.families import verdict_family
@@ -849,3 +850,12 @@ def test_odd_numbers_are_audited_without_a_hitch(mechanism):
     result = audit(mechanism, **GIVEN, max_samples=60)
     assert not result.refuted
     json.dumps(result.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("sigma", [1e-9, 1e120])
+def test_a_loss_beyond_arithmetic_does_not_end_an_audit(sigma):
+    """The exact profile has no numbers for such a shift; the releases still speak."""
+    mechanism = Gaussian(sigma=sigma, claim=ApproxDP(1.0, 1e-5))
+    result = audit(mechanism, pair=PAIR, max_samples=200, attacks=IDENTITY)
+    assert result.exact is None
+    assert result.refuted == (sigma < 1)

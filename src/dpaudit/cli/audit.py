@@ -1,12 +1,12 @@
 """``dpaudit audit``."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
@@ -206,8 +206,7 @@ def _own_mechanism(
     from dpaudit.codec import load_reference
     from dpaudit.neighbours import Relation
 
-    # As for ``python -m``, modules beside the user are importable.
-    sys.path.insert(0, "")
+    look_for_modules()
     subject = load_reference(reference)
     options: dict[str, Any] = {"name": reference, "reference": reference}
     if isinstance(subject, type):

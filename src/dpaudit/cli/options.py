@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from dpaudit.errors import DPAuditError
+from dpaudit.printable import printable
 
 __all__ = ["INPUT_ERROR", "INTERRUPTED", "REFUTED", "Group", "json_option"]
 
@@ -25,7 +26,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except DPAuditError as error:
-            click.echo(f"dpaudit: {error}", err=True)
+            click.echo(f"dpaudit: {printable(error)}", err=True)
             ctx.exit(INPUT_ERROR)
         except KeyboardInterrupt:  # click's own exit code, 1, would mean: refuted
             click.echo("dpaudit: stopped at once", err=True)

@@ -27,7 +27,7 @@ from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.algorithms.online.triangles import pack, pack_rows, unpack
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.mechanism import (
@@ -285,7 +285,7 @@ def test_they_conform(name):
         HasCanonicalPairs,
     ):
         assert isinstance(mechanism, capability)
-    assert decode(encode(mechanism)) == mechanism
+    assert rebuild(encode(mechanism)) == mechanism
     assert len({pair.data.tobytes() for pair in mechanism.canonical_pairs()}) == 3
 
 

@@ -41,7 +41,7 @@ from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -300,7 +300,7 @@ def test_entries_build_and_say_what_they_are(entry):
     assert mechanism.relation is entry.relations[0]
     promised = ApproxDP(0.3, 1e-5).parameters if entry.approximate else {"epsilon": 0.3}
     assert mechanism.claim.parameters == promised
-    assert decode(encode(mechanism)) == mechanism
+    assert rebuild(encode(mechanism)) == mechanism
     pair = mechanism.worst_case(5)
     assert pair.relation is mechanism.relation
     assert pair.data.shape[1] == 5

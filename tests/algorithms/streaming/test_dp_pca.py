@@ -27,7 +27,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -314,7 +314,7 @@ def test_what_a_mechanism_offers():
         assert mechanism.claim == ApproxDP(0.7, 1e-5)
         assert mechanism.relation is Relation.REPLACE_ONE
         assert mechanism.step_sizes == default_steps(2.0) == HarmonicSteps(15.0, 1.0)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
         half = (0.7, 1e-5) if name == "corrected" else (0.35, 5e-6)
         assert mechanism.scale_finder.claim == ApproxDP(*half)
         assert mechanism.mean.claim == ApproxDP(*half)

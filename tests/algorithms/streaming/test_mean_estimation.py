@@ -30,7 +30,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasCanonicalPairs
 from dpaudit.testing import run_conformance
@@ -306,7 +306,7 @@ def test_calibrations():
     assert calibrated.claim == published.claim == ApproxDP(1.0, 1e-6)
     assert isinstance(calibrated, HasCanonicalPairs)
     for mechanism in (calibrated, published, mean_with_constant_8(1.0, 1e-6)):
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -24,7 +24,7 @@ from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap, GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
@@ -448,7 +448,7 @@ def test_what_a_mechanism_offers():
         assert isinstance(mechanism, HasComponents)
         # An upper bound for the last step is not the truth about it.
         assert not isinstance(mechanism, HasExactClaim)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
 
 
 # Pairs, scale, utility

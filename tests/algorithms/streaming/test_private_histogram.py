@@ -25,7 +25,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, Profile
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 from dpaudit.neighbours import Pair
@@ -231,7 +231,7 @@ def test_what_it_offers():
     assert mechanism.claim == ApproxDP(1.0, 1e-5)
     planted = UnthresholdedHistogram.planted(1.0, 1e-5)
     for each in (mechanism, planted):
-        assert decode(encode(each)) == each
+        assert rebuild(encode(each)) == each
     counts = [
         [mechanism.counts(side).tolist() for side in (pair.data, pair.neighbour)]
         for pair in mechanism.canonical_pairs()

@@ -22,7 +22,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasCanonicalPairs
 from dpaudit.testing import run_conformance
@@ -196,7 +196,7 @@ def test_calibrations():
     assert calibrated.claim == published.claim == ApproxDP(1.0, 1e-6)
     assert calibrated.groups(1e-4) == int(np.ceil(5 * np.log(1e10)))
     assert isinstance(calibrated, HasCanonicalPairs)
-    assert decode(encode(published)) == published
+    assert rebuild(encode(published)) == published
 
 
 @pytest.mark.parametrize("number", range(3))
