@@ -10,13 +10,13 @@ import json
 import math
 import platform
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
+from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -128,7 +128,7 @@ class Witness:
         if stored.get("version") != _VERSION:
             raise InputError(
                 f"witness version {stored.get('version')!r} is not supported: this is "
-                f"dpaudit {version('dpaudit')}, which reads version {_VERSION}"
+                f"dpaudit {__version__}, which reads version {_VERSION}"
             )
         try:
             event, counts, found = stored["event"], stored["counts"], stored["found"]
@@ -229,7 +229,7 @@ def current_versions() -> dict[str, str]:
     """Return the versions that a witness records."""
     return {
         "python": platform.python_version(),
-        "dpaudit": version("dpaudit"),
+        "dpaudit": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }

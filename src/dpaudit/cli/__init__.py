@@ -8,6 +8,7 @@ Everything heavy is imported inside the commands, so that ``dpaudit --help`` is 
 
 import click
 
+from dpaudit import __version__
 from dpaudit.cli.audit import audit_command
 from dpaudit.cli.bench_audit import bench_audit_command
 from dpaudit.cli.bound import bound_command
@@ -23,7 +24,7 @@ __all__ = ["main"]
 
 
 @click.group(cls=Group)
-@click.version_option(package_name="dpaudit")
+@click.version_option(__version__)
 def main() -> None:
     """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
 
