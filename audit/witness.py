@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from dpaudit import __version__
+from dpaudit.atomic import replacing
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -205,13 +206,8 @@ class Witness:
     def save(self, path: Path) -> None:
         """Write the witness as JSON, all of it or nothing."""
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        partial = path.with_name(path.name + ".part")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        with replacing(path) as new:
+            new.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Witness":

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dpaudit.atomic import check_writable
 from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
@@ -122,7 +123,7 @@ def audit_command(
     from dpaudit.audit import audit
 
     if witness_path is not None:
-        _check_writable(witness_path)
+        check_writable(witness_path)
     options: dict[str, Any]
     if ":" in mechanism:
         subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
@@ -270,15 +271,3 @@ def _analyse(
     else:
         click.echo(str(outcome))
     return bool(refuted)
-
-
-def _check_writable(path: Path) -> None:
-    """Refuse before hours of work what could not be written after them."""
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {str(path)!r}: no such folder")
-    probe = path.with_name(path.name + ".part")
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
