@@ -143,6 +143,7 @@ class Witness:
                     decode(stored["data"]),
                     decode(stored["neighbour"]),
                     Relation.parse(stored["relation"]),
+                    allow_nonfinite=True,
                 ),
                 layer=str(stored["layer"]),
                 layout=str(stored["layout"]),

@@ -41,17 +41,20 @@ def test_the_old_content_is_there_until_the_end(path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, InputError])
 def test_a_failure_leaves_the_old_content(path, error):
-    path.write_text("old")
-    with pytest.raises(error), replacing(path) as new:
+    def fail(new):
         new.write_text("half")
         raise error
+
+    path.write_text("old")
+    with pytest.raises(error), replacing(path) as new:
+        fail(new)
     assert path.read_text() == "old"
 
 
 def test_a_full_disk_is_said_and_leaves_the_old_content(path):
     path.write_text("old")
     with (
-        pytest.raises(InputError, match="cannot write '.*keep.json': No space left"),
+        pytest.raises(InputError, match=r"cannot write '.*keep\.json': No space left"),
         replacing(path),
         open("/dev/full", "w") as full,
     ):
