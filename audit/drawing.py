@@ -13,6 +13,7 @@ import numpy as np
 
 from dpaudit.audit.outputs import as_numbers, map_arrays
 from dpaudit.errors import DPAuditError, InputError, MechanismError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism, Release
 from dpaudit.streams import stream
 
@@ -57,6 +58,7 @@ def draw_unit(
     return draw(mechanism, data, count, stream(seed, *key), copy=copy)
 
 
+@telling_interrupts()
 def draw(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
@@ -73,7 +75,9 @@ def draw(
         drawn = many(data, count, rng)
     except DPAuditError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if raised_by_signal(error):
+            raise
         return _failing_singles(one, data, count, rng, error)
     values = as_numbers(drawn, copy=copy)
     if values is None:
@@ -126,7 +130,7 @@ def _failing_singles(
     data: Any,
     count: int,
     rng: np.random.Generator,
-    error: Exception,
+    error: BaseException,
 ) -> list[Release | str]:
     """Return single outputs in place of a batch of which some release failed.
 
@@ -152,7 +156,9 @@ def _attempt(
         output = one(data, rng)
     except DPAuditError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if raised_by_signal(error):
+            raise
         return f"raises {type(error).__name__}"
     if isinstance(output, str | bytes):
         return f"value {output!r}"[:LONGEST_LABEL]

@@ -19,6 +19,7 @@ from dpaudit.audit.drawing import LONGEST_LABEL, draw, ways_to_draw
 from dpaudit.audit.outputs import Batch, arrays_of, layout_of, stack
 from dpaudit.audit.workers import Crew
 from dpaudit.errors import MechanismError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
 
@@ -134,12 +135,15 @@ class Sampler:
                 return True
         return False
 
+    @telling_interrupts()
     def last_words(self) -> str:
         """Return the message with which a release fails, in brackets, or nothing."""
         one, _ = ways_to_draw(self._mechanism)
         try:
             one(self._pair.data, np.random.default_rng(0))
-        except Exception as error:
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
             return f" ({error})" if str(error) else ""
         return ""
 

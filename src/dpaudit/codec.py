@@ -131,6 +131,11 @@ def load_reference(reference: str) -> Any:
         found: Any = importlib.import_module(module)
     except ImportError as error:
         raise InputError(f"cannot import module {module!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever its code does
+        raise InputError(
+            f"cannot import module {module!r}: it raised {type(error).__name__}: "
+            f"{error}"
+        ) from error
     for part in name.split("."):
         try:
             found = getattr(found, part)

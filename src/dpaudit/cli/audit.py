@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from dpaudit.atomic import check_writable
-from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
+from dpaudit.cli.exits import INTERRUPTED, REFUTED, Command
+from dpaudit.cli.options import json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
@@ -16,7 +17,7 @@ from dpaudit.errors import InputError
 __all__ = ["audit_command"]
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.argument("mechanism", metavar="NAME|MODULE:OBJECT")
 @click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
 @click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
@@ -89,9 +90,7 @@ __all__ = ["audit_command"]
     help="Where to write the witness of a refutation.",
 )
 @json_option
-@click.pass_context
 def audit_command(
-    ctx: click.Context,
     mechanism: str,
     epsilon: float | None,
     delta: float | None,
@@ -111,7 +110,7 @@ def audit_command(
     store: Path | None,
     witness_path: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
 
     Your own is an object with a release method (and a claim and worst_case, or the
@@ -149,7 +148,7 @@ def audit_command(
         refuted = _analyse(
             layer, subject, pair, claim, confidence, max_samples, seed, as_json
         )
-        ctx.exit(REFUTED if refuted else 0)
+        return REFUTED if refuted else 0
     with (
         Interrupt() as interrupt,
         told_in_a_line(),
@@ -184,8 +183,8 @@ def audit_command(
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
     if result.interrupted:
-        ctx.exit(INTERRUPTED)
-    ctx.exit(REFUTED if result.refuted else 0)
+        return INTERRUPTED
+    return REFUTED if result.refuted else 0
 
 
 def _catalogue_mechanism(

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option
 from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
@@ -16,7 +17,7 @@ __all__ = ["bound_command"]
 _METHODS = ("joint", "clopper-pearson", "gaussian")
 
 
-@click.command("bound")
+@click.command("bound", cls=Command)
 @click.argument(
     "scores",
     required=False,

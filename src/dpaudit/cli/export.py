@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from dpaudit.atomic import replacing
+from dpaudit.cli.exits import Command
 from dpaudit.errors import InputError
 
 __all__ = ["export_command"]
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--format",

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
-from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.cli.exits import REFUTED, Command
+from dpaudit.cli.options import json_option
 
 __all__ = ["verify_command"]
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--mechanism",
@@ -22,16 +23,14 @@ __all__ = ["verify_command"]
 @click.option("--max-samples", type=int, help="[10 times what the audit needed]")
 @click.option("--seed", type=int, help="[fresh randomness from the system]")
 @json_option
-@click.pass_context
 def verify_command(
-    ctx: click.Context,
     witness: Path,
     reference: str | None,
     confidence: float,
     max_samples: int | None,
     seed: int | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Re-test a WITNESS on fresh randomness (runs the code that it names)."""
     from dpaudit.audit import Witness, verify
     from dpaudit.codec import load_reference
@@ -47,4 +46,4 @@ def verify_command(
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
     else:
         click.echo(str(verification))
-    ctx.exit(REFUTED if verification.confirmed else 0)
+    return REFUTED if verification.confirmed else 0
