@@ -40,9 +40,13 @@ __all__ = ["audit_command"]
     help="How the neighbouring dataset differs; rows are counted from 0.",
 )
 @click.option(
+    "--allow-nonfinite", is_flag=True, help="Take NaN and infinite entries of --data."
+)
+@click.option(
     "--domain",
     metavar="KIND:...",
-    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...",
+    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...; with "
+    "NaN and infinite rows: box:0,1:5:nonfinite.",
 )
 @click.option("--dimension", type=int, help="Columns of the worst-case pair.")
 @click.option(
@@ -98,6 +102,7 @@ def audit_command(
     pair_reference: str | None,
     data: Path | None,
     neighbour: str | None,
+    allow_nonfinite: bool,
     domain: str | None,
     dimension: int | None,
     layer: str,
@@ -136,6 +141,7 @@ def audit_command(
         neighbour=neighbour,
         dimension=dimension,
         relation=relation,
+        allow_nonfinite=allow_nonfinite,
     )
     if layer in ("exact", "white-box"):
         unused = (domain, witness_path, store)

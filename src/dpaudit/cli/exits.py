@@ -51,12 +51,13 @@ class Group(click.Group):
     """The program: it ends with the code of its command."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        run: Any = super().main
         if "_DPAUDIT_COMPLETE" in os.environ:  # a shell asks what can follow
-            return super().main(*args, standalone_mode=standalone_mode, **options)
+            return run(*args, standalone_mode=standalone_mode, **options)
         try:
             if sys.stdout is None:  # as >&- leaves it
                 raise OSError(errno.EBADF, f"{_UNHEARD}: it is closed")
-            code = super().main(*args, standalone_mode=False, **options)
+            code = run(*args, standalone_mode=False, **options)
         except click.ClickException as error:  # wrong usage
             error.show()
             code = INPUT_ERROR
@@ -138,14 +139,15 @@ def _foreign_frame(error: BaseException) -> FrameType | None:
 
 def _heard(code: int) -> int:
     """Return the code if all that was printed has left, else that of an error."""
+    stream: Any = sys.stdout
     try:
-        if sys.stdout is None or sys.stdout.closed:
+        if stream is None or stream.closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        sys.stdout.flush()
+        stream.flush()
     except OSError as error:
         # The rest must not be tried again at the end, which would change the code.
         with suppress(OSError, ValueError, AttributeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if code != INPUT_ERROR:  # in which case that was said, or something else
             with suppress(OSError, ValueError):
                 click.echo(f"dpaudit: {_UNHEARD}: {error.strerror}", err=True)
