@@ -139,15 +139,15 @@ def _foreign_frame(error: BaseException) -> FrameType | None:
 
 def _heard(code: int) -> int:
     """Return the code if all that was printed has left, else that of an error."""
-    stream: Any = sys.stdout
     try:
-        if stream is None or stream.closed:
+        if sys.stdout is None or sys.stdout.closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        stream.flush()
+        sys.stdout.flush()
     except OSError as error:
         # The rest must not be tried again at the end, which would change the code.
-        with suppress(OSError, ValueError, AttributeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if sys.stdout is not None:
+            with suppress(OSError, ValueError):  # a closed one has no number
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if code != INPUT_ERROR:  # in which case that was said, or something else
             with suppress(OSError, ValueError):
                 click.echo(f"dpaudit: {_UNHEARD}: {error.strerror}", err=True)
