@@ -10,11 +10,13 @@ import pytest
 from dpaudit import InputError, Pair, PureDP, Relation
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.attacks.canary import canary_rows
+from dpaudit.attacks.gradient_boosting import GradientBoosting
 from dpaudit.audit import Witness, audit, verify
-from dpaudit.domains import Domain
 
+# Trees look at no data, and take longer than all others.
+ATTACKS = [a for a in PORTFOLIO + BITS if not isinstance(a, GradientBoosting)]
 STRANGE = [np.nan, np.inf, -np.inf]
-LAYOUTS = [(2, 2), (2,), (2, 1), (2, 2), (), (2, 2), (3,)]
+LAYOUTS = [(2, 2), (2,), (2, 1), (2, 2), ()]
 
 
 def pair_with(strange, relation):
@@ -48,6 +50,14 @@ class Stated:
     def in_support(self, releases, data):
         return self.privacy_loss(releases, data, data) == 0
 
+    @property
+    def step_scales(self):
+        return {"step": 1.0}
+
+    def step_means(self, transcript, data):
+        self.privacy_loss(transcript["step"], data, data)
+        return transcript
+
 
 @pytest.mark.parametrize(
     ("shape", "strange", "relation"),
@@ -59,16 +69,18 @@ def test_no_attack_fails_on_them(shape, strange, relation):
     pair = pair_with(strange, relation)
     sides = [rng.standard_normal((20, *shape)) for _ in range(2)]
     sides[1][0] = strange
+    steps = [{"step": side} for side in sides]
     labels = np.full(20, "")
     for mechanism in (lambda data, rng: 0.0, Stated(shape)):
         target = Target(mechanism, pair)
-        for attack in PORTFOLIO + BITS:
-            given = [labels] * 2 if attack.reads == "labels" else sides
-            if attack.applies(target, given[0]):
-                parameters = attack.fit(target, *given)
-                scores = attack.score(target, parameters, given[1])
-                assert scores.shape == (20,), attack.name
-                assert not np.isnan(scores).any(), attack.name
+        for attack in ATTACKS:
+            read = [[labels] * 2] if attack.reads == "labels" else [sides, steps]
+            for given in read:
+                if attack.applies(target, given[0]):
+                    parameters = attack.fit(target, *given)
+                    scores = attack.score(target, parameters, given[1])
+                    assert scores.shape == (20,), attack.name
+                    assert not np.isnan(scores).any(), attack.name
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -119,12 +131,10 @@ def test_a_careful_sum_is_not_refuted(strange):
     assert not audit(careful_sum, pair=pair, claim=CLAIM, max_samples=100).refuted
 
 
-@pytest.mark.parametrize("domain", ["scalar:0,1:nonfinite", "box:0,1:1:nonfinite"])
-def test_a_domain_with_malformed_rows_finds_it(domain):
-    options = {"relation": "add-remove", "claim": CLAIM}
-    result = audit(clipped_sum, domain=domain, max_samples=50, **options)
+def test_a_domain_with_malformed_rows_finds_it():
+    options = {"relation": "add-remove", "claim": CLAIM, "max_samples": 50}
+    result = audit(clipped_sum, domain="box:0,1:1:nonfinite", **options)
     assert result.refuted
     assert result.witness is not None
     assert not result.witness.pair.finite
-    plain = Domain.parse(domain.removesuffix(":nonfinite"))
-    assert not audit(clipped_sum, domain=plain, max_samples=50, **options).refuted
+    assert not audit(clipped_sum, domain="box:0,1:1", **options).refuted

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +82,24 @@ def test_workers_and_threads_see_the_same():
             labels(Raising(KeyboardInterrupt), executor)[3:]
             == ["raises KeyboardInterrupt"] * 3
         )
+
+
+class Failing:
+    """An executor whose tasks end in an exception, as where results are read back."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def submit(self, *_):
+        future: Future[None] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), Own("o"), RuntimeError("r")])
+def test_what_comes_from_an_executor_is_its_failure(error):
+    with pytest.raises(ExecutorError, match=f"was lost .{type(error).__name__}: "):
+        audit(Raising(Own), pair=PAIR, claim=PureDP(1.0), executor=Failing(error))
 
 
 def ends_its_process(data, rng):

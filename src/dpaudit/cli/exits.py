@@ -100,6 +100,8 @@ def _reading(error: BaseException) -> tuple[int, str]:
         return INTERRUPTED, "stopped at once"
     if isinstance(error, DPAuditError):
         return INPUT_ERROR, str(error)
+    if sys.stdout is None or sys.stdout.closed:
+        return INPUT_ERROR, f"{_UNHEARD}: it is closed"
     # Safe where the exception's own __str__ is not.
     said = " ".join(traceback.format_exception_only(error)[-1].split())
     if (frame := _foreign_frame(error)) is not None:
@@ -141,8 +143,8 @@ def _heard(code: int) -> int:
     """Return the code if all that was printed has left, else that of an error."""
     try:
         if sys.stdout is None or sys.stdout.closed:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        sys.stdout.flush()
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.flush()  # what the code under audit has printed, too
     except OSError as error:
         # The rest must not be tried again at the end, which would change the code.
         if sys.stdout is not None:
