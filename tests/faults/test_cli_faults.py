@@ -108,12 +108,14 @@ def run(folder, *arguments, output="pipe", **options):
         reader, writer = os.pipe()
         os.close(reader)
         files["stdout"] = writer
-    quiet = {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    # Buffered, as usual: what is left in a buffer is tried again at the end.
+    settings = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    settings |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     try:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=os.environ | quiet,
+            env=settings,
             timeout=120,
             check=False,
             **files,
@@ -188,6 +190,8 @@ def test_a_verdict_that_nobody_hears_is_none(tmp_path, output):
     assert code == 2
     assert stderr.startswith("dpaudit: cannot write to standard output")
     assert stderr.count("\n") == 1
+    # Where it is closed from the start, nothing is done in vain.
+    assert any(tmp_path.iterdir()) == (output != "closed")
 
 
 def test_help_is_heard_or_not_either(tmp_path):
