@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,6 +104,11 @@ class Pair:
         object.__setattr__(self, "data", first)
         object.__setattr__(self, "neighbour", second)
         object.__setattr__(self, "relation", relation)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Built anew wherever it is copied to, so that its datasets are locked again.
+        build = partial(type(self), allow_nonfinite=True)
+        return build, (self.data, self.neighbour, self.relation)
 
     @cached_property
     def finite(self) -> bool:

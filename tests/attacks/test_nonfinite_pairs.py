@@ -124,6 +124,16 @@ def test_a_sum_that_lets_nan_pass_is_refuted_by_a_pair(tmp_path, relation):
     assert not verify(again, mechanism=careful_sum, seed=1, max_samples=50).confirmed
 
 
+def test_a_store_brings_the_refutation_back(tmp_path):
+    pair, store = pair_with(np.nan, Relation.ADD_REMOVE), tmp_path / "a.db"
+    first, again = (
+        audit(clipped_sum, pair=pair, claim=CLAIM, store=store) for _ in range(2)
+    )
+    assert first.refuted
+    assert again.from_store
+    assert again.to_dict() == first.to_dict() | {"from_store": True}
+
+
 @pytest.mark.parametrize("strange", STRANGE)
 def test_a_careful_sum_is_not_refuted(strange):
     """By the claim's own guarantee with probability at least 0.999; seeded."""

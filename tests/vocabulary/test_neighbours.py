@@ -1,6 +1,8 @@
 """Pairs are neighbours under their relation, or they are refused."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -174,6 +176,16 @@ def test_pairs_are_read_only_copies():
             rows[0, 0] = 1.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         pair.relation = Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, "pickled"])
+def test_copies_are_read_only_too(copied):
+    pair = Pair(STRANGE, STRANGE[1:], allow_nonfinite=True)
+    other = pickle.loads(pickle.dumps(pair)) if copied == "pickled" else copied(pair)
+    assert other.relation is pair.relation
+    for side in ("data", "neighbour"):
+        np.testing.assert_array_equal(getattr(other, side), getattr(pair, side))
+        assert not getattr(other, side).flags.writeable
 
 
 def test_integers_become_floats():
