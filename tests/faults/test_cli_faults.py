@@ -116,7 +116,7 @@ def run(folder, *arguments, output="pipe", **options):
             command,
             cwd=folder,
             env=settings,
-            timeout=120,
+            timeout=600,  # a hang; how busy the machine is must not decide
             check=False,
             **files,
             **options,
