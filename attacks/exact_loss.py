@@ -22,8 +22,11 @@ class ExactLoss(Attack):
     sufficient = True
 
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether the mechanism has a privacy loss in this case."""
-        if not isinstance(target.mechanism, HasPrivacyLoss):
+        """Say whether the mechanism has a privacy loss in this case.
+
+        What is stated about proper rows need not hold for NaN and infinite ones.
+        """
+        if not isinstance(target.mechanism, HasPrivacyLoss) or not target.pair.finite:
             return False
         try:
             self.score(target, {}, releases)

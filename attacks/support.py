@@ -33,7 +33,12 @@ class Support(Attack):
     exclusive = True
 
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether a support is known, or worth guessing."""
+        """Say whether a support is known, or worth guessing.
+
+        What is stated about proper rows need not hold for NaN and infinite ones.
+        """
+        if not target.pair.finite:
+            return False
         if isinstance(target.mechanism, HasSupport):
             return True
         if isinstance(target.mechanism, HasStatistic):

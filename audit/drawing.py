@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpaudit.errors import DPAuditError, InputError, MechanismError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.outputs import Output, arrays_of, map_arrays, raised, read, read_stack
 from dpaudit.streams import stream
@@ -52,6 +53,7 @@ def draw_unit(
     return draw(mechanism, data, count, stream(seed, *key))
 
 
+@telling_interrupts()
 def draw(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
@@ -64,11 +66,11 @@ def draw(
         return [_attempt(one, data, rng) for _ in range(count)]
     try:
         drawn = many(data, count, rng)
-    except DPAuditError:
-        raise
-    except Exception as error:
+        outputs = read_stack(drawn)
+    except BaseException as error:
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
         return _failing_singles(one, data, count, rng, error)
-    outputs = read_stack(drawn)
     if outputs is None:
         raise MechanismError(
             "the mechanism's draw must return numbers, or a list of outputs, got "
@@ -136,7 +138,7 @@ def _failing_singles(
     data: Any,
     count: int,
     rng: np.random.Generator,
-    error: Exception,
+    error: BaseException,
 ) -> list[Output]:
     """Return single outputs in place of a batch of which some release failed.
 
@@ -158,8 +160,8 @@ def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Ou
     """Return one output; an exception is one, too."""
     try:
         output = one(data, rng)
-    except DPAuditError:
-        raise
-    except Exception as error:
+        return output if type(output) is Output else read(output)
+    except BaseException as error:  # in reading it, too
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
         return raised(error)
-    return output if type(output) is Output else read(output)

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpaudit.audit.drawing import draw, ways_to_draw
 from dpaudit.audit.workers import Crew
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Batch, Output
@@ -139,12 +140,15 @@ class Sampler:
                 return True
         return False
 
+    @telling_interrupts()
     def last_words(self) -> str:
         """Return the message with which a release fails, in brackets, or nothing."""
         one, _ = ways_to_draw(self._mechanism)
         try:
             one(self._pair.data, np.random.default_rng(0))
-        except Exception as error:
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
             with suppress(Exception):  # an error may fail to say what it is
                 return f" ({error})" if str(error) else ""
         return ""

@@ -14,13 +14,14 @@ import json
 import math
 import platform
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
+from dpaudit import __version__
+from dpaudit.atomic import replacing
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -151,7 +152,7 @@ class Witness:
             shown = printable(repr(stored.get("version")), longest=80)
             raise InputError(
                 f"witness version {shown} is not supported: this is "
-                f"dpaudit {version('dpaudit')}, which reads version {_VERSION}"
+                f"dpaudit {__version__}, which reads version {_VERSION}"
             )
         try:
             return cls(**_fields(stored))
@@ -210,13 +211,8 @@ class Witness:
     def save(self, path: Path) -> None:
         """Write the witness as JSON, all of it or nothing."""
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        partial = path.with_name(path.name + ".part")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        with replacing(path) as new:
+            new.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Witness":
@@ -235,7 +231,7 @@ def current_versions() -> dict[str, str]:
     """Return the versions that a witness records."""
     return {
         "python": platform.python_version(),
-        "dpaudit": version("dpaudit"),
+        "dpaudit": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
@@ -267,6 +263,7 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
             _array("data", values["data"]),
             _array("neighbour", values["neighbour"]),
             Relation.parse(_text("relation", stored["relation"])),
+            allow_nonfinite=True,
         ),
         "layer": _text("layer", stored["layer"]),
         "layout": _text("layout", stored["layout"]),

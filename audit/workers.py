@@ -28,6 +28,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.audit.drawing import Drawn, draw_unit
 from dpaudit.errors import DPAuditError, ExecutorError, InputError
+from dpaudit.interrupts import raised_by_signal
 from dpaudit.validation import check_count
 
 __all__ = ["Crew", "Task", "process_pool", "single_threaded"]
@@ -80,7 +81,9 @@ class Crew:
         if isinstance(self._executor, ProcessPoolExecutor):
             try:
                 pickle.dumps(mechanism)
-            except Exception as error:
+            except BaseException as error:
+                if raised_by_signal(error):
+                    raise
                 raise InputError(_UNSENDABLE.format(error)) from error
 
     def draw(
@@ -204,11 +207,13 @@ def _result(future: "Future[Drawn]") -> Drawn:
         return future.result()
     except DPAuditError:
         raise
-    except Exception as error:  # those of the mechanism are outputs
+    except BaseException as error:  # those of the mechanism are outputs
+        if raised_by_signal(error):
+            raise
         raise _failure(error) from error
 
 
-def _failure(error: Exception) -> ExecutorError:
+def _failure(error: BaseException) -> ExecutorError:
     """Say what an executor's error means, and what helps."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     cause = _UNSENDABLE if "pickle" in said.lower() else _LOST

@@ -37,7 +37,7 @@ from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_real
 
 __all__ = ["PrefixStream", "RowStream", "State", "SubspaceStream"]
 
@@ -128,10 +128,7 @@ class RowStream:
         InputError
             If it is no finite vector of length d, or one row too many.
         """
-        try:
-            values = np.asarray(row, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("row must be a numeric vector") from None
+        values = check_real("row", row, "a numeric vector")
         if values.shape != (self.dimension,):
             raise InputError(
                 f"row must have shape ({self.dimension},), got {values.shape}"

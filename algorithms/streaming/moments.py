@@ -29,7 +29,7 @@ from dpaudit.algorithms.streaming.moment_products import (
 )
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
-from dpaudit.validation import check_positive
+from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
     "Array",
@@ -213,10 +213,7 @@ def as_moments(
                 f"row_norm must be that of the stream itself, got {row_norm!r}"
             )
         return data
-    try:
-        held = np.asarray(data)
-    except ValueError:
-        raise InputError("data must be an array of numbers") from None
+    held = check_numbers("data", data, "an array of numbers")
     if held.ndim != 3:
         return RowMoments(held, row_norm)
     if row_norm is not None:
@@ -229,15 +226,7 @@ def as_moments(
 
 def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:
     """Return an array of numbers with that many axes, none of them empty."""
-    problem = f"{name} must be an array of numbers"
-    try:
-        held = np.asarray(value)
-        if held.dtype.kind == "O":
-            held = held.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(problem) from None
-    if held.dtype.kind not in "biuf":
-        raise InputError(f"{problem}, got {held.dtype}")
+    held = check_numbers(name, value, "an array of numbers")
     if held.ndim != axes or not held.size:
         shape = "(n, d)" if axes == 2 else "(n, d, d)"
         other = ", or (n, d, d) for matrices" if axes == 2 else ""

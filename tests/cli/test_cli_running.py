@@ -182,7 +182,8 @@ def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder):
 
 def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
     def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("dpaudit.audit.audit", interrupted)
     result = run("audit", *SHORT)

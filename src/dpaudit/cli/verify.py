@@ -5,13 +5,14 @@ from pathlib import Path
 
 import click
 
+from dpaudit.cli.exits import REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.cli.options import json_option
 
 __all__ = ["verify_command"]
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--mechanism",
@@ -33,9 +34,7 @@ __all__ = ["verify_command"]
 )
 @click.option("--seed", type=int, help="[fresh randomness from the system]")
 @json_option
-@click.pass_context
 def verify_command(
-    ctx: click.Context,
     witness: Path,
     reference: str | None,
     folder: Path | None,
@@ -43,7 +42,7 @@ def verify_command(
     max_samples: int | None,
     seed: int | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Re-test a WITNESS on fresh randomness.
 
     Without --mechanism this imports and runs the code that the witness names: verify
@@ -71,4 +70,4 @@ def verify_command(
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
     else:
         click.echo(str(verification))
-    ctx.exit(REFUTED if verification.confirmed else 0)
+    return REFUTED if verification.confirmed else 0
