@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DPAuditError, MechanismError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import map_arrays
+from dpaudit.printable import said
 
 __all__ = [
     "Attack",
@@ -112,15 +114,16 @@ def consult(capability: Callable[..., Any], *arguments: Any) -> Any:
     MechanismError
         If it raises anything that dpaudit does not raise on purpose.
     """
-    try:
-        return capability(*arguments)
-    except DPAuditError:
-        raise
-    except Exception as error:
-        name = getattr(capability, "__name__", "capability")
-        raise MechanismError(
-            f"the mechanism's {name} raised {type(error).__name__}: {error}"
-        ) from error
+    with telling_interrupts():
+        try:
+            return capability(*arguments)
+        except BaseException as error:
+            if isinstance(error, DPAuditError) or raised_by_signal(error):
+                raise
+            name = getattr(capability, "__name__", "capability")
+            raise MechanismError(
+                f"the mechanism's {name} raised {said(error)}"
+            ) from error
 
 
 def flatten(releases: Release) -> Array:
@@ -159,11 +162,11 @@ def consult_rows(
     if len(ordinary):
         scores[ordinary] = consult(ask, ordinary)
     try:
-        scores[odd] = ask(odd)
+        scores[odd] = consult(ask, odd)
     except Exception:
         for place in odd:
             with suppress(Exception):
-                scores[place] = ask(np.array([place]))[0]
+                scores[place] = consult(ask, np.array([place]))[0]
     return scores
 
 

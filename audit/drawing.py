@@ -15,6 +15,7 @@ from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
 from dpaudit.outputs import Output, arrays_of, map_arrays, raised, read, read_stack
+from dpaudit.printable import said
 from dpaudit.streams import stream
 
 __all__ = ["Drawn", "draw", "draw_unit", "ways_to_draw"]
@@ -151,7 +152,7 @@ def _failing_singles(
         if any(output.layout.startswith("raises ") for output in outputs):
             return outputs
     raise MechanismError(
-        f"the mechanism's draw raised {type(error).__name__}: {error}; single "
+        f"the mechanism's draw raised {said(error)}; single "
         "releases did not, though both must have the same distribution"
     ) from error
 

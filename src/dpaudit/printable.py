@@ -5,7 +5,9 @@ Printed raw, a name could hold a newline and forge a line of a result, or an esc
 sequence and repaint the screen.
 """
 
-__all__ = ["printable"]
+import traceback
+
+__all__ = ["printable", "said"]
 
 _LONGEST = 500
 _MARK = "[...]"
@@ -46,3 +48,16 @@ def printable(text: object, *, longest: int = _LONGEST) -> str:
         else character.encode("unicode_escape", "backslashreplace").decode("ascii")
         for character in whole
     )
+
+
+def said(error: BaseException) -> str:
+    """Return the type of an exception and what it says, on one line.
+
+    Safe where its own ``__str__`` raises.
+
+    Examples
+    --------
+    >>> said(KeyError("lost"))
+    "KeyError: 'lost'"
+    """
+    return printable(" ".join(traceback.format_exception_only(error)[-1].split()))

@@ -66,20 +66,20 @@ def test_what_is_raised_always_is_an_error(error):
         audit(Raising(error, rows=0), pair=PAIR, claim=PureDP(1.0))
 
 
-def labels(mechanism, executor):
+def layouts(mechanism, executor):
     sampler = Sampler(mechanism, PAIR, 0, crew=Crew(executor))
     batches = [batch for _, batch in sampler.round(0, (3, 3))]
-    return [str(label) for batch in batches for label in batch.all_labels]
+    return [layout for batch in batches for layout in batch.layouts]
 
 
 def test_workers_and_threads_see_the_same():
     with process_pool(1) as executor:
         for error in EXCEPTIONS:
-            expected = [""] * 3 + [f"raises {error.__name__}"] * 3
-            assert labels(Raising(error), executor) == expected
+            expected = ["shape ()"] * 3 + [f"raises {error.__name__}"] * 3
+            assert layouts(Raising(error), executor) == expected
     with ThreadPoolExecutor(1) as executor:
         assert (
-            labels(Raising(KeyboardInterrupt), executor)[3:]
+            layouts(Raising(KeyboardInterrupt), executor)[3:]
             == ["raises KeyboardInterrupt"] * 3
         )
 

@@ -20,7 +20,7 @@ import click
 
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
-from dpaudit.printable import printable
+from dpaudit.printable import printable, said
 
 __all__ = ["INPUT_ERROR", "INTERRUPTED", "OWN_ERROR", "REFUTED", "Command", "Group"]
 
@@ -104,20 +104,18 @@ def _reading(error: BaseException) -> tuple[int, str]:
         return INPUT_ERROR, str(error)
     if sys.stdout is None or sys.stdout.closed:
         return INPUT_ERROR, f"{_UNHEARD}: it is closed"
-    # Safe where the exception's own __str__ is not.
-    said = " ".join(traceback.format_exception_only(error)[-1].split())
     if (frame := _foreign_frame(error)) is not None:
         name, line = Path(frame.f_code.co_filename).name, frame.f_lineno
         where = f"{name}, line {line}, in {frame.f_code.co_name}"
-        return INPUT_ERROR, f"code under audit raised {said} ({where})"
+        return INPUT_ERROR, f"code under audit raised {said(error)} ({where})"
     if isinstance(error, OSError):
         if error.errno in (errno.EPIPE, errno.ENOSPC) and error.filename is None:
             return INPUT_ERROR, f"{_UNHEARD}: {error.strerror}"
         of = "" if error.filename is None else f"{str(error.filename)!r}: "
-        return INPUT_ERROR, f"{of}{error.strerror or said}"
+        return INPUT_ERROR, f"{of}{error.strerror or said(error)}"
     if isinstance(error, MemoryError):
-        return INPUT_ERROR, f"there is not enough memory for this ({said})"
-    return OWN_ERROR, f"{said}; {_REPORT}"
+        return INPUT_ERROR, f"there is not enough memory for this ({said(error)})"
+    return OWN_ERROR, f"{said(error)}; {_REPORT}"
 
 
 def _foreign_frame(error: BaseException) -> FrameType | None:
