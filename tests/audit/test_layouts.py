@@ -202,3 +202,17 @@ def test_what_only_its_type_is_known_of_is_warned_about():
 
     (warning,) = audit(mixed, pair=PAIR, claim=PureDP(1.0), max_samples=50).warnings
     assert "(object)" in warning
+
+
+def test_no_release_of_an_audit_is_played_twice():
+    """What the first round taught must not settle a bet that was learned from it."""
+    drawn = []
+
+    def noted(data, rng):
+        drawn.append(data.sum() + rng.laplace())
+        return drawn[-1]
+
+    result = audit(noted, pair=PAIR, claim=PureDP(1.0), max_samples=60)
+    played = drawn[: sum(result.drawn)]
+    assert len(played) >= 100
+    assert len(set(played)) == len(played)
