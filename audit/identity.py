@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import __version__
 from dpaudit.errors import InputError
 
 __all__ = ["code_version", "describe", "describe_mechanism", "key_of"]
@@ -67,7 +68,7 @@ def code_version() -> str:
             if inside.parts[0] not in _BESIDE:
                 digest.update(f"{room}/{inside.as_posix()}\0".encode())
                 digest.update(path.read_bytes())
-    return f"{version('dpaudit')}+{digest.hexdigest()[:12]}"
+    return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
 def key_of(**parts: Any) -> str:

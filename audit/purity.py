@@ -1,4 +1,4 @@
-"""Signs that releases are not independent draws of one law.
+"""Signs that an audit does not see what it seems to see.
 
 Every statement of an audit assumes that, given the dataset, each release is drawn anew
 from the same distribution, with the generator that it was handed. Two checks find the
@@ -7,17 +7,18 @@ usual ways to break this, and no more than these:
 - the same seeds are used again after the audit: a release that differs from the first
   depends on the calls in between, or on randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it.
+
+And an audit sees only what it can read and compare: outputs of which the type alone is
+known, and words that never occur twice, tell it nothing.
 """
 
-from collections.abc import Mapping
-
-import numpy as np
+from typing import Any
 
 from dpaudit.audit.arena import Arena
-from dpaudit.audit.outputs import Batch
 from dpaudit.errors import DPAuditError
+from dpaudit.outputs import UNREAD, Batch, read
 
-__all__ = ["impurities"]
+__all__ = ["impurities", "same_output", "signs", "unreadable"]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -28,33 +29,55 @@ _UNUSED = (
     "from elsewhere"
 )
 
+_NAMED = 3
+_MOST = 0.5
+
 
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
-    found = []
     first = arena.first_look
     assert first is not None  # the pilot was drawn
     try:
         again = arena.replay_pilot()
-        if not all(_same(a, b) for a, b in zip(first, again, strict=True)):
-            found.append(_STATE)
-        if not arena.uses_rng():
-            found.append(_UNUSED)
+        repeats = all(a.equals(b) for a, b in zip(first, again, strict=True))
+        return signs(repeats=repeats, uses_rng=arena.uses_rng())
     except DPAuditError:
-        found.append(_STATE)  # it refuses now what it took at the beginning
-    return tuple(found)
+        # It refuses now what it took at the beginning.
+        return signs(repeats=False, uses_rng=True)
 
 
-def _same(first: Batch, second: Batch) -> bool:
-    if not np.array_equal(first.all_labels, second.all_labels):
-        return False
-    if first.values is None or second.values is None:
-        return first.values is second.values
-    if isinstance(first.values, Mapping):
-        assert isinstance(second.values, Mapping)
-        return all(
-            np.array_equal(first.values[key], second.values[key], equal_nan=True)
-            for key in first.values
+def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+    """Return warnings about a mechanism.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether the same seed gave the same release at the end as at the beginning.
+    uses_rng : bool
+        Whether it ever drew from the generator that it was handed.
+    """
+    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+
+
+def same_output(first: Any, second: Any) -> bool:
+    """Say whether a mechanism gave the same output twice; NaN equals NaN."""
+    one, other = (Batch.gather([read(output)]) for output in (first, second))
+    return one.equals(other)
+
+
+def unreadable(arena: Arena) -> tuple[str, ...]:
+    """Return warnings about outputs that nothing could be learned from."""
+    found = []
+    if kinds := arena.arsenal.unread:
+        names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
+        more = ", ..." if len(kinds) > _NAMED else ""
+        found.append(
+            f"some outputs can be told by their type alone ({names}{more}): return "
+            "numbers, words, or lists and dictionaries of them"
         )
-    assert not isinstance(second.values, Mapping)
-    return np.array_equal(first.values, second.values, equal_nan=True)
+    if arena.arsenal.unrepeated > _MOST:
+        found.append(
+            "most outputs are words that never occur twice, which cannot be compared: "
+            "return the numbers that they hold"
+        )
+    return tuple(found)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from dpaudit import __version__
 from dpaudit.reports import (
     curves,
     figures,
@@ -87,7 +88,7 @@ Figures: TypeAlias = Mapping[str, Sequence[str]]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_PACKAGES = ("dpaudit", "numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
+_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,7 @@ def _context(results: Results) -> dict[str, Any]:
         "suite_notes": findings.suite_notes(found["textbook-suite"]),
         "versions": {
             "Python": platform.python_version(),
+            "dpaudit": __version__,
             **{package: version(package) for package in _PACKAGES},
         },
     }

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import click
 
+from dpaudit.atomic import replacing
+from dpaudit.cli.exits import Command
 from dpaudit.errors import InputError
 
 __all__ = ["export_command"]
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--format",
@@ -34,18 +36,14 @@ def export_command(store: Path, format_: str, output: Path) -> None:
     from dpaudit.reports.escaping import csv_text
 
     frame = Store(store).to_pandas()
-    partial = output.with_name(output.name + ".part")
     try:
-        if format_ == "csv":
-            partial.write_text(csv_text(frame), encoding="utf-8")
-        else:
-            frame.to_parquet(partial, index=False, engine="pyarrow")
-        partial.replace(output)
+        with replacing(output) as new:
+            if format_ == "csv":
+                new.write_text(csv_text(frame), encoding="utf-8")
+            else:
+                frame.to_parquet(new, index=False, engine="pyarrow")
     except ImportError as error:
         raise InputError(
             "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
         ) from error
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write {str(output)!r}: {error.strerror}") from error
     click.echo(f"{len(frame):,} audits written to {output}")

@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.audit.betting import sequential as module
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.betting.families import (
     GaussianNulls,
@@ -28,7 +29,11 @@ RUNS = 40
 # A correct test refutes at most Binomial(RUNS, ALPHA) often. A calibration test below
 # fails by chance with probability at most 1e-9: then the count exceeds this.
 MOST_REFUTATIONS = int(binom.isf(1e-9, RUNS, ALPHA))
-SHARES = ((0.75, 0.15, 0.1), (0.05, 0.15, 0.8))
+# How audits divide the wealth: to refute, and to bound.
+MODES = (
+    {"shares": (0.75, 0.15, 0.1), "renewed": 2 / 3, "shared": 0.9},
+    {"shares": (0.05, 0.15, 0.8)},
+)
 
 
 @dataclass(frozen=True)
@@ -184,7 +189,7 @@ def test_every_bet_is_fair_given_its_past(name, planned):
     scores, claim = TRUE_CLAIMS[name]
     family, played = coarse(claim), 0
     for seed, share in enumerate((0.5, 0.2, 0.8)):
-        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=planned)
+        test = SequentialTest(family, ALPHA, **MODES[seed % 2], planned=planned)
         rng = np.random.default_rng(seed)
         for events, sizes in rounds(scores, test, rng, 2500, share=share):
             if test._plan is None:
@@ -210,17 +215,18 @@ def test_that_check_can_fail(name):
 
 
 @pytest.mark.parametrize("name", TRUE_CLAIMS)
-def test_true_claims_are_refuted_at_most_alpha_often(name):
+def test_true_claims_are_refuted_at_most_alpha_often(name, monkeypatch):
     """With a look after every round, and both ways of dividing the wealth.
 
     A lower bound exceeds the truth when the nulls up to the one above it have fallen:
     no more often than the claim itself, which is on the grid.
     """
+    monkeypatch.setattr(module, "_RENEWALS", (100, 300))
     scores, claim = TRUE_CLAIMS[name]
     family = coarse(claim)
     refuted = above = 0
     for seed in range(RUNS):
-        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=6)
+        test = SequentialTest(family, ALPHA, **MODES[seed % 2], planned=6)
         play(scores, test, np.random.default_rng(seed), growth=1.0)
         refuted += test.refutes_claim
         above += test.lower_bound > family.parameter[family.claimed] * (1 - 1e-12)
@@ -234,7 +240,7 @@ def test_a_bet_in_hindsight_is_caught(name):
     scores, claim = TRUE_CLAIMS[name]
     family, refuted = coarse(claim).claim_only(), 0
     for seed in range(RUNS):
-        test = SequentialTest(family, ALPHA, shares=SHARES[seed % 2], planned=6)
+        test = SequentialTest(family, ALPHA, **MODES[seed % 2], planned=6)
         rng = np.random.default_rng(seed)
         play(scores, test, rng, samples=2000, growth=0.3, hindsight=True)
         refuted += test.refutes_claim
@@ -249,7 +255,7 @@ def test_false_claims_fall(name):
     scores, claim = FALSE_CLAIMS[name]
     fallen = 0
     for seed in range(10):
-        test = SequentialTest(coarse(claim), ALPHA, shares=SHARES[seed % 2], planned=6)
+        test = SequentialTest(coarse(claim), ALPHA, **MODES[seed % 2], planned=6)
         play(scores, test, np.random.default_rng(seed), 1000)
         fallen += test.refutes_claim
     assert fallen >= 9
@@ -259,7 +265,7 @@ def test_lower_bounds_are_near_the_truth():
     """Randomised response at 1.6, in 5000 releases a side."""
     bounds = []
     for seed in range(3):
-        test = SequentialTest(coarse(PureDP(1.0)), 0.05, shares=SHARES[1], planned=12)
+        test = SequentialTest(coarse(PureDP(1.0)), 0.05, **MODES[1], planned=12)
         for _ in rounds(
             randomised_response(1.6),
             test,
@@ -400,6 +406,74 @@ def test_step_down_needs_every_smaller_null():
     assert test.refutes_claim
     assert test.lower_bound == test.family.parameter[-1]
     assert test.frontier == len(test.family) - 1
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.1), GaussianDP(1.0)])
+def test_a_claim_is_refuted_just_if_the_bound_reaches_it(claim):
+    """Whichever nulls are rejected; that of the claim alone does not suffice."""
+    family, rng = coarse(claim), np.random.default_rng(0)
+    test, refuted = SequentialTest(family, ALPHA), 0
+    for _ in range(300):
+        leading = rng.integers(0, len(family) + 1)
+        test.rejected = rng.random(len(family)) < 0.5
+        test.rejected[:leading] = True
+        assert test.refutes_claim == (test.lower_bound >= family.parameter[40])
+        refuted += test.refutes_claim
+    assert 50 < refuted < 250
+    test.rejected = np.arange(len(family)) == family.claimed
+    assert not test.refutes_claim
+    assert test.lower_bound == 0.0
+
+
+def gambled(test, rng):
+    """Give the accounts some fortunes."""
+    test._accounts += rng.normal(scale=3.0, size=test._accounts.shape)
+    return test._accounts.copy()
+
+
+def test_wealth_is_renewed_where_it_was_lost(monkeypatch):
+    """The wealth against each null stays; the eager account has its share, or more."""
+    monkeypatch.setattr(module, "_RENEWALS", (10, 30))
+    test = SequentialTest(coarse(PureDP(1.0)), ALPHA, renewed=0.6)
+    events, hits = Events.single(0.0, (3, 1), (10, 10)), np.ones(1, dtype=int)
+    before = gambled(test, np.random.default_rng(0))
+    wealth = np.logaddexp.reduce(before, axis=0)
+    poor = before[0] < wealth + np.log(0.6)
+    assert 10 < poor.sum() < 50
+    for settled, renewed in ((8, False), (16, True)):
+        test.place_bets(events, 4, 4, 100)
+        test._stakes = np.zeros_like(test._stakes)  # nothing is won or lost
+        test.update(hits, hits, 4, 4)
+        assert test._settled == settled
+        np.testing.assert_allclose(np.logaddexp.reduce(test._accounts, axis=0), wealth)
+        assert np.allclose(test._accounts, before) == (not renewed)
+    np.testing.assert_allclose(test._accounts[:, ~poor], before[:, ~poor])
+    np.testing.assert_allclose(test._accounts[0, poor], wealth[poor] + np.log(0.6))
+    others = test._accounts[1:, poor] - before[1:, poor]
+    np.testing.assert_allclose(others[0], others[1])
+
+
+def test_smaller_nulls_share_in_the_bets_of_the_claim():
+    """They have fallen when the evidence against the claim is 1/share of the goal."""
+    family, share = coarse(PureDP(1.0)), 0.9
+    test = SequentialTest(family, ALPHA, shared=share)
+    accounts = gambled(test, np.random.default_rng(0))
+    own, claimed = np.exp(np.logaddexp.reduce(accounts, axis=0)), family.claimed
+    expected = own.copy()
+    expected[:claimed] = (1 - share) * own[:claimed] + share * own[claimed]
+    np.testing.assert_allclose(np.exp(test.log_wealth), expected)
+    test._accounts[:] = -50.0
+    test._accounts[0, claimed] = np.log(1 / (share * ALPHA)) + 1e-9
+    assert (test.log_wealth[:claimed] >= -np.log(ALPHA)).all()
+    test._accounts[0, claimed] -= 1e-6
+    assert (test.log_wealth[:claimed] < -np.log(ALPHA)).all()
+
+
+def test_a_family_without_the_claim_shares_nothing():
+    family = families_for(GaussianDP(1.0), 1e-5, 1.0)["epsilon"]
+    test = SequentialTest(family, ALPHA, shared=0.9)
+    accounts = gambled(test, np.random.default_rng(0))
+    np.testing.assert_allclose(test.log_wealth, np.logaddexp.reduce(accounts, axis=0))
 
 
 def test_a_family_without_the_claim_refutes_nothing():
