@@ -9,13 +9,12 @@ by searching needs no second look.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpaudit.attacks import Attack
 from dpaudit.audit.arena import Arena
 from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.betting.events import Events
@@ -24,8 +23,8 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.checkpoint import freeze, thaw
 from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.settings import Settings
 from dpaudit.audit.workers import Crew
-from dpaudit.claims import Claim
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 
@@ -62,15 +61,7 @@ class Campaign:
     ----------
     mechanism : Mechanism or callable
     search : PairSearch
-    claim : Claim
-    reference_point : tuple of float
-        Epsilon and delta at which delta and epsilon are bounded.
-    alpha : float
-    seed : int
-    max_samples : int
-        Releases a side, on average of the two.
-    attacks : sequence of Attack
-    stop_when_refuted : bool
+    settings : Settings
     crew : Crew, optional
         Who draws; by default whoever plays.
     """
@@ -79,32 +70,27 @@ class Campaign:
         self,
         mechanism: Mechanism | Callable[..., Any],
         search: PairSearch,
-        claim: Claim,
-        reference_point: tuple[float, float],
-        *,
-        alpha: float,
-        seed: int,
-        max_samples: int,
-        attacks: Sequence[Attack],
-        stop_when_refuted: bool,
+        settings: Settings,
         crew: Crew | None = None,
     ) -> None:
-        self.claim, self.alpha, self.seed = claim, alpha, seed
-        self.at_epsilon, self.at_delta = reference_point
-        families = families_for(claim, self.at_delta, self.at_epsilon)
+        self.claim, self.alpha = settings.claim, settings.alpha
+        self.seed = settings.seed
+        self.at_epsilon, self.at_delta = settings.reference_point
+        families = families_for(self.claim, self.at_delta, self.at_epsilon)
+        stops = settings.stop_when_refuted
         self.tests = {
             key: SequentialTest(
                 family,
-                alpha,
-                shares=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
-                planned=_PLANNED_BESIDE if place and stop_when_refuted else _PLANNED,
+                self.alpha,
+                shares=_TO_REFUTE if stops else _TO_BOUND,
+                planned=_PLANNED_BESIDE if place and stops else _PLANNED,
             )
             for place, (key, family) in enumerate(families.items())
         }
         self.verdict = next(iter(self.tests.values()))
         self.drawn = np.zeros(2, dtype=np.intp)
-        self._mechanism, self._attacks = mechanism, attacks
-        self._max_samples, self._stop = max_samples, stop_when_refuted
+        self._mechanism, self._attacks = mechanism, settings.attacks
+        self._max_samples, self._stop = settings.max_samples, stops
         self._search, self._crew = search, crew or Crew()
         self._history: list[tuple[int, int, float, int]] = []
         self._arenas: dict[int, Arena] = {}

@@ -1,7 +1,10 @@
 """Arenas and campaigns: the budget, uneven sampling, and the search for a pair."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from plain_settings import SETTINGS
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
@@ -43,17 +46,15 @@ def half_laplace_sum(data, rng):
 
 
 def campaign(mechanism, *pairs, claim=1.0, max_samples=500, seed=0, **options):
-    return Campaign(
-        mechanism,
-        PairSearch(Pairs(*(pairs or [PAIR])), seed),
-        PureDP(claim),
-        (claim, 0.0),
-        alpha=options.pop("alpha", 1e-3),
-        seed=seed,
+    settings = replace(
+        SETTINGS,
+        claim=PureDP(claim),
         max_samples=max_samples,
-        attacks=[Identity()],
-        stop_when_refuted=options.pop("stop_when_refuted", True),
+        seed=seed,
+        attacks=(Identity(),),
+        **options,
     )
+    return Campaign(mechanism, PairSearch(Pairs(*(pairs or [PAIR])), seed), settings)
 
 
 def play(state):

@@ -1,9 +1,12 @@
 """Audits that were interrupted: they end as they would have."""
 
 import time
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pytest
+from plain_settings import SETTINGS
 
 from dpaudit import GaussianDP, InputError, Pair, PureDP
 from dpaudit.algorithms import SymmetricNoise
@@ -113,43 +116,38 @@ def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
     assert "from the store" not in str(result)
 
 
-class Calls:
-    """A count that says nothing of its state, as a lock would not."""
+@dataclass(frozen=True)
+class Counted:
+    """Counts its calls, which is none of its fields."""
 
-    count = 0
+    @cached_property
+    def calls(self):
+        return []
 
-    def __reduce_ex__(self, protocol):
-        raise TypeError
-
-
-CALLS = Calls()
-
-
-def counted(data, rng):
-    CALLS.count += 1
-    return laplace_sum(data, rng)
+    def __call__(self, data, rng):
+        self.calls.append(len(data))
+        return laplace_sum(data, rng)
 
 
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": [Identity()]}
 
 
 def test_a_finished_audit_costs_nothing(tmp_path):
-    store = tmp_path / "audits.db"
+    store, counted = tmp_path / "audits.db", Counted()
     audit(counted, **OPTIONS, store=store)
-    spent = CALLS.count
+    spent = len(counted.calls)
     assert spent >= 80
     assert audit(counted, **OPTIONS, store=store).from_store
-    assert CALLS.count == spent
+    assert len(counted.calls) == spent
 
 
 def test_only_what_is_missing_is_drawn(tmp_path):
     """In the end the pilot, and twice one release, are looked at for purity."""
-    store, stop, audits = tmp_path / "audits.db", Every(8), 1
-    CALLS.count = 0
+    store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
     while audit(counted, **OPTIONS, store=store, should_stop=stop).interrupted:
         audits += 1
     assert audits > 2
-    assert CALLS.count <= 2 * 40 + audits * (2 * 2 + 2)
+    assert len(counted.calls) <= 2 * 40 + audits * (2 * 2 + 2)
 
 
 def test_other_settings_are_another_audit(tmp_path):
@@ -170,26 +168,20 @@ def test_other_settings_are_another_audit(tmp_path):
     ]
     for other in others:
         assert not audit(laplace_sum, **(options | other)).from_store, other
-    assert not audit(counted, **options).from_store
+    assert not audit(Counted(), **options).from_store
     again = audit(laplace_sum, **options)
     assert again.from_store
     assert values(again) == values(first)
     assert len(Store(store).to_pandas()) == len(others) + 2
 
 
+def settings(max_samples):
+    return replace(SETTINGS, max_samples=max_samples, attacks=(Identity(),))
+
+
 def campaign(mechanism=laplace_sum, domain=None):
     source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
-    return Campaign(
-        mechanism,
-        PairSearch(source, 0),
-        CLAIM,
-        (1.0, 0.0),
-        alpha=1e-3,
-        seed=0,
-        max_samples=60,
-        attacks=[Identity()],
-        stop_when_refuted=True,
-    )
+    return Campaign(mechanism, PairSearch(source, 0), settings(60))
 
 
 def test_a_thawed_campaign_has_what_it_was_supplied_with():
@@ -215,13 +207,7 @@ def test_a_checkpoint_does_not_hold_the_data():
     state = Campaign(
         lambda data, rng: rng.laplace(),
         PairSearch(pair_source(None, big, None, None, 0), 0),
-        CLAIM,
-        (1.0, 0.0),
-        alpha=1e-3,
-        seed=0,
-        max_samples=50,
-        attacks=[Identity()],
-        stop_when_refuted=True,
+        settings(50),
     )
     next(state.rounds())
     assert len(state.freeze()) < 2e6 < big.data.nbytes
