@@ -8,6 +8,8 @@ mechanism, not about one pair, all pairs play for the same wealth, and a violati
 by searching needs no second look.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,10 +24,11 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.checkpoint import freeze, thaw
+from dpaudit.audit.purity import fingerprint, repeats
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings
 from dpaudit.audit.workers import Crew
-from dpaudit.errors import InputError, MechanismError
+from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 
 __all__ = ["Campaign", "Loudest"]
@@ -107,6 +110,36 @@ class Campaign:
         """Whether there is nothing more to play for."""
         refuted = self._stop and self.verdict.refutes_claim
         return refuted or self.samples >= self._max_samples
+
+    @property
+    def played(self) -> int:
+        """How many rounds were played, those on refused pairs included."""
+        return len(self._history)
+
+    @property
+    def outcome(self) -> bytes:
+        """A digest of what the last round showed: the same only if that is the same.
+
+        It covers the evidence after the round, and the releases of a pilot, which are
+        no evidence, but tell whether the mechanism repeats itself.
+        """
+        _, arm, _, _ = self._history[-1]
+        seen = self._history[-1], self.drawn.tolist()
+        digest = hashlib.sha256(json.dumps(seen).encode())
+        for test in self.tests.values():
+            digest.update(test.log_wealth.tobytes())
+        arena = self._arenas.get(arm)
+        if arena is not None and arena.drawn.sum() == 2 * arena.pilot_size:
+            digest.update(fingerprint(*(arena.first_look or ())))
+        return digest.digest()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the pilot on the worst pair comes out again as it did."""
+        try:
+            return not self.pairs or repeats(self._arenas[self._search.best()])
+        except DPAuditError:
+            return False
 
     def rounds(self) -> Iterator[tuple[int, float]]:
         """Play to the end; yield the releases a side and the bound after each round."""
@@ -216,7 +249,7 @@ class Campaign:
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)
-        self._history.append((asked, arm, score, releases))
+        self._history.append((asked, arm, float(score), releases))
 
     @property
     def _null_in_play(self) -> int:

@@ -8,7 +8,8 @@ forth, as far as that leads. Three things end the walk:
 - Python, dpaudit, NumPy, SciPy and scikit-learn go by their versions, their functions
   by what is added at run time: defaults, attributes, closures;
 - other installed modules are followed within their own file, and no further;
-- locks have no state that could matter.
+- locks have no state that could matter, nor have the generators that Python's `random`
+  and NumPy's `numpy.random` share among all: they are seeded anew in every process.
 
 Whatever else shows no state, and could therefore not be told from others of its kind,
 is refused, since a wrong result is worse than none. A frozen dataclass with a
@@ -26,6 +27,7 @@ import hashlib
 import inspect
 import json
 import pickle
+import random
 import sys
 import sysconfig
 import threading
@@ -45,6 +47,10 @@ __all__ = ["describe"]
 
 _PINNED = {"dpaudit", "numpy", "scipy", "sklearn"}  # those that go by their version
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_SHARED: tuple[Any, ...] = (
+    random.random.__self__,  # type: ignore[attr-defined]
+    np.random.random.__self__,  # type: ignore[attr-defined]
+)
 _HEAP_TYPE = 1 << 9  # of the flags of a class: it was not compiled into the interpreter
 # What Python writes into a class, and what says nothing of what it does.
 _FURNITURE = {
@@ -187,7 +193,9 @@ class _Description:
                 return ["builtin", value.__module__, value.__qualname__, bound]
             case CodeType():
                 return self._code(value)
-        return ["lock"] if isinstance(value, _LOCKS) else self._instance(value)
+        if isinstance(value, _LOCKS) or any(value is shared for shared in _SHARED):
+            return ["stateless", kind.__qualname__]
+        return self._instance(value)
 
     def _instance(self, value: Any) -> Any:
         kind = type(value)

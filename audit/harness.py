@@ -8,6 +8,7 @@ The work is done by a `dpaudit.audit.campaign.Campaign`, and put into words by
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -124,7 +125,10 @@ def audit(
     InputError
         If an argument is not allowed, or pair or claim is missing and the mechanism
         has none, or the mechanism's relation is not the pair's; if the mechanism
-        cannot be sent to another process, or the store cannot be written to.
+        cannot be sent to another process; if the store cannot be written to, or cannot
+        tell the mechanism from others (`dpaudit.audit.description`), or if the audit
+        was interrupted and its rounds come out differently now
+        (`dpaudit.audit.checkpoint`).
     MechanismError
         If the mechanism does nothing but raise, or breaks the protocol.
     ExecutorError
@@ -169,11 +173,14 @@ def audit(
         if found is not None:
             return found
     campaign = Campaign(subject, PairSearch(source, settings.seed), settings, crew)
-    before = 0.0 if recorder is None else recorder.resume(campaign)
-    clock = Clock(campaign, settings.max_samples, before)
     interrupted = False
-    with single_threaded():
+    kept = nullcontext() if recorder is None else recorder.open()
+    with single_threaded(), kept:
+        before = 0.0 if recorder is None else recorder.resume(campaign)
+        clock = Clock(campaign, settings.max_samples, before)
         for _ in campaign.rounds():
+            if recorder is not None:
+                recorder.note(campaign)
             if progress is not None:
                 progress(clock.progress())
             # Where no pair was accepted yet, there is nothing to report.
@@ -184,7 +191,7 @@ def audit(
                 and should_stop()
             )
             if recorder is not None:
-                recorder.keep(campaign, clock.seconds, now=interrupted)
+                recorder.keep(campaign, clock.seconds, closing=interrupted)
             if interrupted:
                 break
         result = summarise(
@@ -196,9 +203,9 @@ def audit(
             bits=settings.bits,
             interrupted=interrupted,
         )
-    result = replace(result, seconds=clock.seconds)
-    if recorder is not None and not interrupted:
-        recorder.finish(result)
+        result = replace(result, seconds=clock.seconds)
+        if recorder is not None and not interrupted:
+            recorder.finish(result)
     return result
 
 

@@ -9,6 +9,7 @@ import threading
 from dataclasses import InitVar, dataclass, fields, make_dataclass, replace
 from enum import Enum
 from inspect import signature
+from random import choice
 from types import SimpleNamespace
 
 import numpy as np
@@ -342,6 +343,18 @@ def test_what_shows_no_state_is_refused_wherever_it_matters():
 def test_locks_have_no_state_that_could_matter():
     assert text(locks) == text(locks)
     assert text(closure(threading.Lock())) == text(closure(threading.Lock()))
+
+
+def shuffled(data, rng):
+    return choice(data) + np.random.random()  # noqa: NPY002
+
+
+def test_generators_that_all_share_have_no_state_that_could_matter():
+    """They are seeded anew in every process, and would make every key another."""
+    before = text(shuffled), text(np.random.normal)
+    choice([0.0])
+    np.random.random()  # noqa: NPY002
+    assert (text(shuffled), text(np.random.normal)) == before
 
 
 def test_what_is_nested_too_deeply_is_refused():
