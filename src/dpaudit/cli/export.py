@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpaudit.cli.options import INPUT_ERROR
 from dpaudit.errors import InputError
 
 __all__ = ["export_command"]
@@ -24,18 +25,23 @@ __all__ = ["export_command"]
     required=True,
     help="Where to write it.",
 )
-def export_command(store: Path, format_: str, output: Path) -> None:
+@click.pass_context
+def export_command(ctx: click.Context, store: Path, format_: str, output: Path) -> None:
     """Write the finished audits of a STORE as one table, a row each.
 
-    It reads figures, and runs nothing that the store holds.
+    It reads figures, and runs nothing that the store holds. A result that is damaged is
+    left out and named on standard error. The table of the others is written, and the
+    exit code is 2: it is not the whole.
     """
     from dpaudit.audit import Store
 
-    frame = Store(store).to_pandas()
+    if output.exists() and store.exists() and output.samefile(store):
+        raise InputError(f"cannot write {str(output)!r}: it is the store itself")
+    frame, damage = Store(store).table()
     partial = output.with_name(output.name + ".part")
     try:
         if format_ == "csv":
-            frame.to_csv(partial, index=False)
+            frame.to_csv(partial, index=False, errors="backslashreplace")
         else:
             frame.to_parquet(partial, index=False, engine="pyarrow")
         partial.replace(output)
@@ -43,7 +49,12 @@ def export_command(store: Path, format_: str, output: Path) -> None:
         raise InputError(
             "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
         ) from error
-    except OSError as error:
+    except (OSError, ValueError, TypeError) as error:
         partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write {str(output)!r}: {error.strerror}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot write {str(output)!r}: {reason}") from error
     click.echo(f"{len(frame):,} audits written to {output}")
+    for sentence in damage:
+        click.echo(f"dpaudit: {sentence}", err=True)
+    if damage:
+        ctx.exit(INPUT_ERROR)
