@@ -1,6 +1,7 @@
 """The file: append-only, shared, and never mistaken for another."""
 
 import io
+import json
 import sqlite3
 import subprocess
 import sys
@@ -162,6 +163,78 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
     store.add_checkpoint("a", Checkpoint(2, 1.0, b"new"))
     assert store.resume("a")[0].frozen == b"new"
     assert sound(path)
+
+
+def change(path, statement, *values):
+    """Change a store as its own triggers forbid."""
+    db = sqlite3.connect(path)
+    guards = db.execute("SELECT name, sql FROM sqlite_master WHERE type='trigger'")
+    guards = guards.fetchall()
+    for name, _ in guards:
+        db.execute(f"DROP TRIGGER {name}")
+    db.execute(statement, values)
+    for _, sql in guards:
+        db.execute(sql)
+    db.commit()
+    db.close()
+
+
+RECORDED = json.dumps(RECORD)
+CHANGES = {
+    "another figure": ("record = ?", RECORDED.replace("0.5", "0.9")),
+    "another name": ("code = ?", "another"),
+    "another time": ("finished = ?", "2001-01-01T00:00:00+00:00"),
+    "no text": ("record = ?", 5),
+    "bytes for text": ("record = ?", RECORDED.encode()),
+    "bytes that look like text": ("code = ?", b"'code'"),
+    "no Unicode": ("record = CAST(? AS TEXT)", b"\xff\xfe"),
+    "text for bytes": ("frozen = ?", "b"),
+    "no digest": ("digest = ?", b""),
+    "another's": ("key = ?", "c"),
+}
+
+
+@pytest.mark.parametrize("change_", CHANGES)
+def test_a_result_that_was_changed_is_left_out_alone(path, change_):
+    store = Store(path)
+    for key in ("a", "b"):
+        store.add_result(key, "code", RECORD | {"name": key}, key.encode())
+    assignment, value = CHANGES[change_]
+    change(path, f"UPDATE results SET {assignment} WHERE key = 'b'", value)
+    frame, (damage,) = store.table()
+    assert frame["name"].tolist() == ["a"]
+    assert damage.startswith(f"result 2 of {str(path)!r} is not what was written")
+    with pytest.warns(StoreWarning, match=r"result 2 .* and is left out"):
+        assert len(store.to_pandas()) == 1
+    assert store.result("a") == b"a"
+    assert store.result("b") is None
+    assert store.result("c") is None
+
+
+def test_a_result_is_not_what_its_parts_are_in_another_place(path):
+    """Of which the same bytes follow each other: a digest of these is not enough."""
+    store = Store(path)
+    store.add_result("a", "code", RECORD, b"frozen")
+    change(path, "UPDATE results SET code = 'cod', finished = 'e' || finished")
+    assert store.table()[0].empty
+    store.add_checkpoint("b", Checkpoint(10, 1.0, b"state"))
+    change(path, "UPDATE checkpoints SET closed = 1")
+    with pytest.warns(StoreWarning, match="an entry is not what was written"):
+        assert store.resume("b") == (None, 0)
+
+
+def test_a_page_that_cannot_be_read_takes_no_others_with_it(path):
+    store = Store(path)
+    for number in range(40):
+        store.add_result(f"{number}", "code", RECORD, bytes(900))
+    content = path.read_bytes()
+    place = content.rindex(b"code20")  # in the middle of a page of rows
+    start = place - place % 4096
+    path.write_bytes(content[:start] + bytes(4096) + content[start + 4096 :])
+    frame, damage = store.table()
+    assert 20 < len(frame) < 40
+    assert set(frame["name"]) == {"a"}
+    assert len(damage) >= 40 - len(frame)
 
 
 def test_what_was_set_aside_is_never_overwritten(path):
