@@ -511,6 +511,7 @@ def test_two_audits_at_once_are_one(tmp_path, monkeypatch):
     assert len(Store(path).to_pandas()) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_process_that_was_forked_meanwhile_is_refused(tmp_path):
     """SQLite's locks would not hold in it."""
     store = Store(tmp_path / "audits.db")
