@@ -92,8 +92,6 @@ class Database:
         """
         if not self.path.parent.is_dir():
             raise InputError(f"cannot write {str(self.path)!r}: no such folder")
-        if self.path.exists() and not self.path.is_file():
-            raise InputError(f"cannot write {str(self.path)!r}: it is not a file")
         for _ in range(_TRIES):
             identity = self._identity()
             try:
