@@ -13,6 +13,7 @@ from dpaudit.attacks.abnormal import Abnormal
 from dpaudit.attacks.atoms import Atoms
 from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.bits import BitPatterns
+from dpaudit.attacks.by_layout import ByLayout
 from dpaudit.attacks.canary_overlap import CanaryOverlap
 from dpaudit.attacks.canary_quadratic import CanaryQuadratic
 from dpaudit.attacks.exact_loss import ExactLoss
@@ -35,6 +36,7 @@ __all__ = [
     "Atoms",
     "Attack",
     "BitPatterns",
+    "ByLayout",
     "CanaryOverlap",
     "CanaryQuadratic",
     "EigenvectorPirate",
@@ -69,6 +71,7 @@ PORTFOLIO: tuple[Attack, ...] = (
     Reconstruction(),
     # What past releases teach.
     Abnormal(),
+    ByLayout(),
     Atoms(),
     LaplaceLocation(),
     LinearDiscriminant(),

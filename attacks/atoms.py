@@ -8,17 +8,24 @@ say most have a score each; the rest share one, so a table of bounded size serve
 mechanism, and is worth nothing where nearly every output is new (twenty independent
 bits: a classifier's work).
 
-Entries are compared after rounding to 2^-30 of the largest entry of their column, so
-that two results of the same real arithmetic are the same atom whatever their last bits
-are: those are the subject of another audit (`dpaudit.attacks.bits`).
+An atom may be rare: a mechanism that skips its noise once in a thousand times. Among
+numbers that do not repeat, two equal ones are remarkable, however many others there
+are; so this attack is never given up.
+
+Entries are compared after rounding to 30 bits, or to 2^-42 of the largest entry of
+their column where that is more: two results of the same real arithmetic are the same
+atom whatever their last bits are, which are the subject of another audit
+(`dpaudit.attacks.bits`), and a few huge entries do not make all others alike.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
 from dpaudit.attacks.features import shift_order
-from dpaudit.attacks.tables import shrunk_log_ratio
+from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
 from dpaudit.mechanism import Release
 
 __all__ = ["Atoms"]
@@ -28,8 +35,10 @@ Codes = NDArray[np.uint8]
 _MAX_ATOMS = 256
 _MAX_COLUMNS = 64
 _MAX_VALUES = 255  # per column: codes are bytes, and 0 stands for all other values
-_LOOK = 256  # releases a side in which repeats are looked for
-_RARE = 1 / 2000  # values rarer than this are not worth a code
+_RARE = 1 / 2000  # of many values that repeat, rarer ones are not worth a code
+_FOLDS = 16
+_TELLING = 0.1
+_BITS, _REACH = 30, 42  # of an entry; and below the largest one of its column
 
 
 class Atoms(Attack):
@@ -37,6 +46,8 @@ class Atoms(Attack):
 
     name = "atoms"
     learns = True
+    exclusive = True
+    patient = True
     appetite = 2**23
 
     def applies(self, target: Target, releases: Release) -> bool:
@@ -48,38 +59,41 @@ class Atoms(Attack):
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
-        sides = flatten(on_data), flatten(on_neighbour)
-        resolution = _resolution(np.vstack(sides))
-        first, second = (_round(side, resolution) for side in sides)
-        columns = _worth_coding(first, second)
-        values, starts = _values(np.vstack([first, second])[:, columns])
-        codes = [_encode(side[:, columns], values, starts) for side in (first, second)]
-        both = np.vstack(codes)
-        keys, where, key = np.unique(
-            _hash(both), return_index=True, return_inverse=True
-        )
-        hits = np.stack(
-            [
-                np.bincount(part, minlength=len(keys))
-                for part in np.split(key.ravel(), [len(first)])
-            ]
-        )
-        sizes = len(first), len(second)
-        scores = shrunk_log_ratio(hits[0], sizes[0], hits[1], sizes[1])
+        table = _Table.of(flatten(on_data), flatten(on_neighbour))
+        scores = table.score(*table.hits[0], *table.hits[1])
         # What a pattern contributes to the divergence: its mass times the square.
-        telling = (hits[0] / sizes[0] + hits[1] / sizes[1]) * scores**2
-        order = np.argsort(-telling, kind="stable")
+        share = sum(hits / size for hits, size in table.hits)
+        order = np.argsort(-share * scores**2, kind="stable")
         kept, rest = order[:_MAX_ATOMS], order[_MAX_ATOMS:]
-        left = hits[:, rest].sum(axis=1)
+        left = [(hits[rest].sum(), size) for hits, size in table.hits]
         return {
-            "columns": columns,
-            "resolution": resolution[columns],
-            "values": values,
-            "starts": starts,
-            "patterns": both[where[kept]],
+            "columns": table.columns,
+            "resolution": table.resolution,
+            "values": table.values,
+            "starts": table.starts,
+            "patterns": table.patterns[kept],
             "scores": scores[kept],
-            "other": shrunk_log_ratio(left[:1], sizes[0], left[1:], sizes[1]),
+            "other": table.score(*left[0], *left[1]).reshape(1),
         }
+
+    def honest_scores(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> tuple[Array, Array]:
+        table = _Table.of(flatten(on_data), flatten(on_neighbour))
+        patterns, (first, second) = len(table.patterns), table.sides
+        # One release in so many is judged by the others, on D and on D' alike: to leave
+        # out the judged one alone would tell by its score which side it is on.
+        scores = np.empty(len(first)), np.empty(len(second))
+        for fold in range(_FOLDS):
+            mine = [side[fold::_FOLDS] for side in (first, second)]
+            (ours, size), (theirs, other_size) = (
+                (hits - np.bincount(left, minlength=patterns), total - len(left))
+                for (hits, total), left in zip(table.hits, mine, strict=True)
+            )
+            judged = table.score(ours, size, theirs, other_size)
+            for score, left in zip(scores, mine, strict=True):
+                score[fold::_FOLDS] = judged[left]
+        return scores
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         kept = flatten(releases)[:, parameters["columns"]]
@@ -95,17 +109,78 @@ class Atoms(Attack):
         return np.where(table[place] == keys, parameters["scores"][place], other)
 
 
+@dataclass(frozen=True)
+class _Table:
+    """How often each pattern was seen.
+
+    `sides` says which one every release has, on D and on D'; `hits` how often each
+    occurs there, and among how many releases. Where the numbers are `continuous`, what
+    repeats is remarkable.
+    """
+
+    columns: NDArray[np.intp]
+    resolution: Array
+    values: Array
+    starts: NDArray[np.intp]
+    patterns: Codes
+    sides: tuple[NDArray[np.intp], NDArray[np.intp]]
+    hits: tuple[tuple[NDArray[np.intp], int], tuple[NDArray[np.intp], int]]
+    continuous: bool
+
+    def score(
+        self, hits: ArrayLike, size: int, other_hits: ArrayLike, other_size: int
+    ) -> Array:
+        """Return log-likelihood ratios: cautious ones unless repeats are remarkable."""
+        if not self.continuous:
+            return shrunk_log_ratio(hits, size, other_hits, other_size)
+        ratio = log_ratio(hits, size, other_hits, other_size)
+        # What hardly ever differs, because nearly all is of one pattern, is no atom.
+        return np.where(np.abs(ratio) > _TELLING, ratio, 0.0)
+
+    @classmethod
+    def of(cls, first: Array, second: Array) -> "_Table":
+        resolution = _resolution(np.vstack([first, second]))
+        first, second = _round(first, resolution), _round(second, resolution)
+        columns = _worth_coding(first, second)
+        both = np.vstack([first[:, columns], second[:, columns]])
+        values, starts, continuous = _values(both)
+        codes = _encode(both, values, starts)
+        keys, where, pattern = np.unique(
+            _hash(codes), return_index=True, return_inverse=True
+        )
+        pattern, size = pattern.ravel(), len(first)
+        ours, theirs = (
+            np.bincount(part, minlength=len(keys))
+            for part in (pattern[:size], pattern[size:])
+        )
+        return cls(
+            columns,
+            resolution[columns],
+            values,
+            starts,
+            codes[where],
+            (pattern[:size], pattern[size:]),
+            ((ours, size), (theirs, len(second))),
+            continuous,
+        )
+
+
 def _resolution(flat: Array) -> Array:
-    """Return 2^-30 of the largest finite entry of each column, shape (m,)."""
+    """Return 2^-42 of the largest finite entry of each column, shape (m,)."""
     largest = np.max(np.abs(flat), axis=0, where=np.isfinite(flat), initial=0.0)
     exponent = np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
-    return np.exp2(np.maximum(exponent - 30, -1000.0))
+    return np.exp2(np.maximum(exponent - _REACH, -1000.0))
 
 
 def _round(flat: Array, resolution: Array) -> Array:
     """Round, with one NaN and one zero only, so that equal values have equal bytes."""
-    rounded = np.floor(flat / resolution + 0.5) * resolution + 0.0
+    _, exponent = np.frexp(flat)
+    step = np.maximum(np.ldexp(1.0, exponent - 1 - _BITS), resolution)
+    rounded = np.floor(flat / step + 0.5) * step + 0.0
     rounded[np.isnan(rounded)] = np.nan
+    # Beyond all doubles after rounding, or infinite before it.
+    infinite = np.isinf(flat)
+    rounded[infinite] = flat[infinite]
     return rounded
 
 
@@ -122,10 +197,9 @@ def _repeats(rounded: Array) -> NDArray[np.bool_]:
 
 def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     """Return the columns that vary and repeat; if too many, those that differ most."""
-    look = np.vstack([first[:_LOOK], second[:_LOOK]])
-    candidates = np.flatnonzero(_repeats(look))
-    both = np.vstack([first, second])[:, candidates]
-    candidates = candidates[_varies(both)]
+    both = np.vstack([first, second])
+    candidates = np.flatnonzero(_repeats(both))
+    candidates = candidates[_varies(both[:, candidates])]
     one, two = (
         np.clip(np.nan_to_num(side[:, candidates]), -1e100, 1e100)
         for side in (first, second)
@@ -133,16 +207,22 @@ def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     return np.sort(candidates[shift_order(one, two)[:_MAX_COLUMNS]])
 
 
-def _values(rounded: Array) -> tuple[Array, NDArray[np.intp]]:
-    """Return the frequent values of all columns, joined, and where each one starts."""
-    fewest = max(2.0, _RARE * len(rounded))
-    per_column = []
-    for column in rounded.T:
-        values, counts = np.unique(column, return_counts=True)
+def _values(rounded: Array) -> tuple[Array, NDArray[np.intp], bool]:
+    """Return the frequent values of all columns, joined, and where each one starts.
+
+    And whether hardly any value repeats, in any column: then each that does is
+    remarkable, however rare it is.
+    """
+    columns = [np.unique(column, return_counts=True) for column in rounded.T]
+    continuous = [2 * len(values) > len(rounded) for values, _ in columns]
+    frequent = max(2.0, _RARE * len(rounded))
+    kept = []
+    for (values, counts), alone in zip(columns, continuous, strict=True):
         order = np.argsort(-counts, kind="stable")[:_MAX_VALUES]
-        per_column.append(np.sort(values[order][counts[order] >= fewest]))
-    lengths = [0, *(len(values) for values in per_column)]
-    return np.concatenate([np.empty(0), *per_column]), np.cumsum(lengths)
+        fewest = 2.0 if alone else frequent
+        kept.append(np.sort(values[order][counts[order] >= fewest]))
+    lengths = [0, *(len(values) for values in kept)]
+    return np.concatenate([np.empty(0), *kept]), np.cumsum(lengths), all(continuous)
 
 
 def _encode(rounded: Array, values: Array, starts: NDArray[np.intp]) -> Codes:

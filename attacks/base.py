@@ -6,14 +6,18 @@ attack name, parameters and a threshold say completely what event was tested, wh
 how witnesses store it. An audit is valid whatever an attack does; a better attack only
 needs fewer releases.
 
-What a score depends on must not depend on the company that a release is scored in: a
-layout that is read off a batch, such as "are these matrices symmetric?", belongs to
-`fit` and its parameters.
+**A score depends on its release alone**, and on parameters that were fixed before:
+``score(batch)[i] == score(batch[i:i+1])[0]``, whatever else is in the batch, up to the
+last bits, in which linear algebra depends on the size of its arguments and which the
+audit rounds away. The event "score >= t" is then one set of outputs, as the proof of an
+audit takes for granted. What is read off a batch, such as "are these matrices
+symmetric?", belongs to `fit` and its parameters.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -21,13 +25,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import DPAuditError, MechanismError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import map_arrays
+from dpaudit.printable import said
 
-__all__ = ["Attack", "Parameters", "Target", "consult", "flatten", "score_ordinary"]
+__all__ = [
+    "Attack",
+    "Parameters",
+    "Target",
+    "consult",
+    "consult_rows",
+    "flatten",
+    "score_ordinary",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
+
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -50,11 +67,16 @@ class Attack(ABC):
     sufficient: ClassVar[bool] = False
     """Whether no other score could tell more of the pair, if this one is right."""
 
-    reads: ClassVar[Literal["values", "labels"]] = "values"
-    """What it is given: releases, or a label for each, a 1-d array of str.
+    patient: ClassVar[bool] = False
+    """Whether what it looks for may turn up late, so that it is never given up."""
 
-    The label is empty for an ordinary release; otherwise it says what came instead,
-    such as ``raises ValueError`` or ``shape (3,)``.
+    exclusive: ClassVar[bool] = False
+    """Whether what never occurred on one of the datasets is likely impossible there."""
+
+    reads: ClassVar[Literal["numbers", "outputs"]] = "numbers"
+    """What it is given: releases, the numbers of outputs of one layout, or outputs.
+
+    Outputs are a `~dpaudit.outputs.Batch`, in which each has a layout of its own.
     """
 
     appetite: ClassVar[int] = 2**20
@@ -70,6 +92,15 @@ class Attack(ABC):
         """Return parameters fitted to past releases on D and on D'."""
         return {}
 
+    def honest_scores(
+        self, target: Target, on_data: Release, on_neighbour: Release
+    ) -> tuple[Array, Array] | None:
+        """Score releases, each by a fit to most others; None if that would be dear.
+
+        The audit then judges an attack that learns by a fit to the other half.
+        """
+        return None
+
     @abstractmethod
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         """Return one number per release, infinities allowed; shape (size,)."""
@@ -83,15 +114,16 @@ def consult(capability: Callable[..., Any], *arguments: Any) -> Any:
     MechanismError
         If it raises anything that dpaudit does not raise on purpose.
     """
-    try:
-        return capability(*arguments)
-    except DPAuditError:
-        raise
-    except Exception as error:
-        name = getattr(capability, "__name__", "capability")
-        raise MechanismError(
-            f"the mechanism's {name} raised {type(error).__name__}: {error}"
-        ) from error
+    with telling_interrupts():
+        try:
+            return capability(*arguments)
+        except BaseException as error:
+            if isinstance(error, DPAuditError) or raised_by_signal(error):
+                raise
+            name = getattr(capability, "__name__", "capability")
+            raise MechanismError(
+                f"the mechanism's {name} raised {said(error)}"
+            ) from error
 
 
 def flatten(releases: Release) -> Array:
@@ -104,6 +136,40 @@ def flatten(releases: Release) -> Array:
     return releases.reshape(len(releases), math.prod(releases.shape[1:]))
 
 
+def consult_rows(
+    capability: Callable[..., Any], releases: Release, *arguments: Any
+) -> Array:
+    """Call a capability that returns a number per release, NaN where it cannot.
+
+    Releases with NaN or infinities are outputs like any other, but a mechanism may not
+    expect them back: they are passed apart from the rest, and one by one where it fails
+    on some.
+
+    Raises
+    ------
+    MechanismError
+        If it fails on ordinary releases, see `consult`.
+    """
+    finite = np.asarray(np.isfinite(flatten(releases)).all(axis=1))
+    if finite.all():
+        return np.asarray(consult(capability, releases, *arguments))
+
+    def ask(places: NDArray[np.intp]) -> Any:
+        return capability(map_arrays(releases, lambda a: a[places]), *arguments)
+
+    scores = np.full(len(finite), np.nan)
+    ordinary, odd = np.flatnonzero(finite), np.flatnonzero(~finite)
+    if len(ordinary):
+        scores[ordinary] = consult(ask, ordinary)
+    try:
+        scores[odd] = consult(ask, odd)
+    except Exception:
+        for place in odd:
+            with suppress(Exception):
+                scores[place] = consult(ask, np.array([place]))[0]
+    return scores
+
+
 def score_ordinary(releases: Array, score: Callable[[Array], Array]) -> Array:
     """Score releases without NaN and infinities; all others get -inf.
 
@@ -111,14 +177,15 @@ def score_ordinary(releases: Array, score: Callable[[Array], Array]) -> Array:
     ----------
     releases : ndarray, shape (size, ...)
     score : callable
-        From releases to scores, shape (size,). It is given 0 in place of a release
-        that is not finite, and 1e100 for what is larger, so that squares are finite.
+        From releases to scores, shape (size,), each of its own release alone. It is
+        given 0 in place of a release that is not finite, and 1e100 for what is larger,
+        so that squares are finite.
     """
     with np.errstate(all="ignore"):
-        scores = score(releases)
-    if np.isfinite(scores).all():
-        return scores  # what is not finite would have spoilt its score
-    finite = np.isfinite(releases).all(axis=tuple(range(1, releases.ndim)))
-    kept = finite.reshape(-1, *[1] * (releases.ndim - 1))
-    scores = score(np.where(kept, np.clip(releases, -1e100, 1e100), 0.0))
+        if max(releases.max(initial=0.0), -releases.min(initial=0.0)) <= _LARGEST:
+            return score(releases)
+        finite = np.isfinite(releases).all(axis=tuple(range(1, releases.ndim)))
+        kept = finite.reshape(-1, *[1] * (releases.ndim - 1))
+        clipped = np.clip(releases, -_LARGEST, _LARGEST)
+        scores = score(np.where(kept, clipped, 0.0))
     return np.where(finite, scores, -np.inf)

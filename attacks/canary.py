@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.mechanism import Release
-from dpaudit.neighbours import Pair
+from dpaudit.neighbours import Pair, same_rows
 
 __all__ = [
     "are_orthonormal",
@@ -47,18 +47,17 @@ def common_mean(pair: Pair) -> Array:
 def _place(pair: Pair) -> int:
     """Return the first row in which the datasets differ."""
     length = min(len(pair.data), len(pair.neighbour))
-    differ = pair.data[:length] != pair.neighbour[:length]
-    rows = differ.any(axis=tuple(range(1, differ.ndim)))
-    return int(np.argmax(rows)) if rows.any() else length
+    same = same_rows(pair.data[:length], pair.neighbour[:length])
+    return length if same.all() else int(np.argmin(same))
 
 
 def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
     """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
 
     Taken are d-vectors and d x k or k x d matrices with k < d, where the rows of the
-    pair are vectors in R^d, d > 1. None for anything else.
+    pair are finite vectors in R^d, d > 1. None for anything else.
     """
-    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2:
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
         return None
     match releases.shape[1:], pair.data.shape[1]:
         case ((a,), d) if a == d > 1:

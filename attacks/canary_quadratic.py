@@ -52,8 +52,8 @@ class CanaryQuadratic(Attack):
 
 
 def square_on_rows(pair: Pair, releases: Release) -> bool:
-    """Say whether releases are d x d matrices and rows vectors in R^d, d > 1."""
-    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2:
+    """Say whether releases are d x d matrices, and rows finite vectors, d > 1."""
+    if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
         return False
     dimension = pair.data.shape[1]
     return dimension > 1 and releases.shape[1:] == (dimension, dimension)

@@ -7,9 +7,7 @@ it alone.
 
 from typing import cast
 
-import numpy as np
-
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult
+from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult_rows
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasPrivacyLoss, Release
 
@@ -24,8 +22,11 @@ class ExactLoss(Attack):
     sufficient = True
 
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether the mechanism has a privacy loss in this case."""
-        if not isinstance(target.mechanism, HasPrivacyLoss):
+        """Say whether the mechanism has a privacy loss in this case.
+
+        What is stated about proper rows need not hold for NaN and infinite ones.
+        """
+        if not isinstance(target.mechanism, HasPrivacyLoss) or not target.pair.finite:
             return False
         try:
             self.score(target, {}, releases)
@@ -36,6 +37,4 @@ class ExactLoss(Attack):
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         mechanism = cast(HasPrivacyLoss, target.mechanism)
         pair = target.pair
-        return np.asarray(
-            consult(mechanism.privacy_loss, releases, pair.data, pair.neighbour)
-        )
+        return consult_rows(mechanism.privacy_loss, releases, pair.data, pair.neighbour)

@@ -32,7 +32,7 @@ class GaussianTranscript(Attack):
     def applies(self, target: Target, releases: Release) -> bool:
         """Say whether releases are transcripts of the mechanism's Gaussian steps."""
         mechanism = target.mechanism
-        if not isinstance(mechanism, HasGaussianSteps):
+        if not isinstance(mechanism, HasGaussianSteps) or not target.pair.finite:
             return False
         if not isinstance(releases, Mapping):
             return False

@@ -25,7 +25,7 @@ _REACH = 20.0  # in interquartile ranges
 
 
 class LogisticClassifier(Attack):
-    """Score = log-odds that a release was made on D."""
+    """Score = estimated log-likelihood ratio: log-odds at even odds beforehand."""
 
     name = "logistic"
     learns = True
@@ -37,7 +37,6 @@ class LogisticClassifier(Attack):
     def fit(
         self, target: Target, on_data: Release, on_neighbour: Release
     ) -> Parameters:
-        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         layout = learn_features(on_data, on_neighbour, _MAX_FEATURES)
@@ -59,12 +58,13 @@ class LogisticClassifier(Attack):
         labels = np.repeat([1, 0], [len(first), len(second)])
         model = LogisticRegression(C=1.0, max_iter=50, solver="newton-cholesky")
         with warnings.catch_warnings():
-            # A fit that stops early is a score like any other.
-            warnings.simplefilter("ignore", ConvergenceWarning)
+            # A fit that stops early, or is ill-conditioned, is a score like any other.
+            warnings.simplefilter("ignore")
             model.fit(_design(both, parameters), labels)
+        prior = np.log(len(first) / len(second))
         return parameters | {
             "coefficients": model.coef_[0],
-            "intercept": model.intercept_,
+            "intercept": model.intercept_ - prior,
         }
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:

@@ -33,8 +33,11 @@ class MeanShift(Attack):
     learns = False
 
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether the mechanism's statistic has the shape of its releases."""
-        if not isinstance(target.mechanism, HasStatistic):
+        """Say whether the mechanism's statistic has the shape of its releases.
+
+        What is stated about proper rows need not hold for NaN and infinite ones.
+        """
+        if not isinstance(target.mechanism, HasStatistic) or not target.pair.finite:
             return False
         if not isinstance(releases, np.ndarray):
             return False

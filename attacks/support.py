@@ -10,9 +10,15 @@ guess finds nothing, and claims nothing.
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult
+from dpaudit.attacks.base import (
+    Array,
+    Attack,
+    Parameters,
+    Target,
+    consult_rows,
+    score_ordinary,
+)
 from dpaudit.mechanism import HasStatistic, HasSupport, Release
 from dpaudit.subspace import second_moment
 
@@ -24,9 +30,15 @@ class Support(Attack):
 
     name = "support"
     learns = False
+    exclusive = True
 
     def applies(self, target: Target, releases: Release) -> bool:
-        """Say whether a support is known, or worth guessing."""
+        """Say whether a support is known, or worth guessing.
+
+        What is stated about proper rows need not hold for NaN and infinite ones.
+        """
+        if not target.pair.finite:
+            return False
         if isinstance(target.mechanism, HasSupport):
             return True
         if isinstance(target.mechanism, HasStatistic):
@@ -39,15 +51,21 @@ class Support(Attack):
         )
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
-        pair, matrices = target.pair, cast(Array, releases)
-        on_data = self._possible(target, matrices, pair.data)
-        on_neighbour = self._possible(target, matrices, pair.neighbour)
-        return on_data.astype(np.float64) - on_neighbour
+        mechanism, pair = target.mechanism, target.pair
+        if isinstance(mechanism, HasSupport):
+            on_data, on_neighbour = (
+                consult_rows(mechanism.in_support, releases, data)
+                for data in (pair.data, pair.neighbour)
+            )
+            return on_data.astype(np.float64) - on_neighbour
 
-    @staticmethod
-    def _possible(target: Target, releases: Array, data: Array) -> NDArray[np.bool_]:
-        if isinstance(target.mechanism, HasSupport):
-            return np.asarray(consult(target.mechanism.in_support, releases, data))
-        residuals = np.nan_to_num(releases - second_moment(data))
-        values = np.linalg.eigvalsh(residuals)
-        return np.asarray(values[:, 0] >= -1e-9 * np.abs(values).max(axis=1))
+        def guess(matrices: Array) -> Array:
+            return _above(matrices, pair.data) - _above(matrices, pair.neighbour)
+
+        return score_ordinary(cast(Array, releases), guess)
+
+
+def _above(matrices: Array, data: Array) -> Array:
+    """Say, 1 or 0, where a matrix exceeds the second moment by a semi-definite one."""
+    values = np.linalg.eigvalsh(matrices - second_moment(data))
+    return (values[:, 0] >= -1e-9 * np.abs(values).max(axis=1)).astype(np.float64)

@@ -14,7 +14,19 @@ its sign: a bound that the truth exceeds in most cases, in both directions alike
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["shrunk_log_ratio"]
+__all__ = ["log_ratio", "shrunk_log_ratio"]
+
+
+def log_ratio(
+    hits: ArrayLike, releases: int, other_hits: ArrayLike, other_releases: int
+) -> NDArray[np.float64]:
+    """Return the estimated log-likelihood ratio of each output.
+
+    Parameters and shape as for `shrunk_log_ratio`. It serves where outputs that are
+    counted at all are there for a reason, and are few.
+    """
+    k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
+    return np.asarray(np.log(k / (releases + 1)) - np.log(m / (other_releases + 1)))
 
 
 def shrunk_log_ratio(
@@ -40,6 +52,6 @@ def shrunk_log_ratio(
     array([ 0.  ,  0.  , -6.19])
     """
     k, m = np.asarray(hits) + 0.5, np.asarray(other_hits) + 0.5
-    estimate = np.log(k / (releases + 1)) - np.log(m / (other_releases + 1))
+    estimate = log_ratio(hits, releases, other_hits, other_releases)
     error = np.sqrt(1 / k + 1 / m)
     return np.sign(estimate) * np.maximum(np.abs(estimate) - error, 0.0) + 0.0

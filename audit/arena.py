@@ -13,12 +13,12 @@ from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
-from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.workers import Crew
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import Batch
 
 __all__ = ["Arena"]
 
@@ -72,11 +72,6 @@ class Arena:
         self.arsenal.begin(*self.first_look)
         self.drawn += size
         self.pilot_size, self._round = size, 1
-
-    @property
-    def layout(self) -> str:
-        """What counts as an ordinary release here."""
-        return self._sampler.layout or ""
 
     def replay_pilot(self) -> tuple[Batch, Batch]:
         """Draw the pilot once more, from the same streams, and in this thread."""
@@ -159,9 +154,9 @@ def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
 
 def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
     """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
-    labels = {str(x) for side in sides for x in side.all_labels}
-    if len(labels) == 1 and (label := labels.pop()).startswith(("raises", "returns")):
+    layouts = {layout for side in sides for layout in side.parts}
+    if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
         raise MechanismError(
-            f"the mechanism {label} on both datasets, every time"
+            f"the mechanism {only} on both datasets, every time"
             f"{sampler.last_words()}; releases must be numbers or numeric arrays"
         )

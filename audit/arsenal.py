@@ -6,6 +6,11 @@ constant on an event of positive probability, its floating-point image differs i
 last bits, and those bits can tell D from D' for reasons of arithmetic alone (Mironov,
 *On significance of the least significant bits for differential privacy*, CCS 2012).
 
+Outputs of another layout than most (another shape, other keys, an exception) are read
+as well (`dpaudit.outputs`). An attack on numbers is fitted to one layout, and to each
+frequent one apart: its events are sets of outputs of that layout. Attacks on whole
+outputs have events across layouts.
+
 A portfolio learns whom to trust: all attacks score the first thousand releases; later
 only those score that some null bets on, and those that are not bet on are fitted again
 much more rarely. By the Neyman-Pearson lemma no score beats the exact privacy loss. So
@@ -13,18 +18,18 @@ where there is one it always scores, and others are on offer only if they tell D
 clearly better than it does: then it is wrong.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
-from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
-from dpaudit.mechanism import Release
+from dpaudit.outputs import UNREAD, Batch
 
 __all__ = ["Arsenal", "FittedAttack"]
 
@@ -39,45 +44,67 @@ _REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
 _STALE = 20  # who has scored that much less than others is not bet on
 _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
+_LAYOUTS = 8  # that have attacks of their own: the most frequent ones
+_SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
 
 
 @dataclass(frozen=True)
 class FittedAttack:
-    """An attack with its parameters and the resolution of its scores."""
+    """An attack with its parameters and the resolution of its scores.
+
+    Parameters
+    ----------
+    attack : Attack
+    parameters : mapping of str to ndarray
+    resolution : float
+    layout : str
+        Whose numbers it scores; empty if it reads whole outputs.
+    """
 
     attack: Attack
     parameters: Parameters
     resolution: float
+    layout: str
 
     @classmethod
     def fit(
-        cls, attack: Attack, target: Target, on_data: Batch, on_neighbour: Batch
+        cls,
+        attack: Attack,
+        target: Target,
+        on_data: Batch,
+        on_neighbour: Batch,
+        layout: str,
     ) -> "FittedAttack":
-        """Fit on past outputs, of which some must be readable."""
-        first, second = _readable(attack, on_data), _readable(attack, on_neighbour)
+        """Fit on past outputs, of which some must be readable on either side."""
+        first, second = (_readable(attack, b, layout) for b in (on_data, on_neighbour))
         assert first is not None
         assert second is not None
-        parameters = attack.fit(target, first, second)
-        finite = np.abs(
-            np.concatenate(
-                [attack.score(target, parameters, side) for side in (first, second)]
-            )
-        )
+        with np.errstate(all="ignore"):
+            parameters = attack.fit(target, first, second)
+            scores = [attack.score(target, parameters, x) for x in (first, second)]
+        finite = np.abs(np.concatenate(scores))
         largest = np.max(finite, where=np.isfinite(finite), initial=0.0)
         exponent = np.floor(np.log2(largest)) if largest > 0 else 0.0
-        return cls(attack, parameters, float(2.0 ** max(exponent - 30, -1022)))
+        resolution = float(2.0 ** max(exponent - 30, -1022))
+        return cls(attack, parameters, resolution, layout)
 
     def score(self, target: Target, batch: Batch) -> Array:
-        """Return rounded scores; what cannot be read, and NaN, score lowest."""
-        readable = _readable(self.attack, batch)
+        """Return rounded scores; other layouts than its own, and NaN, score lowest."""
+        readable = _readable(self.attack, batch, self.layout)
         if readable is None:
             return np.full(batch.size, -np.inf)
-        raw = self.attack.score(target, self.parameters, readable)
-        if self.attack.reads == "values" and batch.labels is not None:
+        with np.errstate(all="ignore"):
+            raw = self.attack.score(target, self.parameters, readable)
+        return self.rounded(batch, raw)
+
+    def rounded(self, batch: Batch, raw: Array) -> Array:
+        """Return the rounded scores of a batch, given those of what is read of it."""
+        if len(raw) < batch.size:
             every = np.full(batch.size, -np.inf)
-            every[batch.ordinary] = raw
+            every[batch.parts[self.layout].places] = raw
             raw = every
-        rounded = np.floor(raw / self.resolution + 0.5) * self.resolution
+        with np.errstate(all="ignore"):
+            rounded = np.floor(raw / self.resolution + 0.5) * self.resolution
         return np.where(np.isnan(rounded), -np.inf, rounded)
 
 
@@ -92,17 +119,21 @@ def _separation(events: Events) -> tuple[float, float]:
     return best, 1 / float(np.sqrt(events.scored.sum(axis=0).max()))
 
 
-def _readable(attack: Attack, batch: Batch) -> Release | None:
-    if attack.reads == "labels":
-        return cast(Release, batch.all_labels)
-    return batch.values
+def _readable(attack: Attack, batch: Batch, layout: str) -> Any:
+    """Return what an attack reads of a batch, None if there is nothing."""
+    return batch if attack.reads == "outputs" else batch.numbers(layout)
+
+
+def _is_readable(attack: Attack, batch: Batch, layout: str) -> bool:
+    return batch.size > 0 and _readable(attack, batch, layout) is not None
 
 
 @dataclass
 class _Contender:
-    """An attack in the portfolio, its current fit and its honest scores."""
+    """An attack on a layout in the portfolio, its current fit and honest scores."""
 
     attack: Attack
+    layout: str
     fitted: FittedAttack | None = None
     fitted_on: int = 0
     in_use: bool = True
@@ -120,7 +151,13 @@ class Arsenal:
 
     def __init__(self, target: Target, attacks: Sequence[Attack]) -> None:
         self._target = target
-        self._waiting = list(attacks)
+        self._attacks = tuple(attacks)
+        # Of past outputs: how many have each layout, which layouts have numbers, and
+        # which of those have attacks of their own, each tried on so many outputs.
+        self._counts: Counter[str] = Counter()
+        self._numeric: set[str] = set()
+        self._layouts: list[str] = []
+        self._tried: dict[tuple[int, str], float] = {}
         self._pool: tuple[list[Batch], list[Batch]] = ([], [])
         self._pool_limit = 0
         self._bytes_each = 1.0
@@ -130,12 +167,12 @@ class Arsenal:
 
     def begin(self, on_data: Batch, on_neighbour: Batch) -> None:
         """Take the pilot outputs."""
-        each = max(on_data.bytes_each, on_neighbour.bytes_each)
+        each = max(on_data.bytes_each, on_neighbour.bytes_each, 1.0)
         self._bytes_each = each
-        hungriest = max((self._useful(attack) for attack in self._waiting), default=64)
+        hungriest = max((self._useful(attack) for attack in self._attacks), default=64)
         self._pool_limit = int(np.clip(_POOL_BYTES / each, 64, hungriest))
         for side, batch in enumerate((on_data, on_neighbour)):
-            self._pool[side].append(batch)
+            self._remember(side, batch)
             self.seen[side] += batch.size
 
     def prepare(self) -> Events:
@@ -147,7 +184,7 @@ class Arsenal:
         scored = [contender.record.scored.min() for contender in self._contenders]
         telling = max(1, max(scored, default=0) / _STALE)
         offers = [
-            contender.record.events(index)
+            contender.record.events(index, exclusive=contender.attack.exclusive)
             for index, contender in enumerate(self._contenders)
             if scored[index] >= telling
         ]
@@ -197,7 +234,8 @@ class Arsenal:
         for index, contender in enumerate(self._contenders):
             if contender.fitted is None:
                 continue
-            if not contender.in_use and self.seen[side] > _TRIAL:
+            idle = not (contender.in_use or contender.attack.patient)
+            if idle and self.seen[side] > _TRIAL:
                 continue
             scores = contender.fitted.score(self._target, batch)
             counted = contender.record.add(side, scores)
@@ -221,11 +259,39 @@ class Arsenal:
         contender = self._contenders[int(events.attack[index])]
         return contender.record.counts(float(events.threshold[index]))
 
+    @property
+    def memory(self) -> int:
+        """How many outputs a side are remembered, at most, to learn from."""
+        return self._pool_limit
+
+    @property
+    def unread(self) -> list[str]:
+        """What past outputs were of which only the type could be read."""
+        return sorted(layout for layout in self._counts if layout.startswith(UNREAD))
+
+    @property
+    def unrepeated(self) -> float:
+        """The share of past outputs without numbers that occurred only once."""
+        wordless = {layout for layout in self._counts if layout not in self._numeric}
+        once = sum(self._counts[layout] == 1 for layout in wordless)
+        return once / max(self._counts.total(), 1)
+
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.
         room = self._pool_limit - sum(b.size for b in self._pool[side])
         if room > 0:
-            self._pool[side].append(Batch.join([batch.section(slice(room))]))
+            kept = Batch.join([batch.section(0, room)])
+            self._pool[side].append(kept)
+            alike = len(self._counts) <= 1
+            self._counts.update(kept.counts)
+            if alike and len(self._counts) > 1:  # a case for attacks on whole outputs
+                self._recruited = 0
+                self._tried = {key: at for key, at in self._tried.items() if key[1]}
+            self._numeric.update(
+                layout
+                for layout, part in kept.parts.items()
+                if part.numbers is not None
+            )
 
     def _pooled(self, side: int) -> Batch:
         if len(self._pool[side]) > 1:
@@ -233,26 +299,37 @@ class Arsenal:
         return self._pool[side][0]
 
     def _recruit(self) -> None:
-        """Take in the attacks that apply; labels may turn up at any time."""
-        news = [*self._pool[DATA], *self._pool[NEIGHBOUR]]
-        pooled = sum(batch.size for batch in news)
-        if pooled < _REFIT * self._recruited and not any(
-            batch.labels is not None for batch in news
-        ):
+        """Take in the attacks that apply; layouts may turn up at any time."""
+        pooled = self._counts.total()
+        if not self._find_layouts() and pooled < _REFIT * self._recruited:
             return
         self._recruited = pooled
-        for attack in list(self._waiting):
-            if attack.reads == "labels" and all(b.labels is None for b in news):
-                continue
-            both = Batch.join(news)
-            readable = _readable(attack, both)
-            if readable is None:
-                continue
-            if attack.applies(self._target, readable):
-                self._contenders.append(_Contender(attack))
-                self._waiting.remove(attack)
-            elif both.size > _TRIAL:
-                self._waiting.remove(attack)
+        both = Batch.join([*self._pool[DATA], *self._pool[NEIGHBOUR]])
+        for layout in ["", *self._layouts]:
+            seen = self._counts[layout] if layout else pooled
+            for place, attack in enumerate(self._attacks):
+                key = place, layout
+                whole = attack.reads == "outputs"
+                if whole == bool(layout) or seen < _REFIT * self._tried.get(key, 0):
+                    continue
+                readable = _readable(attack, both, layout)
+                assert readable is not None
+                applies = attack.applies(self._target, readable)
+                if applies:
+                    self._contenders.append(_Contender(attack, layout))
+                settled = applies or (seen > _TRIAL and not attack.patient)
+                self._tried[key] = np.inf if settled else seen
+
+    def _find_layouts(self) -> bool:
+        """Say whether there are layouts that need attacks of their own from now on."""
+        before = len(self._layouts)
+        for layout, count in self._counts.most_common():
+            enough = count >= _SEEN or not self._layouts
+            if len(self._layouts) == _LAYOUTS or not enough:
+                break
+            if layout in self._numeric and layout not in self._layouts:
+                self._layouts.append(layout)
+        return len(self._layouts) > before
 
     def _useful(self, attack: Attack) -> int:
         """Return how many releases a side an attack may learn from."""
@@ -261,27 +338,43 @@ class Arsenal:
 
     def _due(self, contender: _Contender) -> bool:
         """Say whether an attack should be fitted now."""
-        available = min(sum(b.size for b in side) for side in self._pool)
-        useful = min(available, self._useful(contender.attack))
+        useful = min(self._available(contender.layout), self._useful(contender.attack))
         if not contender.attack.learns:
-            return contender.fitted is None
-        learners_only = all(c.attack.learns for c in self._contenders if c.fitted)
+            # What nobody bet on may have become telling since it was last scored.
+            again = (
+                not contender.in_use and useful >= _REFIT_SELDOM * contender.fitted_on
+            )
+            return contender.fitted is None or again
+        learners_only = all(
+            c.attack.learns
+            for c in self._contenders
+            if c.fitted and c.layout == contender.layout
+        )
         patience = _EARLY if learners_only else _LATE
-        needed = contender.in_use and learners_only
+        needed = (contender.in_use and learners_only) or contender.attack.patient
         factor = _REFIT if needed else _REFIT_SELDOM
         return useful >= max(patience, factor * contender.fitted_on)
 
+    def _available(self, layout: str) -> int:
+        """Return how many outputs in the pool have a layout, on the side with fewer."""
+        if not layout:
+            return min(sum(b.size for b in side) for side in self._pool)
+        return min(sum(b.count(layout) for b in side) for side in self._pool)
+
     def _fit(self, contender: _Contender) -> None:
         """Fit an attack to the pool, and forget what its last fit scored."""
-        attack = contender.attack
+        attack, layout = contender.attack, contender.layout
         pools = [self._pooled(side) for side in (DATA, NEIGHBOUR)]
         if attack.learns:
-            useful = slice(self._useful(attack))
-            pools = [batch.section(useful) for batch in pools]
-        if any(_readable(attack, batch) is None for batch in pools):
+            most = self._useful(attack)
+            ends = [b.end(layout, most) if layout else most for b in pools]
+            pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
+        if not all(_is_readable(attack, batch, layout) for batch in pools):
             return
-        contender.fitted = FittedAttack.fit(attack, self._target, *pools)
-        contender.fitted_on = min(batch.size for batch in pools)
+        contender.fitted = FittedAttack.fit(
+            attack, self._target, pools[0], pools[1], layout
+        )
+        contender.fitted_on = min(self._available(layout), self._useful(attack))
         contender.record = ScoreRecord()
         for side, scores in enumerate(self._honest_scores(contender.fitted, *pools)):
             contender.record.add(side, scores)
@@ -289,17 +382,25 @@ class Arsenal:
     def _honest_scores(
         self, fitted: FittedAttack, on_data: Batch, on_neighbour: Batch
     ) -> tuple[Array, Array]:
-        """Score the pool; by two-fold cross-fitting where the attack learns from it."""
-        target, attack = self._target, fitted.attack
+        """Score the pool; by cross-fitting where the attack learns from it."""
+        target, attack, layout = self._target, fitted.attack, fitted.layout
         if not attack.learns:
             return fitted.score(target, on_data), fitted.score(target, on_neighbour)
+        first, second = (_readable(attack, b, layout) for b in (on_data, on_neighbour))
+        with np.errstate(all="ignore"):
+            scores = attack.honest_scores(target, first, second)
+        if scores is not None:
+            return (
+                fitted.rounded(on_data, scores[0]),
+                fitted.rounded(on_neighbour, scores[1]),
+            )
         parts: tuple[list[Array], list[Array]] = ([], [])
         folds = [batch.halves() for batch in (on_data, on_neighbour)]
         for learn, judge in ((0, 1), (1, 0)):
             mine = [sides[learn] for sides in folds]
-            if any(_readable(attack, batch) is None for batch in mine):
+            if not all(_is_readable(attack, batch, layout) for batch in mine):
                 continue  # nothing to learn from in this half
-            other = FittedAttack.fit(attack, target, *mine)
+            other = FittedAttack.fit(attack, target, mine[0], mine[1], layout)
             for side in (DATA, NEIGHBOUR):
                 parts[side].append(other.score(target, folds[side][judge]))
         return (

@@ -14,6 +14,9 @@ mechanisms that draw randomness of their own; every run of theirs is a new one.
 import hashlib
 import json
 import re
+import shlex
+import sys
+import sysconfig
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -29,6 +32,7 @@ from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.printable import printable
 from dpaudit.validation import check_name
 
 __all__ = ["CONFIDENCE", "Auditor", "describe", "seed_for"]
@@ -270,14 +274,14 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
 
     Name, claim, verdict, lower bound, releases, and what the audit could see.
     """
-    seen = record["detectable_epsilon"]
+    seen, at = record["detectable_epsilon"], f"at delta {record['at_delta']:.3g}"
     return (
-        record["name"],
+        printable(record["name"], longest=80),
         record["claim"],
         record["verdict"].replace("_", " ").lower(),
-        f"epsilon >= {record['epsilon_lower']:.3g}",
+        f"epsilon >= {record['epsilon_lower']:.3g} {at}",
         f"{record['samples']:,} releases a side",
-        "" if seen is None else f"would see epsilon >= {seen:.3g}",
+        "" if seen is None else f"would see epsilon >= {seen:.3g} {at}",
     )
 
 
@@ -291,15 +295,45 @@ def _save(witness: Witness, folder: Path) -> Path:
 
 
 def _why_refuted(result: AuditResult, witness: Path | None) -> str:
-    lines = [f"{result.name} breaks its claim {result.claim}:", str(result)]
+    name = printable(result.name)
+    lines = [f"{name} breaks its claim {result.claim}:", str(result)]
     if witness is not None:
         assert result.witness is not None
-        # Nobody else could import what is defined inside a function.
-        unnamed = result.witness.mechanism is None
-        command = f"dpaudit verify {witness}"
-        command += " --mechanism MODULE:OBJECT" if unnamed else ""
-        lines += [f"  witness        {witness}", f"  replay it      {command}"]
+        lines += [
+            f"  witness        {witness}",
+            f"  replay it      {_replay(result.witness, witness)}",
+        ]
     return "\n".join(lines)
+
+
+def _replay(witness: Witness, path: Path) -> str:
+    """Return the command that replays a witness, from any folder."""
+    stored = witness.mechanism
+    command = ["dpaudit", "verify", str(path)]
+    if stored is None:  # nobody else could import what is defined inside a function
+        return f"{shlex.join(command)} --mechanism MODULE:OBJECT"
+    module = str(stored.get("$object", stored.get("$reference"))).partition(":")[0]
+    folder = _import_folder(module)
+    if folder is not None:
+        command += ["--import-from", str(folder)]
+    return shlex.join(command)
+
+
+def _import_folder(module: str) -> Path | None:
+    """Return the folder that a module was imported from, None if it is installed.
+
+    pytest imports test files from folders that are on nobody else's path.
+    """
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None or module.split(".")[0] == "dpaudit":
+        return None
+    path = Path(file).resolve()
+    parts = module.split(".") + (["__init__"] if path.stem == "__init__" else [])
+    folder = path.parents[len(parts) - 1]
+    if path.with_suffix("") != folder.joinpath(*parts):
+        return None  # its name does not say where it is
+    installed = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    return None if folder in {Path(p).resolve() for p in installed} else folder
 
 
 def _why_not_refuted(result: AuditResult) -> str:
@@ -307,11 +341,12 @@ def _why_not_refuted(result: AuditResult) -> str:
     limit = (
         "no violation of the events that it ended with was in its reach"
         if seen is None
-        else f"it would have refuted epsilon >= {seen:.4g} nine times in ten"
+        else f"it would have refuted epsilon >= {seen:.4g} nine times in ten, where "
+        f"the claim allows {result.allowed_epsilon:.4g}"
     )
     return (
-        f"{result.name} was expected to break its claim {result.claim}, and the audit "
-        f"did not show it:\n  reach          {limit} (at delta = "
+        f"{printable(result.name)} was expected to break its claim {result.claim}, and "
+        f"the audit did not show it:\n  reach          {limit} (at delta = "
         f"{result.at_delta:.3g}, {result.samples:,} releases a side)\n"
         "  more of it     max_samples=, profile='thorough', or a worse pair\n"
         f"{result}"

@@ -38,14 +38,17 @@ _SMALLEST_ROUND = 4
 # Growth of the past by one round: the share of the releases that stopping at the end
 # of a round costs at most. Less while a refutation may be a matter of dozens, more
 # later, where rounds are dear and evidence is steady.
-_GROWTH = {10_000: 0.15, math.inf: 0.25}
+_GROWTH = {50_000: 0.15, math.inf: 0.25}
 _GROWTH_TO_REFUTE = {200: 0.06, **_GROWTH}
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
 _ENDGAME, _FINEST = 3, 50
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
 # planned, if the audit is to refute soon and if it is to bound as well as it can.
 _TO_REFUTE, _TO_BOUND = (0.75, 0.15, 0.10), (0.05, 0.15, 0.80)
+_RENEWED, _SHARED = 2 / 3, 0.9
 _PLANNED, _PLANNED_BESIDE = 40, 16
+# Where the claim is half refuted, rounds are small again: so much of the past.
+_NEARLY, _LAST_GROWTH = 0.5, 0.06
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class Campaign:
                 self.alpha,
                 shares=_TO_REFUTE if stops else _TO_BOUND,
                 planned=_PLANNED_BESIDE if place and stops else _PLANNED,
+                renewed=_RENEWED if stops else 0.0,
+                shared=_SHARED if stops else 0.0,
             )
             for place, (key, family) in enumerate(families.items())
         }
@@ -274,4 +279,13 @@ class Campaign:
             opening = {self._max_samples / _OPENING: _OPENING_GROWTH}
             pace, smallest = {**opening, **_GROWTH}, _SMALLEST_ROUND
         growth = next(growth for until, growth in pace.items() if past < until)
+        if self._stop and self._share_of_goal > _NEARLY:
+            growth = min(growth, _LAST_GROWTH)
         return max(smallest, math.ceil(growth * past))
+
+    @property
+    def _share_of_goal(self) -> float:
+        """How much of the evidence that refutes the claim is there."""
+        claimed = self.verdict.family.claimed
+        assert claimed is not None
+        return float(self.verdict.log_wealth[claimed]) / -math.log(self.alpha)

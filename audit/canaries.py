@@ -43,12 +43,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.canary_result import CanaryAudit
+from dpaudit.audit.purity import same_output, signs
 from dpaudit.audit.result import Verdict
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Relation
-from dpaudit.streams import stream
+from dpaudit.streams import position, stream
 from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["CanaryAttack", "audit_canaries"]
@@ -58,6 +59,16 @@ Array = NDArray[np.float64]
 _REFERENCE_DELTA = 1e-5
 _PILOT, _TESTED = 0, 1  # keys of the streams
 _CHOICES = 16
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One run of the mechanism: its coins, and what it released."""
+
+    key: tuple[int, ...]
+    coins: NDArray[np.bool_]
+    release: Release
+    used_rng: bool
 
 
 class CanaryAttack(Protocol):
@@ -90,9 +101,9 @@ class _Setting:
         m = len(self.canaries)
         return m if self.relation is Relation.ADD_REMOVE else m // 2
 
-    def run(self, *key: int) -> NDArray[np.bool_]:
-        """Return whether each guess is right, the most confident guess first."""
-        rng, noise, chance = (stream(self.seed, *key, part) for part in range(3))
+    def run(self, *key: int) -> "_Run":
+        """Toss the coins, and let the mechanism run."""
+        rng, noise = (stream(self.seed, *key, part) for part in range(2))
         coins = rng.integers(0, 2, self.coins).astype(np.bool_)
         if self.relation is Relation.ADD_REMOVE:
             rows = self.canaries[coins]
@@ -100,8 +111,14 @@ class _Setting:
             rows = np.where(
                 coins[:, np.newaxis], self.canaries[::2], self.canaries[1::2]
             )
+        before = position(noise)
         release = ask(self.mechanism, np.concatenate([self.fixed, rows]), noise)
-        scores = self._scores(release)
+        return _Run(key, coins, release, position(noise) != before)
+
+    def judge(self, run: "_Run") -> NDArray[np.bool_]:
+        """Return whether each guess is right, the most confident guess first."""
+        chance = stream(self.seed, *run.key, 2)
+        scores = self._scores(run.release)
         if self.relation is Relation.REPLACE_ONE:
             scores = scores[::2] - scores[1::2]
         else:
@@ -110,7 +127,7 @@ class _Setting:
         order = shuffled[np.argsort(-np.abs(scores[shuffled]), kind="stable")]
         flips = chance.integers(0, 2, self.coins).astype(np.bool_)
         guesses = np.where(scores == 0, flips, scores > 0)
-        return (guesses == coins)[order]
+        return (guesses == run.coins)[order]
 
     def _scores(self, release: Release) -> Array:
         scores = np.asarray(self.attack.scores(self.mechanism, release), dtype=float)
@@ -120,6 +137,30 @@ class _Setting:
                 f"{(len(self.canaries),)}, got shape {scores.shape}"
             )
         return scores
+
+
+class _Watch:
+    """Looks out for signs that runs are not independent draws of one law."""
+
+    def __init__(self) -> None:
+        self._first: _Run | None = None
+        self._used_rng = False
+
+    def see(self, run: _Run) -> _Run:
+        """Remember what matters of a run, and return it."""
+        self._first = self._first or run
+        self._used_rng |= run.used_rng
+        return run
+
+    def signs(self, setting: _Setting) -> tuple[str, ...]:
+        """Repeat the first run, and return warnings."""
+        assert self._first is not None
+        try:
+            again = setting.run(*self._first.key)
+        except Exception:  # it refuses now what it took at the beginning
+            return signs(repeats=False, uses_rng=self._used_rng)
+        repeats = same_output(self._first.release, again.release)
+        return signs(repeats=repeats, uses_rng=self._used_rng)
 
 
 def audit_canaries(
@@ -138,6 +179,9 @@ def audit_canaries(
     name: str | None = None,
 ) -> CanaryAudit:
     """Guess which canaries are in the data, and say what that shows of the claim.
+
+    At the end the mechanism runs once more, as in its first run: the result warns of
+    mechanisms that keep state, draw randomness of their own or ignore their generator.
 
     Parameters
     ----------
@@ -219,19 +263,22 @@ def audit_canaries(
             f"come in pairs, got {len(setting.canaries)}"
         )
     runs = check_count("runs", runs)
-    coins = setting.coins
+    coins, watch = setting.coins, _Watch()
     if guesses is None:
         pilots = max(1, runs // 5) if pilots is None else check_count("pilots", pilots)
-        right = sum(setting.run(_PILOT, i).astype(int) for i in range(pilots))
-        guesses = _choose(np.cumsum(right), pilots, runs, delta, confidence)
+        total = np.zeros(coins, dtype=np.int64)
+        for i in range(pilots):
+            total += setting.judge(watch.see(setting.run(_PILOT, i)))
+        guesses = _choose(np.cumsum(total), pilots, runs, delta, confidence)
     elif pilots:
         raise InputError(
             f"pilots choose guesses, which are given; got pilots={pilots!r}"
         )
     guesses = check_count("guesses", guesses, maximum=coins)
-    correct = sum(
-        int(np.count_nonzero(setting.run(_TESTED, i)[:guesses])) for i in range(runs)
-    )
+    correct = 0
+    for i in range(runs):
+        right = setting.judge(watch.see(setting.run(_TESTED, i)))
+        correct += int(np.count_nonzero(right[:guesses]))
     counts = {"correct": correct, "guesses": runs * guesses, "canaries": runs * coins}
     p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
     refuted = p_value <= 1 - confidence
@@ -247,6 +294,7 @@ def audit_canaries(
         pilots=pilots or 0,
         canaries=coins,
         guesses=guesses,
+        warnings=watch.signs(setting),
         seed=seed,
         seconds=time.perf_counter() - started,
     )

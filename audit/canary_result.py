@@ -7,6 +7,7 @@ from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.result import Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
+from dpaudit.printable import printable
 
 __all__ = ["CanaryAudit"]
 
@@ -19,8 +20,8 @@ class CanaryAudit:
     ----------
     name : str
     verdict : Verdict
-        ``REFUTED`` if the p-value is at most 1 - confidence; a true claim is refuted
-        with at most that probability.
+        ``REFUTED`` if the p-value is at most 1 - confidence, which is so just if the
+        bound reaches `epsilon`; a true claim is refuted with at most that probability.
     claim : Claim
     relation : Relation
     epsilon : float
@@ -33,6 +34,9 @@ class CanaryAudit:
         Runs that were tested, and runs that chose the number of guesses.
     canaries, guesses : int
         Coins per run, and how many of them were guessed.
+    warnings : tuple of str
+        Signs that the runs are not independent draws of one law, which every statement
+        here assumes.
     seed : int
     seconds : float
     """
@@ -48,6 +52,7 @@ class CanaryAudit:
     pilots: int
     canaries: int
     guesses: int
+    warnings: tuple[str, ...]
     seed: int
     seconds: float
 
@@ -63,6 +68,7 @@ class CanaryAudit:
             "claim": str(self.claim),
             "relation": self.relation.value,
             "bound": self.bound.to_dict(),
+            "warnings": list(self.warnings),
         }
         names = self.__dataclass_fields__
         return {name: readable.get(name, getattr(self, name)) for name in names}
@@ -73,14 +79,15 @@ class CanaryAudit:
         pilots = f", {self.pilots} more to choose them" if self.pilots else ""
         return "\n".join(
             (
-                f"{self.name}: {self.verdict} at confidence {self.bound.confidence:g} "
-                f"({runs}, {self.seconds:.1f} s)",
+                f"{printable(self.name)}: {self.verdict} at confidence "
+                f"{self.bound.confidence:g} ({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
                 f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
-                f"{self.bound.delta:.3g})",
-                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon, "
-                f"{self.epsilon:.4g})",
+                f"{self.bound.delta:.3g}, where the claim allows {self.epsilon:.4g})",
+                f"  p-value        {self.p_value:.3g}  (of the claim's epsilon at that "
+                "delta)",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "
                 f"{self.guesses} of {self.canaries} canaries a run{pilots}",
+                *(f"  WARNING        {warning}" for warning in self.warnings),
             )
         )

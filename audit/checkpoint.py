@@ -43,7 +43,6 @@ from dpaudit.audit.result import AuditResult
 from dpaudit.audit.store import Checkpoint, Store
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 
 if TYPE_CHECKING:
     from dpaudit.audit.campaign import Campaign
@@ -109,11 +108,6 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, obj: Any) -> str | None:
         return self._names.get(id(obj))
-
-    def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is Pair:  # built anew, its datasets are locked again
-            return Pair, (obj.data, obj.neighbour, obj.relation)
-        return NotImplemented
 
 
 class _Unpickler(pickle.Unpickler):

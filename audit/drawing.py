@@ -11,17 +11,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dpaudit.audit.outputs import as_numbers, map_arrays
 from dpaudit.errors import DPAuditError, InputError, MechanismError
-from dpaudit.mechanism import HasBatchedDraw, Mechanism, Release
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.mechanism import HasBatchedDraw, Mechanism
+from dpaudit.outputs import Output, arrays_of, map_arrays, raised, read, read_stack
+from dpaudit.printable import said
 from dpaudit.streams import stream
 
-__all__ = ["LONGEST_LABEL", "Drawn", "draw", "draw_unit", "ways_to_draw"]
+__all__ = ["Drawn", "draw", "draw_unit", "ways_to_draw"]
 
-Drawn: TypeAlias = Release | list[Release | str]
-"""Releases stacked by the mechanism's own draw, or single ones, some of them labels."""
+Drawn: TypeAlias = Output | list[Output]
+"""Outputs of one layout stacked by the mechanism's own draw, or single ones."""
 
-LONGEST_LABEL = 80
 _PATIENCE = 1000
 
 
@@ -31,8 +32,6 @@ def draw_unit(
     count: int,
     seed: int,
     key: tuple[int, ...],
-    *,
-    copy: bool = False,
 ) -> Drawn:
     """Draw `count` releases from the stream of that seed and key.
 
@@ -43,27 +42,24 @@ def draw_unit(
     count : int
     seed : int
     key : tuple of int
-    copy : bool
-        Whether the mechanism may draw again before the caller is done with what its
-        ``draw`` returned, which may be a buffer that it uses again.
 
     Raises
     ------
     MechanismError
-        If a batched draw returns no numbers, or fails where single releases do not.
+        If a batched draw returns another number of outputs, or what is no sequence of
+        outputs, or fails where single releases do not.
     DPAuditError
         Whatever the mechanism raises of dpaudit's own: it refuses the data.
     """
-    return draw(mechanism, data, count, stream(seed, *key), copy=copy)
+    return draw(mechanism, data, count, stream(seed, *key))
 
 
+@telling_interrupts()
 def draw(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
     count: int,
     rng: np.random.Generator,
-    *,
-    copy: bool = False,
 ) -> Drawn:
     """Draw `count` releases from a generator; otherwise as `draw_unit`."""
     one, many = ways_to_draw(mechanism)
@@ -71,16 +67,29 @@ def draw(
         return [_attempt(one, data, rng) for _ in range(count)]
     try:
         drawn = many(data, count, rng)
-    except DPAuditError:
-        raise
-    except Exception as error:
+        outputs = read_stack(drawn)
+    except BaseException as error:
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
         return _failing_singles(one, data, count, rng, error)
-    values = as_numbers(drawn, copy=copy)
-    if values is None:
+    if outputs is None:
         raise MechanismError(
-            "the mechanism's draw must return numbers, got " + type(drawn).__name__
+            "the mechanism's draw must return numbers, or a list of outputs, got "
+            + type(drawn).__name__
         )
-    return values
+    lengths = [len(outputs)] if isinstance(outputs, list) else _lengths(outputs)
+    if any(length != count for length in lengths):
+        other = next(length for length in lengths if length != count)
+        raise MechanismError(
+            f"the mechanism's draw returned {other} releases instead of {count}"
+        )
+    return outputs
+
+
+def _lengths(stacked: Output) -> list[int]:
+    """Return over how many outputs the first axis of each array runs."""
+    assert stacked.numbers is not None
+    return [len(a) if a.ndim else 1 for a in arrays_of(stacked.numbers)]
 
 
 def ways_to_draw(
@@ -117,8 +126,12 @@ def _one(mechanism: Any, data: Any, rng: np.random.Generator) -> Any:
 
 
 def _one_of_many(mechanism: Any, data: Any, rng: np.random.Generator) -> Any:
-    values = as_numbers(mechanism.draw(data, 1, rng=rng))
-    return None if values is None else map_arrays(values, lambda array: array[0])
+    drawn = read_stack(mechanism.draw(data, 1, rng=rng))
+    if isinstance(drawn, list):
+        return drawn[0]
+    if drawn is None or drawn.numbers is None:
+        return drawn
+    return Output(drawn.layout, map_arrays(drawn.numbers, lambda array: array[0]))
 
 
 def _failing_singles(
@@ -126,8 +139,8 @@ def _failing_singles(
     data: Any,
     count: int,
     rng: np.random.Generator,
-    error: Exception,
-) -> list[Release | str]:
+    error: BaseException,
+) -> list[Output]:
     """Return single outputs in place of a batch of which some release failed.
 
     That some failed is known by then. To draw anew without that condition would make
@@ -136,25 +149,20 @@ def _failing_singles(
     """
     for _ in range(_PATIENCE):
         outputs = [_attempt(one, data, rng) for _ in range(count)]
-        if any(isinstance(o, str) and o.startswith("raises ") for o in outputs):
+        if any(output.layout.startswith("raises ") for output in outputs):
             return outputs
     raise MechanismError(
-        f"the mechanism's draw raised {type(error).__name__}: {error}; single "
+        f"the mechanism's draw raised {said(error)}; single "
         "releases did not, though both must have the same distribution"
     ) from error
 
 
-def _attempt(
-    one: Callable[..., Any], data: Any, rng: np.random.Generator
-) -> Release | str:
-    """Return one release as numbers, or a label."""
+def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Output:
+    """Return one output; an exception is one, too."""
     try:
         output = one(data, rng)
-    except DPAuditError:
-        raise
-    except Exception as error:
-        return f"raises {type(error).__name__}"
-    if isinstance(output, str | bytes):
-        return f"value {output!r}"[:LONGEST_LABEL]
-    values = as_numbers(output)
-    return f"returns {type(output).__name__}" if values is None else values
+        return output if type(output) is Output else read(output)
+    except BaseException as error:  # in reading it, too
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
+        return raised(error)

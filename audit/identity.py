@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from dpaudit import __version__
 from dpaudit.audit.description import describe
 
 __all__ = ["code_version", "key_of"]
@@ -39,7 +40,7 @@ def code_version() -> str:
         for path in sorted(root.rglob("*.py"))
         if (inside := path.relative_to(root)).parts[0] not in _BESIDE
     )
-    return f"{version('dpaudit')}+{_digest_of_sources(sources)[:12]}"
+    return f"{__version__}+{_digest_of_sources(sources)[:12]}"
 
 
 def _digest_of_sources(sources: Iterable[tuple[str, bytes]]) -> str:

@@ -43,6 +43,8 @@ from scipy.special import expit, ndtri
 from scipy.stats import laplace, norm
 
 from dpaudit.audit.betting.evidence import Bets
+from dpaudit.audit.betting.families import verdict_family
+from dpaudit.audit.betting.power import rarest_event
 from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
@@ -83,7 +85,7 @@ class Plan:
     samples : int
         The same for an audit, which has to find the event: its ``max_samples``.
     rarest_event : float
-        Events rarer than this evade an audit of that length.
+        What only one dataset gives, and is rarer, mostly evades an audit so long.
     """
 
     model: str
@@ -99,6 +101,11 @@ class Plan:
     samples: int
     rarest_event: float
 
+    @property
+    def delta(self) -> float:
+        """Of the claim, and where `true_epsilon` is meant."""
+        return float(self.claim.parameters.get("delta", 0.0))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready Python."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -108,14 +115,14 @@ class Plan:
         return (
             f"{self.model}: about {self.samples:,} releases a side refute {self.claim} "
             f"with probability {self.power:g}\n"
-            f"  assumed        epsilon is {self.true_epsilon:g} in truth, on the pair "
-            "that is audited\n"
+            f"  assumed        epsilon is {self.true_epsilon:g} in truth at delta "
+            f"{self.delta:g}, on the pair that is audited\n"
             f"  event          {self.event}: {self.on_data:.4g} on the data, "
             f"{self.on_neighbour:.4g} on the neighbour\n"
             f"  known event    {self.limit:,.0f} on average, {self.known:,} for this "
             "power\n"
             f"  confidence     {self.confidence:g}; events rarer than "
-            f"{self.rarest_event:.2g} could not be seen"
+            f"{self.rarest_event:.2g} would mostly be missed"
         )
 
 
@@ -183,9 +190,10 @@ def plan_audit(
     # The larger root of growth n - spread sqrt(n) = goal; z may be negative.
     root = (spread + math.sqrt(spread**2 + 4 * growth * goal)) / (2 * growth)
     samples = math.ceil(LEARNING * root**2)
+    claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
     return Plan(
         model=model,
-        claim=ApproxDP(epsilon, delta) if delta else PureDP(epsilon),
+        claim=claim,
         true_epsilon=true_epsilon,
         confidence=confidence,
         power=power,
@@ -195,7 +203,7 @@ def plan_audit(
         limit=goal / growth,
         known=math.ceil(root**2),
         samples=samples,
-        rarest_event=min(1.0, goal / samples),
+        rarest_event=rarest_event(verdict_family(claim).claim_only(), samples, alpha),
     )
 
 

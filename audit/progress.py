@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from dpaudit.audit.campaign import Campaign
+from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
@@ -18,8 +19,8 @@ class Progress:
         Releases a side so far, and at most.
     pairs : int
         How many pairs of neighbours were tried.
-    epsilon_lower : float
-        The lower bound so far, at the audit's reference delta.
+    epsilon_lower, at_delta : float
+        The lower bound so far, and at which delta.
     attack : str or None
         Whose event is bet on most hopefully.
     seconds : float
@@ -31,24 +32,26 @@ class Progress:
 
     Examples
     --------
-    >>> print(Progress(1_000, 200_000, 1, 0.25, "identity", 0.8, 159.2, 0))
-    1,000 of 200,000 releases a side, epsilon >= 0.25 by identity, 2 min 39 s left
+    >>> print(Progress(1_000, 90_000, 1, 0.25, 1e-5, "identity", 0.8, 71.2, 0))
+    1,000 of 90,000 releases a side, epsilon >= 0.25 at delta 1e-05 by identity, \
+1 min 11 s left
     """
 
     samples: int
     max_samples: int
     pairs: int
     epsilon_lower: float
+    at_delta: float
     attack: str | None
     seconds: float
     seconds_left: float
     resumed_at: int
 
     def __str__(self) -> str:
-        by = "" if self.attack is None else f" by {self.attack}"
+        by = "" if self.attack is None else f" by {printable(self.attack)}"
         return (
             f"{self.samples:,} of {self.max_samples:,} releases a side, "
-            f"epsilon >= {self.epsilon_lower:.3g}{by}, "
+            f"epsilon >= {self.epsilon_lower:.3g} at delta {self.at_delta:.3g}{by}, "
             f"{_duration(self.seconds_left)} left"
         )
 
@@ -84,6 +87,7 @@ class Clock:
             max_samples=self._limit,
             pairs=campaign.pairs,
             epsilon_lower=campaign.tests["epsilon"].lower_bound,
+            at_delta=campaign.at_delta,
             attack=campaign.favourite,
             seconds=seconds,
             seconds_left=pace * (self._limit - campaign.samples),

@@ -1,4 +1,4 @@
-"""Signs that releases are not independent draws of one law.
+"""Signs that an audit does not see what it seems to see.
 
 Every statement of an audit assumes that, given the dataset, each release is drawn anew
 from the same distribution, with the generator that it was handed. Two checks find the
@@ -7,18 +7,28 @@ usual ways to break this, and no more than these:
 - the same seeds are used again after the audit: a release that differs from the first
   depends on the calls in between, or on randomness of the mechanism's own;
 - a mechanism that leaves its generator untouched does not use it.
+
+And an audit sees only what it can read and compare: outputs of which the type alone is
+known, and words that never occur twice, tell it nothing.
 """
 
 import hashlib
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from dpaudit.audit.arena import Arena
-from dpaudit.audit.outputs import Batch
 from dpaudit.errors import DPAuditError
+from dpaudit.outputs import UNREAD, Batch, arrays_of, read
 
-__all__ = ["fingerprint", "impurities", "repeats"]
+__all__ = [
+    "fingerprint",
+    "impurities",
+    "repeats",
+    "same_output",
+    "signs",
+    "unreadable",
+]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -29,16 +39,17 @@ _UNUSED = (
     "from elsewhere"
 )
 
+_NAMED = 3
+_MOST = 0.5
+
 
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
     try:
-        found = [] if repeats(arena) else [_STATE]
-        if not arena.uses_rng():
-            found.append(_UNUSED)
+        return signs(repeats=repeats(arena), uses_rng=arena.uses_rng())
     except DPAuditError:
-        return (_STATE,)  # it refuses now what it took at the beginning
-    return tuple(found)
+        # It refuses now what it took at the beginning.
+        return signs(repeats=False, uses_rng=True)
 
 
 def repeats(arena: Arena) -> bool:
@@ -49,20 +60,60 @@ def repeats(arena: Arena) -> bool:
     DPAuditError
         Whatever the mechanism raises of dpaudit's own.
     """
-    assert arena.first_look is not None  # the pilot was drawn
-    return fingerprint(*arena.first_look) == fingerprint(*arena.replay_pilot())
+    first = arena.first_look
+    assert first is not None  # the pilot was drawn
+    again = arena.replay_pilot()
+    return all(a.equals(b) for a, b in zip(first, again, strict=True))
 
 
 def fingerprint(*batches: Batch) -> bytes:
-    """Return a digest of outputs, the same only if they are equal to the bit."""
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
     digest = hashlib.sha256()
     for batch in batches:
-        values = {} if batch.values is None else batch.values
-        parts = values if isinstance(values, Mapping) else {"": values}
-        for name, part in sorted(parts.items()):
-            shape = name, part.shape
-            digest.update(repr(shape).encode())
-            # Any NaN is like any other.
-            digest.update(np.where(np.isnan(part), np.nan, part).tobytes())
-        digest.update(repr(batch.all_labels.tolist()).encode())
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
     return digest.digest()
+
+
+def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+    """Return warnings about a mechanism.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether the same seed gave the same release at the end as at the beginning.
+    uses_rng : bool
+        Whether it ever drew from the generator that it was handed.
+    """
+    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+
+
+def same_output(first: Any, second: Any) -> bool:
+    """Say whether a mechanism gave the same output twice; NaN equals NaN."""
+    one, other = (Batch.gather([read(output)]) for output in (first, second))
+    return one.equals(other)
+
+
+def unreadable(arena: Arena) -> tuple[str, ...]:
+    """Return warnings about outputs that nothing could be learned from."""
+    found = []
+    if kinds := arena.arsenal.unread:
+        names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
+        more = ", ..." if len(kinds) > _NAMED else ""
+        found.append(
+            f"some outputs can be told by their type alone ({names}{more}): return "
+            "numbers, words, or lists and dictionaries of them"
+        )
+    if arena.arsenal.unrepeated > _MOST:
+        found.append(
+            "most outputs are words that never occur twice, which cannot be compared: "
+            "return the numbers that they hold"
+        )
+    return tuple(found)

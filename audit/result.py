@@ -7,8 +7,10 @@ from typing import Any
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.witness import Witness
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, GaussianDP
+from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
+from dpaudit.printable import printable
 
 __all__ = ["AuditResult", "Verdict"]
 
@@ -25,7 +27,10 @@ class AuditResult:
     """The outcome of one audit.
 
     Each lower bound, and the verdict, holds with probability at least `confidence` on
-    its own, at whatever moment the audit stopped.
+    its own, at whatever moment the audit stopped. The verdict and the bound on the
+    claim's own parameter (`mu_lower` for a Gaussian claim, `epsilon_lower` for an
+    (epsilon, delta) claim) hold together: it is ``REFUTED`` just if that bound is at
+    least what is claimed.
 
     Parameters
     ----------
@@ -61,9 +66,13 @@ class AuditResult:
     detectable_epsilon : float or None
         For NOT_REFUTED: had the best of the events that this run ended with shown
         this epsilon (at `at_delta`), a run of this length would have refuted the
-        claim with probability 0.9. None if no violation of theirs is detectable.
+        claim with probability 0.9. Never below `allowed_epsilon`. For a Gaussian claim
+        it is the epsilon of `detectable_mu`, which the event would have shown. None if
+        no violation of theirs is detectable.
     rarest_event : float
-        Events rarer than this evade a black-box audit of this length.
+        How likely an output that only one dataset gives (a raw value among noisy ones,
+        a word) must be, for nine runs in ten of this length to refute the claim by it.
+        What is rarer mostly evades this audit.
     exact : ExactVerdict or None
         What the mechanism's exact privacy profile says of the claim on the last pair,
         where it has one. The verdict does not rest on it.
@@ -113,6 +122,23 @@ class AuditResult:
         """Whether the verdict is REFUTED."""
         return self.verdict is Verdict.REFUTED
 
+    @property
+    def allowed_epsilon(self) -> float:
+        """What the claim allows at `at_delta`; its own epsilon if it has one."""
+        return self.claim.epsilon(self.at_delta)
+
+    @property
+    def allowed_delta(self) -> float:
+        """What the claim allows at `at_epsilon`; its own delta if it has one."""
+        return float(self.claim.delta(self.at_epsilon))
+
+    @property
+    def detectable_mu(self) -> float | None:
+        """`detectable_epsilon` as the mu of a Gaussian mechanism (Gaussian claims)."""
+        if not isinstance(self.claim, GaussianDP) or not self.detectable_epsilon:
+            return None
+        return gaussian_mu(self.detectable_epsilon, self.at_delta)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python, the witness included."""
         readable = {
@@ -124,11 +150,16 @@ class AuditResult:
             "witness": None if self.witness is None else self.witness.to_dict(),
         }
         names = self.__dataclass_fields__
-        return {name: readable.get(name, getattr(self, name)) for name in names}
+        allowed = {
+            "allowed_epsilon": self.allowed_epsilon,
+            "allowed_delta": self.allowed_delta,
+        }
+        values = {name: readable.get(name, getattr(self, name)) for name in names}
+        return values | allowed
 
     def __str__(self) -> str:
         head = (
-            f"{self.name}: {self.verdict} at confidence {self.confidence:g} "
+            f"{printable(self.name)}: {self.verdict} at confidence {self.confidence:g} "
             f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
         numbers = "doubles" if self.bits else "real numbers"
@@ -137,20 +168,23 @@ class AuditResult:
             f"  claim          {self.claim} under {self.relation}",
             f"  layer          {self.layer}, over {numbers}",
             f"  epsilon_lower  {self.epsilon_lower:.4g}  (at delta = "
-            f"{self.at_delta:.3g})",
+            f"{self.at_delta:.3g}, where the claim allows {self.allowed_epsilon:.4g})",
             f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
-            f"{self.at_epsilon:.4g})",
+            f"{self.at_epsilon:.4g}, where the claim allows {self.allowed_delta:.3g})",
         ]
         if self.interrupted:
             lines.insert(1, "  INTERRUPTED    before its end; what it says holds")
         if self.from_store:
             lines.insert(1, "  from the store: this audit was finished before")
         if self.mu_lower is not None:
-            lines.append(f"  mu_lower       {self.mu_lower:.4g}")
+            lines.append(
+                f"  mu_lower       {self.mu_lower:.4g}  (the claim allows "
+                f"{self.claim.parameters['mu']:.4g})"
+            )
         if self.attack is not None:
             lines.append(
                 f"  evidence       e^{self.log_evidence:.1f} against the claim, "
-                f"attack {self.attack}"
+                f"attack {printable(self.attack)}"
             )
         if self.drawn[0] != self.drawn[1]:
             lines.append(
@@ -162,16 +196,23 @@ class AuditResult:
         if self.exact is not None:
             lines.append(f"  exact layer    {self.exact}")
         if not self.refuted:
+            if self.epsilon_lower > self.allowed_epsilon:
+                lines.append(
+                    "  NOTE           epsilon_lower alone exceeds what the claim "
+                    "allows: a test of its own; the verdict is that of the claim itself"
+                )
             lines.append(f"  {self._limits()}")
-        lines.extend(f"  WARNING        {warning}" for warning in self.warnings)
+        lines.extend(f"  WARNING        {printable(w)}" for w in self.warnings)
         return "\n".join(lines)
 
     def _limits(self) -> str:
         """Say what a run like this could not have seen."""
-        rare = f"events rarer than {self.rarest_event:.2g} could not be seen"
+        rare = f"events rarer than {self.rarest_event:.2g} would mostly be missed"
         if self.detectable_epsilon is None:
             return f"no violation of its last events was detectable; {rare}"
+        mu = self.detectable_mu
+        as_mu = "" if mu is None else f" (mu >= {mu:.4g})"
         return (
-            f"epsilon >= {self.detectable_epsilon:.4g} on its best event would have "
-            f"been refuted with 90 % power; {rare}"
+            f"epsilon >= {self.detectable_epsilon:.4g} at delta = {self.at_delta:.3g}"
+            f"{as_mu} on its best event would have been refuted with 90 % power; {rare}"
         )

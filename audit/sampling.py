@@ -4,23 +4,23 @@ A round is cut into units of work (`dpaudit.audit.drawing`), each with a random 
 of its own, in a way that depends on the round and on the size of a release. It does
 not depend on who works: units may be drawn anywhere and at any time, and are put
 together in order. They come back in batches of bounded memory, in which releases are
-scored. Whatever comes back is an output (`dpaudit.audit.outputs`), an exception too.
+scored. Whatever comes back is an output (`dpaudit.outputs`), an exception too.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.drawing import LONGEST_LABEL, draw, ways_to_draw
-from dpaudit.audit.outputs import Batch, arrays_of, layout_of, stack
+from dpaudit.audit.drawing import draw, ways_to_draw
 from dpaudit.audit.workers import Crew
-from dpaudit.errors import MechanismError
-from dpaudit.mechanism import Mechanism, Release
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import Batch, Output
+from dpaudit.streams import position
 
 __all__ = ["DATA", "NEIGHBOUR", "Sampler"]
 
@@ -52,9 +52,6 @@ class Sampler:
     key : int
         Which pair of the audit this is. A unit depends on the seed, the key, its
         round, side and place in the round.
-    layout : str, optional
-        What counts as an ordinary release, as `Sampler.layout` had it; by default
-        whatever most of the first outputs are like.
     crew : Crew, optional
         Who draws; by default whoever asks.
 
@@ -70,10 +67,8 @@ class Sampler:
         pair: Pair,
         seed: int,
         key: int = 0,
-        layout: str | None = None,
         crew: Crew | None = None,
     ) -> None:
-        self.layout = layout
         self._batched = ways_to_draw(mechanism)[1] is not None
         self._mechanism, self._pair = mechanism, pair
         self._seed, self._key = seed, key
@@ -102,22 +97,33 @@ class Sampler:
             (self._mechanism, sides[side], count, self._seed, key)
             for side, count, key in units
         )
+        largest = self._bytes_each or 0.0
+        for side, batch in self._batches(tasks, units):
+            largest = max(largest, batch.bytes_each)
+            yield side, batch
+        # Only now, so that how a round is cut depends on earlier rounds alone.
+        self._bytes_each = largest or None
+
+    def _batches(
+        self, tasks: Iterator[Any], units: list[Any]
+    ) -> Iterator[tuple[int, Batch]]:
+        """Put what is drawn together in batches, each of one side."""
         most = self._batch_size()
-        singles: list[Release | str] = []
+        singles: list[Output] = []
         of_side = DATA
         with closing(self._crew.draw(tasks, self._in_flight(units))) as outcomes:
             for (side, count, _), drawn in zip(units, outcomes, strict=True):
                 joins = isinstance(drawn, list) and side == of_side
                 if singles and not (joins and len(singles) + count <= most):
-                    yield of_side, self._measured(self._sorted(singles))
+                    yield of_side, Batch.gather(singles)
                     singles = []
                 of_side = side
                 if isinstance(drawn, list):
                     singles += drawn
                 else:
-                    yield side, self._measured(self._stacked(drawn, count))
+                    yield side, Batch.of(drawn)
         if singles:
-            yield of_side, self._measured(self._sorted(singles))
+            yield of_side, Batch.gather(singles)
 
     def batches(self, side: int, round_: int, size: int) -> Iterator[Batch]:
         """Yield `size` outputs of one side, as `round` does."""
@@ -128,19 +134,23 @@ class Sampler:
         """Say whether a release draws from the generator that it is handed."""
         for data in (self._pair.data, self._pair.neighbour):
             rng = np.random.default_rng(0)
-            before = _position(rng)
+            before = position(rng)
             draw(self._mechanism, data, 1, rng)
-            if _position(rng) != before:
+            if position(rng) != before:
                 return True
         return False
 
+    @telling_interrupts()
     def last_words(self) -> str:
         """Return the message with which a release fails, in brackets, or nothing."""
         one, _ = ways_to_draw(self._mechanism)
         try:
             one(self._pair.data, np.random.default_rng(0))
-        except Exception as error:
-            return f" ({error})" if str(error) else ""
+        except BaseException as error:
+            if raised_by_signal(error):
+                raise
+            with suppress(Exception):  # an error may fail to say what it is
+                return f" ({error})" if str(error) else ""
         return ""
 
     def _cut(self, size: int) -> list[int]:
@@ -158,55 +168,3 @@ class Sampler:
         largest = max((count for _, count, _ in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
-
-    def _measured(self, batch: Batch) -> Batch:
-        # The first look at a release fixes how later rounds are cut.
-        if self._bytes_each is None and batch.values is not None:
-            self._bytes_each = batch.bytes_each
-        return batch
-
-    def _stacked(self, values: Release, count: int) -> Batch:
-        layout = layout_of(values)
-        if any(len(array) != count for array in arrays_of(values)):
-            raise MechanismError(
-                f"the mechanism's draw returned {len(arrays_of(values)[0])} releases "
-                f"instead of {count}"
-            )
-        if self.layout is None:
-            self.layout = layout
-        if layout != self.layout:
-            return Batch(count, None, np.full(count, layout[:LONGEST_LABEL]))
-        return Batch(count, values)
-
-    def _sorted(self, outputs: list[Release | str]) -> Batch:
-        """Separate ordinary outputs from those that get a label."""
-        if self.layout is None:
-            layouts = Counter(
-                layout_of(o, single=True) for o in outputs if not isinstance(o, str)
-            )
-            if layouts:
-                self.layout = layouts.most_common(1)[0][0]
-        labels = [
-            output
-            if isinstance(output, str)
-            else ""
-            if (layout := layout_of(output, single=True)) == self.layout
-            else layout[:LONGEST_LABEL]
-            for output in outputs
-        ]
-        ordinary = [
-            output
-            for output, label in zip(outputs, labels, strict=True)
-            if not label and not isinstance(output, str)
-        ]
-        return Batch(
-            len(outputs),
-            stack(ordinary) if ordinary else None,
-            np.array(labels) if any(labels) else None,
-        )
-
-
-def _position(rng: np.random.Generator) -> object:
-    """Return what changes when numbers are drawn, or other generators spawned."""
-    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
-    return rng.bit_generator.state, spawned

@@ -1,14 +1,13 @@
 """Putting the outcome of an audit into words and numbers."""
 
-import math
 from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.betting.power import detectable_epsilon
+from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
 from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.purity import impurities
+from dpaudit.audit.purity import impurities, unreadable
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
@@ -17,6 +16,8 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
+
+_OCCURRENCES = 4  # of a rare event in an arsenal's memory, before it is noticed
 
 
 def summarise(
@@ -61,7 +62,7 @@ def summarise(
             at_delta=campaign.at_delta,
             pair=pair,
             layer=layer.value,
-            layout=arena.layout,
+            layout=loudest.fitted.layout,
             attack=loudest.fitted.attack.name,
             parameters=dict(loudest.fitted.parameters),
             resolution=loudest.fitted.resolution,
@@ -100,9 +101,12 @@ def summarise(
             campaign.alpha,
             campaign.at_delta,
         ),
-        rarest_event=min(1.0, -math.log(campaign.alpha) / samples),
+        rarest_event=max(
+            rarest_event(verdict.family.claim_only(), samples, campaign.alpha),
+            min(1.0, _OCCURRENCES / arena.arsenal.memory),
+        ),
         exact=_exact(mechanism, pair, campaign.claim),
-        warnings=impurities(arena),
+        warnings=(*impurities(arena), *unreadable(arena)),
         seed=campaign.seed,
         seconds=0.0,
         witness=witness,
@@ -119,7 +123,7 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
     """Return what the exact layer says on the pair, where there is one."""
     try:
         return exact_verdict(mechanism, pair, claim)
-    except UnsupportedError:
+    except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
         return None
 
 

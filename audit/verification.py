@@ -9,19 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
+from dpaudit.audit.accused import other_than_claimed, other_than_named
 from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
-from dpaudit.codec import decode
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
+from dpaudit.outputs import Batch
+from dpaudit.printable import printable
 from dpaudit.streams import fresh_seed
 from dpaudit.validation import check_count, check_fraction
 
@@ -29,6 +30,7 @@ __all__ = ["Verification", "verify"]
 
 _SMALLEST_ROUND = 8
 _GROWTH = 1.25
+_FEWEST, _TIMES, _MOST = 1000, 10, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Verification:
         How many of them hit the event.
     log_evidence : float
     seed : int
+    warnings : tuple of str
+        Where the mechanism that was drawn from is not the one that the witness names,
+        or claims something else, and whether the releases were fewer than the witness
+        asks for.
     """
 
     name: str
@@ -61,6 +67,7 @@ class Verification:
     hits_neighbour: int
     log_evidence: float
     seed: int
+    warnings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verification as JSON-ready Python."""
@@ -71,13 +78,15 @@ class Verification:
 
     def __str__(self) -> str:
         outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
-        return (
-            f"{self.name}: violation of {self.claim} under {self.relation} {outcome} "
-            f"at confidence {self.confidence:g}\n"
+        lines = (
+            f"{printable(self.name)}: violation of {self.claim} under {self.relation} "
+            f"{outcome} at confidence {self.confidence:g}",
             f"  event          {self.hits} of {self.samples:,} fresh releases on the "
-            f"data, {self.hits_neighbour} of {self.samples:,} on the neighbour\n"
-            f"  evidence       e^{self.log_evidence:.1f} (seed {self.seed})"
+            f"data, {self.hits_neighbour} of {self.samples:,} on the neighbour",
+            f"  evidence       e^{self.log_evidence:.1f} (seed {self.seed})",
+            *(f"  WARNING        {printable(warning)}" for warning in self.warnings),
         )
+        return "\n".join(lines)
 
 
 def verify(
@@ -90,50 +99,61 @@ def verify(
 ) -> Verification:
     """Test a witness's event on fresh releases.
 
+    What is tested is the witness's claim, on the witness's pair, whatever the mechanism
+    claims by itself. Where the two disagree, the result's `warnings` say so.
+
     Parameters
     ----------
     witness : Witness
     mechanism : Mechanism or callable, optional
-        Imported from the witness by default, which runs the code that it names.
+        By default the one that the witness names, **which imports and runs its code**.
+        With a mechanism nothing is imported.
     confidence : float, optional
         0.999 by default, whatever the witness says: who forges one might ask for
         little.
     max_samples : int, optional
-        Releases a side; ten times what the audit needed by default.
+        Releases a side. By default ten times what the audit needed by its own account,
+        and at most a million, for who forges one might ask for years.
     seed : int, optional
         From the operating system by default: fresh randomness.
 
     Raises
     ------
     InputError
-        If the witness names no importable mechanism and none is given, or asks for
-        the very releases that it was found on.
+        If the witness names no importable mechanism and none is given, if the mechanism
+        states its claim under another relation, if it asks for the very releases that
+        the witness was found on, or if the witness's parameters do not fit.
+    MechanismError
+        If the mechanism fails where it is asked for more than a release.
     """
-    if mechanism is None:
-        if witness.mechanism is None:
-            raise InputError(
-                f"the witness's mechanism {witness.name!r} cannot be imported by name; "
-                "pass it as mechanism="
-            )
-        mechanism = decode(witness.mechanism)
     alpha = 1 - check_fraction("confidence", confidence)
-    if max_samples is None:
-        max_samples = max(1000, 10 * witness.samples)
-    limit = check_count("max_samples", max_samples)
+    wanted = max(_FEWEST, _TIMES * witness.samples)
+    limit = min(wanted, _MOST)
+    if max_samples is not None:
+        wanted = limit = check_count("max_samples", max_samples)
     seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
     if seed == witness.seed:
         raise InputError(f"seed must differ from the witness's own, got {seed}")
+    warnings: list[str] = []
+    if mechanism is None:
+        mechanism = witness.build_mechanism()
+    else:
+        warnings += other_than_named(witness, mechanism)
+    warnings += other_than_claimed(witness, mechanism)
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
-    fitted = FittedAttack(attack, witness.parameters, witness.resolution)
+    fitted = FittedAttack(
+        attack, witness.parameters, witness.resolution, witness.layout
+    )
     if witness.layer == Layer.TRANSCRIPT:
         mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
-    sampler = Sampler(mechanism, witness.pair, seed, layout=witness.layout)
+    sampler = Sampler(mechanism, witness.pair, seed)
     test = SequentialTest(verdict_family(witness.claim).claim_only(), alpha)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0
-    first, scored, second, scored_neighbour = witness.counts
+    first, scored = _at_most(_MOST, *witness.counts[:2])
+    second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
     round_ = 0
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
@@ -151,6 +171,11 @@ def verify(
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
         hits, seen, round_ = hits + fresh, seen + size, round_ + 1
+    if seen < wanted and not test.refutes_claim:
+        warnings.append(
+            f"the witness asks for {wanted:,} releases a side; by default no more than "
+            f"{_MOST:,} are drawn, and max_samples sets another limit"
+        )
     return Verification(
         name=witness.name,
         confirmed=test.refutes_claim,
@@ -162,17 +187,36 @@ def verify(
         hits_neighbour=int(hits[NEIGHBOUR]),
         log_evidence=float(test.log_wealth[0]),
         seed=seed,
+        warnings=tuple(warnings),
     )
+
+
+def _at_most(most: int, hits: int, scored: int) -> tuple[int, int]:
+    """Return counts of that many scores at most, with the same share of hits.
+
+    Beyond it nothing that is seen afresh would move an estimate, and a share of
+    1 - 2^-54 is to a double that of a certain event.
+    """
+    return (hits, scored) if scored <= most else (hits * most // scored, most)
 
 
 def _scores(fitted: FittedAttack, target: Target, batch: Batch) -> NDArray[np.float64]:
     """Score fresh outputs with the parameters that somebody wrote into a file."""
+    name = fitted.attack.name
     try:
-        return fitted.score(target, batch)
+        with np.errstate(all="ignore"):
+            scores = fitted.score(target, batch)
     except DPAuditError:
         raise
     except Exception as error:
         raise InputError(
-            f"the witness's parameters do not fit its attack {fitted.attack.name!r}: "
-            f"{type(error).__name__}: {error}"
+            f"the witness's parameters do not fit its attack {name!r}: "
+            f"{type(error).__name__}: {printable(error)}"
         ) from error
+    # More scores than outputs could be more hits than outputs, and prove anything.
+    if scores.shape != (batch.size,):
+        raise InputError(
+            f"the witness's parameters do not fit its attack {name!r}: it gives scores "
+            f"of shape {scores.shape} to {batch.size} outputs"
+        )
+    return scores

@@ -4,29 +4,44 @@ A witness holds the mechanism (by import), both datasets, the claim and one even
 proves nothing by itself: `dpaudit.audit.verify` draws fresh releases, on any machine,
 and tests that one event with an error budget of its own, so that a forged or lucky
 witness is confirmed with probability at most 1 - confidence.
+
+Anybody may have written a witness, so reading one runs nothing: data and parameters are
+numbers, claims those of `dpaudit.claims`, and the mechanism stays a text until it is
+built (`Witness.build_mechanism`). What a text can cost is bounded, too.
 """
 
 import json
 import math
 import platform
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
+from dpaudit import __version__
+from dpaudit.atomic import replacing
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import decode, encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.printable import printable
+from dpaudit.strict_json import read_json
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_nonnegative,
+    check_positive,
+)
 
 __all__ = ["Witness", "current_versions"]
 
 _FORMAT, _VERSION = "dpaudit-witness", 2
+_LARGEST_COUNT = 2**53  # up to which doubles count exactly
+_MOST_PARAMETERS = 2**24  # entries, of the attack's arrays together
 
 
 @dataclass(frozen=True)
@@ -38,6 +53,7 @@ class Witness:
     name : str
     mechanism : object
         As `dpaudit.codec.encode` stores it, or None if it cannot be imported by name.
+        Nothing is imported before `build_mechanism`.
     claim : Claim
     at_epsilon, at_delta : float
         The reference point of the audit (the claim's own for (epsilon, delta) claims).
@@ -45,12 +61,12 @@ class Witness:
     layer : str
         Whether releases ("black-box") or transcripts ("transcript") are scored.
     layout : str
-        What counts as an ordinary release.
+        Of the outputs whose numbers the attack scores; empty if it reads whole outputs.
     attack : str
     parameters : mapping of str to ndarray
     resolution : float
     threshold : float
-        The event: the rounded score is >= threshold.
+        The event: the rounded score is >= threshold, which may be infinite.
     counts : tuple of int
         Hits and scores seen on the data, then on the neighbour, when it was found.
     confidence : float
@@ -59,6 +75,12 @@ class Witness:
     log_evidence : float
     versions : dict
         Of Python and the packages used.
+
+    Raises
+    ------
+    InputError
+        If its parts contradict each other, or it names an attack or a layer that there
+        is not.
     """
 
     name: str
@@ -116,61 +138,32 @@ class Witness:
 
     @classmethod
     def from_dict(cls, stored: Any) -> "Witness":
-        """Rebuild a witness; the mechanism itself is not imported yet.
+        """Rebuild a witness from its JSON. Nothing is imported, whatever it says.
 
         Raises
         ------
         InputError
-            If it is not a witness, is truncated, or is of a newer version.
+            If it is not a witness, is truncated, is of a newer version, or holds
+            anything of another kind or size than a witness does.
         """
         if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
             raise InputError(f"not a witness: its format must be {_FORMAT!r}")
         if stored.get("version") != _VERSION:
+            shown = printable(repr(stored.get("version")), longest=80)
             raise InputError(
-                f"witness version {stored.get('version')!r} is not supported: this is "
-                f"dpaudit {version('dpaudit')}, which reads version {_VERSION}"
+                f"witness version {shown} is not supported: this is "
+                f"dpaudit {__version__}, which reads version {_VERSION}"
             )
         try:
-            event, counts, found = stored["event"], stored["counts"], stored["found"]
-            witness = cls(
-                name=str(stored["name"]),
-                mechanism=stored["mechanism"],
-                claim=decode(stored["claim"]),
-                at_epsilon=float(stored["reference"]["epsilon"]),
-                at_delta=float(stored["reference"]["delta"]),
-                pair=Pair(
-                    decode(stored["data"]),
-                    decode(stored["neighbour"]),
-                    Relation.parse(stored["relation"]),
-                ),
-                layer=str(stored["layer"]),
-                layout=str(stored["layout"]),
-                attack=str(event["attack"]),
-                parameters=decode(event["parameters"]),
-                resolution=float(event["resolution"]),
-                threshold=float(decode(event["score_at_least"])),
-                counts=(
-                    int(counts["data"]["hits"]),
-                    int(counts["data"]["releases"]),
-                    int(counts["neighbour"]["hits"]),
-                    int(counts["neighbour"]["releases"]),
-                ),
-                confidence=float(found["confidence"]),
-                samples=int(found["samples"]),
-                seed=int(found["seed"]),
-                log_evidence=float(found["log_evidence"]),
-                versions=dict(stored["versions"]),
-            )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+            return cls(**_fields(stored))
+        except InputError as error:
+            raise InputError(printable(error)) from None
+        except Exception as error:  # of its many parts any may be of any kind
             raise InputError(
-                f"the witness is truncated or malformed: {error}"
+                f"the witness is truncated or malformed: {printable(error)}"
             ) from None
-        witness._check()
-        return witness
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         hits, scored, hits_neighbour, scored_neighbour = self.counts
         if not (
             0 <= hits <= scored
@@ -189,47 +182,159 @@ class Witness:
                 f"the witness's reference point {point} is not that of its claim "
                 f"{self.claim}"
             )
-        if not isinstance(self.parameters, dict):
+        if not isinstance(self.parameters, dict) or not all(
+            isinstance(value, np.ndarray) for value in self.parameters.values()
+        ):
             raise InputError(
                 f"the witness's parameters must be named arrays, got {self.parameters}"
-            )
-        if not (math.isfinite(self.resolution) and self.resolution > 0):
-            raise InputError(
-                f"the witness's resolution must be > 0, got {self.resolution!r}"
             )
         if self.layer not in (Layer.BLACK_BOX, Layer.TRANSCRIPT):
             raise InputError(f"the witness names an unknown layer {self.layer!r}")
         if self.attack not in {attack.name for attack in PORTFOLIO + BITS}:
             raise InputError(f"the witness names an unknown attack {self.attack!r}")
 
+    def build_mechanism(self) -> Any:
+        """Return the mechanism: this **imports and runs the code that is named**.
+
+        Raises
+        ------
+        InputError
+            If it has no name, or cannot be imported and built.
+        """
+        if self.mechanism is None:
+            raise InputError(
+                f"the witness's mechanism {printable(repr(self.name))} cannot be "
+                "imported by name; pass it as mechanism="
+            )
+        return rebuild(self.mechanism)
+
     def save(self, path: Path) -> None:
         """Write the witness as JSON, all of it or nothing."""
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        partial = path.with_name(path.name + ".part")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        with replacing(path) as new:
+            new.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Witness":
-        """Read a witness from a JSON file."""
-        try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from error
-        except ValueError as error:
-            raise InputError(f"{str(path)!r} is not complete JSON: {error}") from error
-        return cls.from_dict(stored)
+        """Read a witness from a JSON file. Nothing is imported, whatever it says.
+
+        Raises
+        ------
+        InputError
+            As `from_dict`, and if it is no regular file that can be read, or has more
+            than 128 MiB.
+        """
+        return cls.from_dict(read_json(path))
 
 
 def current_versions() -> dict[str, str]:
     """Return the versions that a witness records."""
     return {
         "python": platform.python_version(),
-        "dpaudit": version("dpaudit"),
+        "dpaudit": __version__,
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def _fields(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a witness, each of its kind."""
+    event, counts, found = stored["event"], stored["counts"], stored["found"]
+    reference = stored["reference"]
+    # In one go, for what all arrays together may hold is bounded.
+    values = decode(
+        {
+            "claim": stored["claim"],
+            "data": stored["data"],
+            "neighbour": stored["neighbour"],
+            "parameters": event["parameters"],
+            "threshold": event["score_at_least"],
+        }
+    )
+    return {
+        "name": _text("name", stored["name"]),
+        "mechanism": _unbuilt(stored["mechanism"]),
+        "claim": values["claim"],
+        "at_epsilon": check_positive("the reference epsilon", reference["epsilon"]),
+        "at_delta": check_fraction(
+            "the reference delta", reference["delta"], allow_zero=True
+        ),
+        "pair": Pair(
+            _array("data", values["data"]),
+            _array("neighbour", values["neighbour"]),
+            Relation.parse(_text("relation", stored["relation"])),
+            allow_nonfinite=True,
+        ),
+        "layer": _text("layer", stored["layer"]),
+        "layout": _text("layout", stored["layout"]),
+        "attack": _text("attack", event["attack"]),
+        "parameters": _parameters(values["parameters"]),
+        "resolution": check_positive("the resolution", event["resolution"]),
+        "threshold": _threshold(values["threshold"]),
+        "counts": tuple(
+            _count(f"{count} on the {side}", counts[side][count], minimum=0)
+            for side in ("data", "neighbour")
+            for count in ("hits", "releases")
+        ),
+        "confidence": check_fraction("the confidence", found["confidence"]),
+        "samples": _count("samples", found["samples"], minimum=1),
+        "seed": check_count("the seed", found["seed"], minimum=0),
+        "log_evidence": check_nonnegative("log_evidence", found["log_evidence"]),
+        "versions": {
+            _text("versions", key): _text("versions", value)
+            for key, value in stored["versions"].items()
+        },
+    }
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"the witness's {name} must be text, got {value!r}")
+    return value
+
+
+def _count(name: str, value: Any, *, minimum: int) -> int:
+    return check_count(
+        f"the witness's {name}", value, minimum=minimum, maximum=_LARGEST_COUNT
+    )
+
+
+def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    if not isinstance(value, np.ndarray):
+        raise InputError(f"the witness's {name} must be an array, got {value!r}")
+    return value
+
+
+def _parameters(value: Any) -> dict[str, np.ndarray[Any, Any]]:
+    if not isinstance(value, dict):
+        raise InputError(
+            f"the witness's parameters must be named arrays, got {value!r}"
+        )
+    arrays = {name: _array(f"parameter {name!r}", item) for name, item in value.items()}
+    entries = sum(max(array.size, *array.shape, 1) for array in arrays.values())
+    if entries > _MOST_PARAMETERS:
+        raise InputError(
+            f"the witness's parameters must have at most {_MOST_PARAMETERS:,} entries, "
+            f"got {entries:,}"
+        )
+    return arrays
+
+
+def _threshold(value: Any) -> float:
+    """Return a threshold that some scores may reach, and others not."""
+    if type(value) not in (int, float) or not value > -math.inf:
+        raise InputError(
+            f"the witness's threshold must be a number above -inf, got {value!r}"
+        )
+    return float(value)
+
+
+def _unbuilt(value: Any) -> Any:
+    """Return a stored mechanism as it is, if it has the form of one."""
+    keys = value.keys() if isinstance(value, dict) else set()
+    if value is None or keys in ({"$reference"}, {"$object", "arguments"}):
+        return value
+    raise InputError(
+        "the witness's mechanism must be an object or a reference by name, or null, "
+        f"got {value!r}"
+    )

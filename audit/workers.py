@@ -4,11 +4,10 @@ Units of work are cut, and named, before anybody works on them
 (`dpaudit.audit.sampling`), and come back in their order. So an audit is the same for
 no executor, one worker or eight, on this machine or on a cluster.
 
-Three things differ between a worker and the audit's own thread, and are made equal
-here. BLAS rounds by the number of its threads, so it has one everywhere (its threads
-would fight over the cores with the workers besides). A dataset that has travelled to
-another process can be written to, so it is locked again. What a mechanism's ``draw``
-returns is copied, since the next unit may be drawn before it is used.
+Two things differ between a worker and the audit's own thread, and are made equal here.
+BLAS rounds by the number of its threads, so it has one everywhere (its threads would
+fight over the cores with the workers besides). A dataset that has travelled to another
+process can be written to, so it is locked again.
 """
 
 import pickle
@@ -29,6 +28,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpaudit.audit.drawing import Drawn, draw_unit
 from dpaudit.errors import DPAuditError, ExecutorError, InputError
+from dpaudit.interrupts import raised_by_signal
 from dpaudit.validation import check_count
 
 __all__ = ["Crew", "Task", "process_pool", "single_threaded"]
@@ -81,7 +81,9 @@ class Crew:
         if isinstance(self._executor, ProcessPoolExecutor):
             try:
                 pickle.dumps(mechanism)
-            except Exception as error:
+            except BaseException as error:
+                if raised_by_signal(error):
+                    raise
                 raise InputError(_UNSENDABLE.format(error)) from error
 
     def draw(
@@ -197,7 +199,7 @@ def _draw_for(audit: tuple[int, str], *task: Any) -> Drawn:
     # The audit itself sees to its own process, and for longer than any of its tasks.
     here = audit == _this_process()
     with nullcontext() if here else single_threaded():
-        return draw_unit(mechanism, data, *rest, copy=True)
+        return draw_unit(mechanism, data, *rest)
 
 
 def _result(future: "Future[Drawn]") -> Drawn:
@@ -205,11 +207,13 @@ def _result(future: "Future[Drawn]") -> Drawn:
         return future.result()
     except DPAuditError:
         raise
-    except Exception as error:  # those of the mechanism are outputs
+    except BaseException as error:  # those of the mechanism are outputs
+        if raised_by_signal(error):
+            raise
         raise _failure(error) from error
 
 
-def _failure(error: Exception) -> ExecutorError:
+def _failure(error: BaseException) -> ExecutorError:
     """Say what an executor's error means, and what helps."""
     said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     cause = _UNSENDABLE if "pickle" in said.lower() else _LOST

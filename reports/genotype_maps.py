@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms import FastMedianSubspace, PowerMethod, entry
+from dpaudit.algorithms import FastMedianSubspace, PowerMethod
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.datasets import Dataset, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Relation
 from dpaudit.reports.measures import BASELINE, Cell, Record
 from dpaudit.reports.recovery import build_descent
 
@@ -43,6 +44,7 @@ MAPS = (
 )
 _COMPONENTS = 2
 _START_SHARE = 0.2
+_RELATION = Relation.REPLACE_ONE  # of the paper's claims
 
 
 def genotype_map(cell: Cell) -> list[Record]:
@@ -96,9 +98,10 @@ def _basis(cell: Cell, data: Dataset, epsilon: float) -> Array:
     if cell.mechanism == FMS:
         made: Any = FastMedianSubspace(n_components=_COMPONENTS, iterations=20)
     elif cell.mechanism == POWER:
-        made = PowerMethod.calibrated(epsilon, delta, n_components=_COMPONENTS)
+        made = PowerMethod.calibrated(
+            epsilon, delta, n_components=_COMPONENTS, relation=_RELATION
+        )
     else:
-        relation = entry(cell.mechanism).relations[0]
         mu = sqrt(_START_SHARE) * gaussian_mu(epsilon, delta)
         setting = {
             "epsilon": epsilon,
@@ -106,7 +109,7 @@ def _basis(cell: Cell, data: Dataset, epsilon: float) -> Array:
             "rows": len(rows),
             "n_components": _COMPONENTS,
             "iterations": len(rows),
-            "start": PowerStart(mu, relation),
+            "start": PowerStart(mu, _RELATION),
         }
         made = build_descent(cell.mechanism, setting)
     return np.asarray(made.release(rows, rng=cell.rng()))

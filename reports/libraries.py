@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from os import _exit
@@ -33,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from dpaudit import __version__
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.private_pca import PrivatePCA
 from dpaudit.algorithms.third_party.base import MissingLibraryError
@@ -149,7 +149,7 @@ def compare(
     repetitions = check_count("repetitions", repetitions)
     limit_s = check_positive("limit_s", limit_s)
     seed = check_count("seed", seed, minimum=0)
-    versions = {"dpaudit": version("dpaudit")}
+    versions = {"dpaudit": __version__}
     for contender in contenders:
         versions |= library_versions(contender.extra)
     records: list[dict[str, Any]] = []

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from dpaudit import __version__
 from dpaudit.reports import (
     curves,
     figures,
@@ -77,7 +78,7 @@ FIGURES = (
 """Every figure of the page; its id starts with ``figure-``."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_PACKAGES = ("dpaudit", "numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
+_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,7 @@ def _context(results: Results) -> dict[str, Any]:
         "suite_notes": findings.suite_notes(found["textbook-suite"]),
         "versions": {
             "Python": platform.python_version(),
+            "dpaudit": __version__,
             **{package: version(package) for package in _PACKAGES},
         },
     }

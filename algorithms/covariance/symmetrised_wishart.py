@@ -24,9 +24,44 @@ multiplies the integrand by exp(-||x||^2/s), so I(Z) >= exp(-||x||^2/s) I(Z'). T
 which is epsilon for s = 1/(2 epsilon); replacing a row is one removal and one addition,
 hence 1/s. Nothing escapes: f is positive everywhere.
 
-The bound is attained: if Z >= 0 then I(Z') = I(Z), and the loss is ||x||^2/(2s) exactly
-on a set of positive probability. So under ADD_REMOVE the pure epsilon is exact. For
-d = 1, Z is a difference of exponentials: the mechanism is the Laplace mechanism.
+Nothing less is true of any pair. Let D be the difference of the two matrices, and
+D = G - L its positive and negative parts. One eigenvector after the other, the proof
+says that
+
+.. math:: \left| \log \frac{f(Z)}{f(Z + D)} \right| \le
+          \frac{\mathrm{tr} \, G + \mathrm{tr} \, L}{2s} = \frac{\|D\|_*}{2s} .
+
+**The right-hand side is the supremum**, for every D and in every dimension. Let P and
+N be the projections onto the ranges of G and L, and Z = a (P - N) for a > 0. With
+W = a N + V in I(Z), and W = a N + L + V in I(Z + D),
+
+.. math:: I(Z) = e^{-a \, \mathrm{tr} N/s} J(aP, aN), \quad I(Z + D) =
+          e^{-(a \, \mathrm{tr} N + \mathrm{tr} L)/s} J(aP + G, aN + L), \quad
+          J(A, B) = \int_{V \succeq -A, \; V \succeq -B} e^{-\mathrm{tr} V/s} \, dV ,
+
+so that the loss at Z is
+
+.. math:: \frac{\mathrm{tr} \, D}{2s} + \log \frac{I(Z)}{I(Z + D)} =
+          \frac{\|D\|_*}{2s} - \log \frac{J(aP + G, aN + L)}{J(aP, aN)} .
+
+J grows with A and B. So with m = ||D|| and J(a) = J(aP, aN) the last ratio is between 1
+and J(a + m)/J(a), and it is enough that the lower limit of that is 1. Otherwise J(a)
+would grow exponentially along a, a + m, a + 2m ..., but it is at most a polynomial: in
+a basis of eigenvectors of D, V + aP >= 0 and V + aN >= 0 say that V_ii >= 0 for all i
+(each i is outside the range of P or of N), and that |V_ij| <= sqrt((V_ii + a)(V_jj +
+a)) <= (V_ii + V_jj)/2 + a, hence
+
+.. math:: J(a) \le \int_{V_{ii} \ge 0} \prod_{i < j} (V_{ii} + V_{jj} + 2a)
+          \, e^{-\sum_i V_{ii}/s} \prod_i dV_{ii} .
+
+(f is positive and, by the first inequality, continuous: what is nearly lost at one Z is
+lost with positive probability.) So the delta of the pair is 0 from ||D||_*/(2s) on and
+positive at every smaller epsilon, whether the supremum is attained or only approached,
+and pure DP at that epsilon is the tightest that there is. It is attained if D is
+semi-definite: if Z >= 0 and D = G then I(Z + D) = I(Z), and the loss is tr G/(2s) on a
+set of positive probability.
+
+For d = 1, Z is a difference of exponentials: the mechanism is the Laplace mechanism.
 
 Density. I depends on the eigenvalues of Z alone. It is constant on Z >= 0 and
 exp(tr Z/s) times that constant on Z <= 0. For d = 2 and Z indefinite, write 2 x 2
@@ -47,7 +82,6 @@ from dpaudit.algorithms.covariance.second_moment import (
     Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
-    semi_definite_trace,
 )
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
@@ -137,16 +171,13 @@ class SymmetrisedWishart(SecondMomentMechanism):
         )
 
     def exact_claim(self, pair: Pair) -> Claim:
-        """Return the pure epsilon of a pair whose A' - A is semi-definite.
+        """Return the pure epsilon of a pair, the supremum of its loss.
 
-        Raises
-        ------
-        UnsupportedError
-            If A' - A has eigenvalues of both signs: the bound is then not known to
-            be attained.
+        See the module docstring: it need not be attained, but none smaller holds.
         """
-        difference = semi_definite_trace(self._difference(pair.data, pair.neighbour))
-        return PureDP(difference / (2 * self.scale)) if difference > 0 else NO_LOSS
+        values = np.linalg.eigvalsh(self._difference(pair.data, pair.neighbour))
+        largest = float(np.abs(values).sum()) / (2 * self.scale)
+        return PureDP(largest) if largest > 0 else NO_LOSS
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)

@@ -8,11 +8,11 @@ Source: Sheffet, *Old techniques in differentially private linear regression*, A
 
 As published: s = row_norm^2 and excess = floor(28 log(4/delta)/epsilon^2), for
 (epsilon, delta). Privacy depends on k - d and s alone, in every dimension, and
-`dpaudit.algorithms.covariance.wishart_accountant` knows it exactly under ADD_REMOVE,
-and within an upper bound that is nearly tight under REPLACE_ONE. The published claim is
-very loose for small epsilon: at (1, 1e-3), 232 degrees beyond d where 16 do. It is
-false for large ones, where hardly a degree beyond d is left: under either relation it
-holds at epsilon = 4 and fails at 6 for delta of 1e-1, 1e-3, 1e-5 and 1e-9.
+`dpaudit.algorithms.covariance.wishart_accountant` knows it exactly under either
+relation. The published claim is very loose for small epsilon: at (1, 1e-3), 232 degrees
+beyond d where 16 do. It is false for large ones, where hardly a degree beyond d is
+left: under either relation it holds at epsilon = 4 and fails at 6 for delta of 1e-1,
+1e-3, 1e-5 and 1e-9.
 
 Which of the many (excess, s) with the same privacy? The mean of E is k s I, which moves
 no eigenvector; the spread about it, s sqrt(k d (d + 1)) in Frobenius norm, does. Along
@@ -50,6 +50,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     MAX_EXCESS,
     efficient_excess,
     largest_shift,
+    pair_delta,
     pair_profile,
     smallest_excess,
 )
@@ -154,7 +155,8 @@ class WishartApproximate(SecondMomentMechanism):
         Raises
         ------
         InputError
-            If `scale` is so small that 10 million degrees are not enough.
+            If `scale` is so small that 10 million degrees are not enough, or delta is
+            below 1e-12 under REPLACE_ONE.
         """
         epsilon = check_positive("epsilon", epsilon)
         delta = check_fraction("delta", delta)
@@ -201,6 +203,38 @@ class WishartApproximate(SecondMomentMechanism):
         loss[~possible & possible_on_other] = -np.inf
         loss[~possible & ~possible_on_other] = np.nan
         return loss
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return the pair with the largest delta at the claim's epsilon.
+
+        ADD_REMOVE: as everywhere. REPLACE_ONE: the worse of the `canonical_pairs`, of
+        that dimension; which one that is depends on the degrees and on epsilon (0 where
+        the claim has none), and no other pair is worse
+        (`dpaudit.algorithms.covariance.wishart_accountant`). Where both deltas are
+        below 1e-14, quadrature may take the one for the other.
+        """
+        return self._corners(dimension)[0]
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case first.
+
+        Under REPLACE_ONE there are two: a basis vector replaces another one, or a row
+        of zeros.
+        """
+        return self._corners(None)
+
+    def _corners(self, dimension: int | None) -> tuple[Pair, ...]:
+        full = super().worst_case(dimension)
+        if self.relation is Relation.ADD_REMOVE or not full.data.any():
+            return (full,)
+        lone = Pair(np.zeros_like(full.data), full.neighbour, self.relation)
+        epsilon = self.claim.parameters.get("epsilon", 0.0)
+        shift = self.row_norm**2 / self.scale
+        apart, alone = (
+            pair_delta(epsilon, excess=self.excess, gained=shift, lost=lost)
+            for lost in (shift, 0.0)
+        )
+        return (full, lone) if apart >= alone else (lone, full)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the exact profile of a pair, at many points and the claim's epsilon.

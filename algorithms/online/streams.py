@@ -25,7 +25,7 @@ to be trusted like code.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,10 +34,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.online.fenwick import parent
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
-from dpaudit.codec import decode, encode
+from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_real
 
 __all__ = ["PrefixStream", "RowStream", "State", "SubspaceStream"]
 
@@ -128,10 +128,7 @@ class RowStream:
         InputError
             If it is no finite vector of length d, or one row too many.
         """
-        try:
-            values = np.asarray(row, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("row must be a numeric vector") from None
+        values = check_real("row", row, "a numeric vector")
         if values.shape != (self.dimension,):
             raise InputError(
                 f"row must have shape ({self.dimension},), got {values.shape}"
@@ -170,9 +167,9 @@ class RowStream:
             raise InputError(f"state must have {missing}, got {sorted(arrays)}")
         saved = json.loads(str(arrays["configuration"]))
         here = json.loads(json.dumps(self._configuration))
-        for path, ours, theirs in _disagreements(here, saved, ""):
+        for name, ours, theirs in differences(here, saved):
             raise InputError(
-                f"state is of another configuration: {path} is {theirs!r} there and "
+                f"state is of another configuration: {name} is {theirs!r} there and "
                 f"{ours!r} here"
             )
         for name, value in self._arrays().items():
@@ -323,16 +320,6 @@ class SubspaceStream(PrefixStream):
 
 def _level(step: int) -> int:
     return (step & -step).bit_length() - 1
-
-
-def _disagreements(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield where two encoded configurations differ, by name."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        for key in sorted(ours.keys() | theirs.keys()):
-            below = path if key in {"mechanism", "arguments"} else f"{path}.{key}"
-            yield from _disagreements(ours.get(key), theirs.get(key), below)
-    elif ours != theirs:
-        yield path.lstrip(".") or "mechanism", ours, theirs
 
 
 def _generator(saved: str) -> np.random.Generator:

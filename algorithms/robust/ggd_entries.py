@@ -10,8 +10,8 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["GGD"]
 
-_ADD_REMOVE = (Relation.ADD_REMOVE,)
 _REPLACE_ONE = (Relation.REPLACE_ONE,)
+_EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 
 GGD: tuple[Entry, ...] = (
     Entry(
@@ -67,7 +67,7 @@ GGD: tuple[Entry, ...] = (
         summary="descent on GLAD on Poisson samples, noise by an accountant",
         constructor=PrivateSGGD.calibrated,
         approximate=True,
-        relations=_ADD_REMOVE,
+        relations=_EITHER,
         has_row_norm=False,
         has_components=True,
     ),

@@ -14,10 +14,13 @@ Roth, Su, JRSS B 2022, Corollary 3.3): sigma = sqrt(T)/mu. This is exact: on
 `dpaudit.algorithms.robust.reaper_pairs.apart_pair` step 1 moves by that much. P_0 is
 public, the release a function of the transcript.
 
-Minibatches, ADD_REMOVE. Batches are Poisson samples of rate q and B is public. The
-sum moves by at most 1 in Frobenius norm, by 1/sqrt 2 in these coordinates, and sigma
-is 1/sqrt 2 times what `dpaudit.algorithms.robust.subsampling` computes for a movement
-of 1; the proof there is one for any statistic whose terms have norm <= 1.
+Minibatches. Batches are Poisson samples of rate q and B is public. A term has at most
+the length 1 in Frobenius norm, 1/sqrt 2 in these coordinates, and sigma is 1/sqrt 2
+times what `dpaudit.algorithms.robust.subsampling` computes for terms of length 1; the
+proofs there are for any statistic of such terms. Under REPLACE_ONE, the paper's
+relation and the default, the terms of two rows are at worst orthogonal:
+`dpaudit.algorithms.robust.reaper` shows the inequality that the proof asks for. That is
+exact too: the terms of step 1 on `apart_pair` are.
 
 What differs from the print is the noise, the kind of batch, the sum in (4.1), the
 projection, and P_0: see `dpaudit.algorithms.robust.published_reaper`.
@@ -44,9 +47,7 @@ from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.reaper_pairs import apart_pair, lone_pair
 from dpaudit.algorithms.robust.reaper_steps import RootSteps
 from dpaudit.algorithms.robust.stochastic_reaper import StochasticReaper
-from dpaudit.algorithms.robust.subsampling import (
-    noise_multiplier,
-)
+from dpaudit.algorithms.robust.subsampling import noise_multiplier
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
@@ -179,10 +180,10 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
     ----------
     sigma : float
         As for `PrivateGradientReaper`.
-    rate, batch_size
+    rate, batch_size, relation
         See `dpaudit.algorithms.robust.random_batches.PoissonBatches`.
     n_components, claim, iterations, step_sizes
-        See `ReaperDescent`; the claim is made under ADD_REMOVE.
+        See `ReaperDescent`.
 
     Examples
     --------
@@ -192,8 +193,8 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
     """
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self.check_batches()
+        super().__post_init__()
 
     @classmethod
     def calibrated(
@@ -201,6 +202,7 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
         epsilon: float,
         delta: float,
         *,
+        relation: Relation | str = Relation.REPLACE_ONE,
         n_components: int = 1,
         rows: int = DEFAULT_ROWS,
         batch_size: int | None = None,
@@ -212,7 +214,8 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
         Parameters
         ----------
         epsilon, delta : float
-            The promise for all steps together, under ADD_REMOVE.
+            The promise for all steps together.
+        relation : Relation or str
         rows : int
             A public number of about as many rows as there are.
         batch_size : int, optional
@@ -221,17 +224,23 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
         n_components, iterations, step_sizes
             See `PrivateGradientReaper.calibrated`.
         """
+        relation = Relation.parse(relation)
         rows = check_count("rows", rows)
         if batch_size is None:
             batch_size = published_batch_size(epsilon, iterations, rows)
         batch_size = check_count("batch_size", batch_size, maximum=rows)
         multiplier = noise_multiplier(
-            float(epsilon), float(delta), rate=batch_size / rows, steps=iterations
+            float(epsilon),
+            float(delta),
+            rate=batch_size / rows,
+            steps=iterations,
+            replaced="orthogonal" if relation is Relation.REPLACE_ONE else None,
         )
         return cls(
             sigma=multiplier / sqrt(2),
             rate=batch_size / rows,
             batch_size=float(batch_size),
+            relation=relation,
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),
             iterations=iterations,
@@ -249,8 +258,11 @@ class PrivateStochasticGradientReaper(PoissonBatches, StochasticReaper):
         return lambda matrices: reaper_term_sum(batch(len(matrices)), matrices)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a pair whose one row moves every sum that it is in by about 1.
+        """Return a pair whose one row has a term of about length 1.
 
-        See `dpaudit.algorithms.robust.reaper_pairs.lone_pair`. The default D is r + 1.
+        See `dpaudit.algorithms.robust.reaper_pairs`: `lone_pair` under ADD_REMOVE,
+        where the default D is r + 1, `apart_pair` under REPLACE_ONE, where it is r + 2.
         """
-        return lone_pair(self.n_components, dimension, count=4 * self.n_components)
+        adds = self.relation is Relation.ADD_REMOVE
+        pair = lone_pair if adds else apart_pair
+        return pair(self.n_components, dimension, count=4 * self.n_components)

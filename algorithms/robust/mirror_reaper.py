@@ -50,7 +50,7 @@ class PrivateStochasticMirrorReaper(PrivateStochasticGradientReaper):
 
     Parameters
     ----------
-    sigma, rate, batch_size, n_components, claim, iterations, step_sizes
+    sigma, rate, batch_size, relation, n_components, claim, iterations, step_sizes
         See `PrivateStochasticGradientReaper`.
     """
 

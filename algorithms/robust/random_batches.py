@@ -1,8 +1,8 @@
 r"""Which rows a step reads, and what that says about its noise: two kinds of batches.
 
 `PoissonBatches`: the corrected mechanisms. Every row is in a batch with a public
-probability, sums are divided by a public number, and the claim is under ADD_REMOVE; the
-proof is in `dpaudit.algorithms.robust.subsampling`.
+probability, sums are divided by a public number, and the claim is under either
+relation; the proofs are in `dpaudit.algorithms.robust.subsampling`.
 
 `PublishedBatches`: Maunu, Yu, Lerman, MSML 2022, sections 3.3 and 5.1: B rows drawn
 with replacement, and noise on the mean with the variance (B/N)^2 T log(1/delta)/
@@ -63,11 +63,13 @@ class PoissonBatches:
         q in (0, 1], with which every row is in a batch.
     batch_size : float
         B > 0: a public number by which sums are divided.
+    relation : Relation
     """
 
     sigma: float
     rate: float
     batch_size: float
+    relation: Relation = Relation.REPLACE_ONE
 
     _least_rows: ClassVar[int] = 0
 
@@ -77,11 +79,7 @@ class PoissonBatches:
             object.__setattr__(self, name, check_positive(name, getattr(self, name)))
         if self.rate > 1:
             raise InputError(f"rate must be at most 1, got {self.rate!r}")
-
-    @property
-    def relation(self) -> Relation:
-        """ADD_REMOVE."""
-        return Relation.ADD_REMOVE
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
 
     def noise_scale(self, count: int) -> float:
         """Return sigma."""

@@ -39,6 +39,14 @@ A B - C E is the inner product of the bivectors of (p, m) and (q, n), which by
 orthogonality is at most ||p|| ||m|| ||q|| ||n||, in absolute value, and twice that is
 at most ||p||^2 ||m||^2 + ||q||^2 ||n||^2.  QED
 
+The same lines say more. The inner product of the terms is A^2 + B^2 - C^2 - E^2, so
+
+    -<h_x, h_y> <= 2 (C E - A B) <= 2 ||p|| ||m|| ||q|| ||n||
+                 = sqrt((1 - ||h_x||_F^2) (1 - ||h_y||_F^2)),
+
+since 1 - ||h_x||_F^2 = 2 ||p||^2 ||m||^2: terms that lean away from each other are
+short. That is what random batches need (`dpaudit.algorithms.robust.subsampling`).
+
 In floating point: residuals of length <= 1e-9 are rounding, and count as zero.
 """
 

@@ -21,8 +21,8 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["REAPER"]
 
-_ADD_REMOVE = (Relation.ADD_REMOVE,)
 _REPLACE_ONE = (Relation.REPLACE_ONE,)
+_EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _PAPER = "Maunu, Yu, Lerman, MSML 2022, appendix A"
 
 REAPER: tuple[Entry, ...] = (
@@ -79,7 +79,7 @@ REAPER: tuple[Entry, ...] = (
         summary="gradient descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticGradientReaper.calibrated,
         approximate=True,
-        relations=_ADD_REMOVE,
+        relations=_EITHER,
         has_row_norm=False,
         has_components=True,
     ),
@@ -124,7 +124,7 @@ REAPER: tuple[Entry, ...] = (
         summary="mirror descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticMirrorReaper.calibrated,
         approximate=True,
-        relations=_ADD_REMOVE,
+        relations=_EITHER,
         has_row_norm=False,
         has_components=True,
     ),

@@ -53,24 +53,21 @@ all n steps together are moved by n delta_0 at most, on D and on D', and
 
 (FMT treat (epsilon_0, delta_0) randomisers in Theorem 3.8, with a similar term.)
 
-Range. FMT's Theorem 3.1 says that for epsilon_0 <= log(n/(16 log(4/delta_1)))
+That holds for every epsilon_0 > 0, and for every epsilon: FMT's Theorem 3.1 has a range
+of epsilon_0, but only its closed form needs it, and the sum of step 1 does not.
+`amplified_multiplier` takes the epsilon_0 at which the noise is least: a larger one
+asks for less noise at the same delta_0, and leaves less of delta for it.
 
-    epsilon <= log(1 + (e^epsilon_0 - 1)/(e^epsilon_0 + 1)
-                       (8 sqrt(e^epsilon_0 log(4/delta_1)/n) + 8 e^epsilon_0/n)).
-
-`amplified_multiplier` keeps to that range of epsilon_0, and so of epsilon: up to
-`largest_epsilon`, which grows with n towards log(3 + 1/(2 log(4/delta_1))), about 1.1.
-Within it the exact sum of step 1 serves (it holds for every epsilon_0), which allows a
-larger epsilon_0 than the closed form does. The split delta_1 = delta/2 is not tuned:
-noise depends on the logarithms of both halves.
+Without amplification. Each person is in one step only, so what makes one step
+(epsilon, delta)-DP makes all of them so: the multiplier 1/mu(epsilon, delta)
+(`gaussian_mu`). It is what is left where rows are few or epsilon is large.
 """
 
 from functools import lru_cache
-from math import exp, expm1, inf, log, log1p, sqrt
+from math import exp, inf
 
 import numpy as np
 
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import (
     check_count,
@@ -81,14 +78,12 @@ from dpaudit.validation import (
 
 __all__ = [
     "amplified_multiplier",
-    "closed_form_epsilon",
-    "fewest_rows",
-    "largest_epsilon",
-    "largest_local_epsilon",
     "shuffled_delta",
 ]
 
 _TAIL = 1e-6  # of the delta that is asked for
+_PLAIN = 30.0  # an epsilon beyond which amplification is not tried
+_POINTS, _ZOOMS = 17, 3  # of the search for epsilon_0
 
 
 def shuffled_delta(
@@ -134,97 +129,6 @@ def shuffled_delta(
     return min(1.0, tail + float(binom.pmf(c, others, share) @ np.maximum(excess, 0.0)))
 
 
-def closed_form_epsilon(local_epsilon: float, count: int, delta: float) -> float:
-    """Return FMT's bound for epsilon at `delta`; `inf` beyond its range.
-
-    Parameters
-    ----------
-    local_epsilon : float
-        epsilon_0 > 0.
-    count : int
-        n.
-    delta : float
-        delta_1.
-
-    Examples
-    --------
-    >>> round(closed_form_epsilon(1.0, 10_000, 1e-6), 4)
-    0.214
-    """
-    local = check_positive("local_epsilon", local_epsilon)
-    count = check_count("count", count)
-    if local > largest_local_epsilon(count, delta):
-        return inf
-    share = exp(local) / count
-    root = 8 * sqrt(share * log(4 / check_fraction("delta", delta)))
-    return log1p(expm1(local) / (exp(local) + 1) * (root + 8 * share))
-
-
-def largest_local_epsilon(count: int, delta: float) -> float:
-    """Return the largest epsilon_0 of FMT's theorem; not positive where n is too small.
-
-    Examples
-    --------
-    >>> round(largest_local_epsilon(10_000, 1e-6), 4)
-    3.7163
-    """
-    count, delta = check_count("count", count), check_fraction("delta", delta)
-    return log(count / (16 * log(4 / delta)))
-
-
-def largest_epsilon(count: int, delta: float) -> float:
-    """Return the largest epsilon for which noise can be proven; 0 if there is none.
-
-    Parameters
-    ----------
-    count : int
-        n.
-    delta : float
-        Of the whole mechanism.
-
-    Examples
-    --------
-    >>> [round(largest_epsilon(n, 1e-5), 3) for n in (200, 1000, 10_000, 10**6)]
-    [0.0, 0.837, 1.082, 1.111]
-    """
-    half = check_fraction("delta", delta) / 2
-    local = largest_local_epsilon(count, half)
-    return closed_form_epsilon(local, count, half) if local > 0 else 0.0
-
-
-def fewest_rows(epsilon: float, delta: float) -> int:
-    """Return the least n with epsilon <= `largest_epsilon`.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-
-    Examples
-    --------
-    >>> fewest_rows(0.5, 1e-5)
-    421
-    """
-    epsilon = check_positive("epsilon", epsilon)
-    reach = log(3 + 1 / (2 * log(8 / check_fraction("delta", delta))))
-    if epsilon >= reach:
-        raise InputError(
-            f"epsilon must be in (0, {reach:.4g}) at delta = {delta:g}: beyond, "
-            "amplification by shuffling is not proven for any number of rows, got "
-            f"{epsilon!r}"
-        )
-    low, high = 1, 2
-    while largest_epsilon(high, delta) < epsilon:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if largest_epsilon(middle, delta) < epsilon:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 @lru_cache(maxsize=256)
 def amplified_multiplier(epsilon: float, delta: float, count: int) -> float:
     """Return the noise per step that makes shuffled normal randomisers private.
@@ -244,45 +148,37 @@ def amplified_multiplier(epsilon: float, delta: float, count: int) -> float:
         without it (each person is in one step, so that step's (epsilon, delta) is
         that of all).
 
-    Raises
-    ------
-    InputError
-        If epsilon is beyond `largest_epsilon`.
-
     Examples
     --------
     >>> round(amplified_multiplier(0.5, 1e-6, 100_000), 3)
-    1.155
+    1.154
     """
     epsilon = check_positive("epsilon", epsilon)
-    largest = largest_epsilon(count, delta)
-    if epsilon > largest:
-        where = f"with n = {count} and delta = {delta:g}"
-        least = 16 * log(8 / delta)
-        raise InputError(
-            f"epsilon must be in (0, {largest:.4g}], which is what amplification by "
-            f"shuffling is proven for {where}, got {epsilon!r}"
-            if largest
-            else f"epsilon must be in the proven range, which is empty {where}: n must "
-            f"be more than {least:.4g}, got epsilon = {epsilon!r}"
-        )
-    local = _local_epsilon(epsilon, delta / 2, count)
-    moved = delta / (2 * (1 + exp(epsilon)) * count)
-    amplified = 1 / (2 * gaussian_mu(local / 2, moved))
-    return min(amplified, 1 / gaussian_mu(epsilon, delta))
+    delta = check_fraction("delta", delta)
+    count = check_count("count", count)
+    plain = 1 / gaussian_mu(epsilon, delta)
+    if epsilon > _PLAIN:
+        return plain
 
+    def left(local: float) -> float:
+        return delta - shuffled_delta(epsilon, local, count, tail=_TAIL * delta)
 
-def _local_epsilon(epsilon: float, delta: float, count: int) -> float:
-    """Return the largest epsilon_0 in range that is shown to be good enough."""
+    def needed(local: float) -> float:
+        moved = left(local) / ((1 + exp(epsilon)) * count)
+        return 1 / (2 * gaussian_mu(local / 2, moved)) if moved > 0 else inf
 
-    def holds(local: float) -> bool:
-        return shuffled_delta(epsilon, local, count, tail=_TAIL * delta) <= delta
-
-    # epsilon_0 = epsilon needs no amplification.
-    low, high = epsilon, max(epsilon, largest_local_epsilon(count, delta))
-    if holds(high):
-        return high
-    while high - low > 1e-9 * high:
+    # Which epsilon_0 leave anything: at epsilon nothing is spent.
+    low, high = epsilon, 2 * epsilon
+    while left(high) > 0:
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+        low, high = (middle, high) if left(middle) > 0 else (low, middle)
+    # Any of them will do; the search is for the best.
+    start, end = epsilon, low
+    for _ in range(_ZOOMS):
+        tried = np.linspace(start, end, _POINTS)
+        noise = [needed(float(local)) for local in tried]
+        best = int(np.argmin(noise))
+        start, end = tried[max(best - 1, 0)], tried[min(best + 1, _POINTS - 1)]
+    return min(*noise, plain)

@@ -51,7 +51,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.bases import ReleasesVector
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, near_threshold, two_bins
+from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
@@ -151,8 +151,8 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         return far_row(self, self._pair_dimension(dimension))
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and two of a row that moves a bin of the scale."""
-        return self.worst_case(), two_bins(self, 3), near_threshold(self, 3)
+        """Return the worst case, and those of `named_pairs`."""
+        return self.worst_case(), *named_pairs(self, 3)
 
     def _batch(self, items: Array) -> Batch:
         return Batch(as_moments(items, row_norm=self.row_norm), 0, len(items))

@@ -16,6 +16,9 @@ batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenv
   one side, and turn w_T further where windows are wider.
 - `near_threshold`: likewise, a group leaves the only bin that has a chance to be
   shown, so that bottom becomes more likely.
+- `far_from_zero`, where items may be any matrices: those of the last batch are -I/eta_T
+  but for a few, so that its gradients lie 2^44 bins from 0 and take w back, and what
+  is left of w_T is noise, and where a far row moves the mean.
 """
 
 from dataclasses import dataclass, replace
@@ -28,13 +31,22 @@ from numpy.typing import NDArray
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
 from dpaudit.neighbours import Pair
 
-__all__ = ["Scene", "far_row", "near_threshold", "two_bins"]
+__all__ = [
+    "Scene",
+    "far_from_zero",
+    "far_row",
+    "named_pairs",
+    "near_threshold",
+    "two_bins",
+]
 
 Array: TypeAlias = NDArray[np.float64]
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
 _FAR = 1.5  # by how much a far row passes its windows
 _TURN = 4.0  # how far those rows turn w_T, in deviations of its noise
+_BINS_AWAY = 2.0**44  # how far from 0 the last gradients are
+_BEFORE = 2.0**8  # by how much those of batches before exceed them
 _TILT, _BOUNDED_TILT = 0.01, 0.5  # h, without a row norm and with one
 
 
@@ -164,3 +176,39 @@ def near_threshold(mechanism: MinibatchPCA, dimension: int) -> Pair:
     )
     moved = made.with_scales(factors)
     return moved.pair(int(made.places[0]), moved.rows[made.places[-1]] / 2)
+
+
+def far_from_zero(mechanism: MinibatchPCA, dimension: int) -> Pair:
+    """Return matrices whose gradients are far from 0, and one beyond all windows.
+
+    In the entries but the second it is beyond them on one side, and on the other in
+    the neighbour. In the second entry a few others are, which w_T turns to.
+    """
+    made = scene(mechanism, dimension)
+    count, size = len(made.rows), mechanism.batches(len(made.rows))[0]
+    half = size // 2
+    back = 1 / float(mechanism.step_sizes.sizes(count // size)[-1])
+    # The groups' eigenvalues are such that a bin has the width back/_BINS_AWAY.
+    unit = mechanism.scale_factor / (2 * (half // 2 // len(made.places)))
+    kappa = back / _BINS_AWAY / float(mechanism.mean.tail.width(unit))
+    items = np.zeros((count, dimension, dimension))
+    second = np.arange(count) % size >= half
+    items[second, 0, 0] = _BEFORE * back
+    items[~second, 0, 0] = np.where(made.rows[~second, 0], kappa, 0.0)
+    items[made.start + half :] = -back * np.eye(dimension)
+    wanted = _TURN * sqrt(dimension) / mechanism.mean.split.noise(dimension).mu
+    turning = made.start + half + np.arange(min(half // 3, ceil(wanted)))
+    items[turning, 1, 0] = back
+    far = np.where(np.arange(dimension) == 1, 0.0, back)
+    other = items.copy()
+    items[-1, :, 0] += far
+    other[-1, :, 0] -= far
+    return Pair(items, other, "replace-one")
+
+
+def named_pairs(mechanism: MinibatchPCA, dimension: int) -> tuple[Pair, ...]:
+    """Return the pairs for a row that moves a bin of the scale, and those far away."""
+    pairs = two_bins(mechanism, dimension), near_threshold(mechanism, dimension)
+    if mechanism.row_norm is not None:
+        return pairs
+    return *pairs, far_from_zero(mechanism, dimension)

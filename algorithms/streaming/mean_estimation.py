@@ -8,7 +8,8 @@ covariance that is public, or private already:
 
 1. In each coordinate a private histogram of the m numbers, with bins of the width
    tau = 2^(1/4) K sqrt(Lambda) log^a(25). If no bin is left in some coordinate, or
-   Lambda is not a positive number, output bottom (NaN).
+   Lambda is not a positive number, output bottom (NaN); likewise if a fullest bin is
+   2^53 or more from 0, where bins are narrower than doubles are apart.
 2. Truncate each coordinate to l +- W, W = 3 K sqrt(Lambda) log^a(m d/zeta), where l is
    the left edge of the fullest bin.
 3. Output the mean of the truncated vectors + N(0, s^2 I), s = Delta/mu.
@@ -21,6 +22,26 @@ depend on it.
 **Sensitivity.** Given the bins, one row replaced moves each coordinate of the mean by
 at most 2 W/m, and the mean by at most Delta = 2 W sqrt(d)/m in l2 norm. It is attained
 by a row that is above all windows and replaces one below.
+
+**In doubles**, wherever the vectors are, the sensitivity is the same to the last bit.
+(The mean of truncated vectors as they are, far from 0, is not: a sum of 2000 numbers
+near 10^13 sqrt(Lambda) is rounded so that one row may move it by twice as much.)
+
+- The bin of a number g is floor(g/tau), as rounded, a function of g alone: a row that
+  is replaced moves from one bin to one other, as in the proof of the histogram.
+- Given the bins, g becomes a whole number c(g) of steps W/L from the edge, the nearest
+  to L (g - l)/W as rounded, truncated to +-L for L the largest power of 2 with m L <=
+  2^53. It is a function of g, of the bins and of Lambda alone, so rounding in it is
+  part of a map that each row goes through by itself; and sums of m such numbers are
+  whole numbers of at most 2^53, which are exact in every order. One row replaced moves
+  the sum by 2 L at most in each coordinate, by 2 L sqrt d in l2 norm.
+- The noise, of deviation 2 L sqrt d/mu, comes next. What follows, times W/(m L) plus l,
+  is done to the noisy sum, l and W, which are outputs: it may round as it likes. (That
+  noise itself is made of doubles is another matter, as it is everywhere here.)
+- To refuse a bin is a function of its number, an output of the histogram.
+
+`as_published` shares this: the print speaks of real numbers, and of those it is the
+same mechanism, up to a rounding of W/(2 L) in each row.
 
 **Privacy.** (epsilon, delta)-DP under REPLACE_ONE, all noisy counts included: see
 `dpaudit.algorithms.streaming.mean_budget`. There are the split of the budget, the
@@ -58,6 +79,8 @@ from dpaudit.validation import (
 __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
 
 _CHUNK = 2**20  # counts, or numbers of releases, that are made together
+_LAST_BIN = 2.0**53  # from there on doubles do not tell a bin from its neighbours
+_FAR_BIN = 5 * 2.0**49
 
 
 @dataclass(frozen=True)
@@ -209,8 +232,7 @@ class MeanEstimation:
     ) -> Array:
         """Return s for estimates of Lambda, of their shape."""
         reach = self.tail.reach(eigenvalue, count * dimension, zeta)
-        factor = 2 * sqrt(dimension) / (count * self.split.noise(dimension).mu)
-        return np.asarray(reach * factor)
+        return np.asarray(reach * (self._ratio(dimension) / count))
 
     def estimate(
         self,
@@ -238,21 +260,19 @@ class MeanEstimation:
         d = vectors.dimension
         usable = (eigenvalues > 0) & np.isfinite(eigenvalues)
         scales = np.where(usable, eigenvalues, 1.0)[:, np.newaxis]
-        counts = self._counts(vectors, self.tail.width(scales))
-        bins = self.split.noise(d).counts.fullest(counts, rng=rng).reshape(-1, d)
-        found = usable & np.isfinite(bins).all(axis=1)
-        edges = np.where(found[:, np.newaxis], bins, 0.0) * self.tail.width(scales)
+        widths = self.tail.width(scales)
         reach = self.tail.reach(scales, vectors.count * d, zeta)
-        low, high = (edges + side for side in (-reach, reach))
-        total = np.zeros(edges.shape)
+        counts = self._counts(vectors, widths)
+        labels = self.split.noise(d).counts.fullest(counts, rng=rng).reshape(-1, d)
+        edges = _edges(labels, widths, reach)
+        edges[~usable] = np.nan
+        totals = np.zeros(edges.shape)
         for part in vectors.parts():
-            total += np.clip(part, low[:, np.newaxis], high[:, np.newaxis]).sum(axis=1)
-        means = total / vectors.count
-        noise = rng.standard_normal(means.shape)
-        noise *= self.deviation(scales, vectors.count, d, zeta)
-        means += noise
-        means[~found] = np.nan
-        return means
+            inside = _steps(
+                part, edges[:, np.newaxis], reach[:, np.newaxis], vectors.count
+            )
+            totals += inside.sum(axis=1)
+        return self._noisy(totals, edges, reach, vectors.count, rng)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size, d).
@@ -267,17 +287,17 @@ class MeanEstimation:
         count, d = rows.shape
         noise = self.split.noise(d)
         width = self.tail.width(self.eigenvalue)
+        reach = self.tail.reach(self.eigenvalue, rows.size)
         counts = self._counts(FixedGradients(rows), np.array([[width]]))
         releases = np.empty((size, d))
         step = max(1, _CHUNK // len(counts.counts))
         for start in range(0, size, step):
             part = releases[start : start + step]
             repeated = counts.repeated(len(part))
-            bins = noise.counts.fullest(repeated, rng=rng).reshape(-1, d)
-            part[:] = self._means(rows, bins)
-            part += rng.standard_normal(part.shape) * self.deviation(
-                self.eigenvalue, count, d, self.tail.zeta
-            )
+            labels = noise.counts.fullest(repeated, rng=rng).reshape(-1, d)
+            edges = _edges(labels, width, reach)
+            totals = _totals(rows, edges, reach)
+            part[:] = self._noisy(totals, edges, reach, count, rng)
         return releases
 
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
@@ -297,9 +317,10 @@ class MeanEstimation:
         return Pair(rows, np.concatenate([rows[:-1], -rows[-1:]]), self.relation)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case; and full bins at the threshold that lose a row.
+        """Return the worst case; full bins at the threshold; the worst case far away.
 
-        In the latter all other rows are alone in their bins; d = 3.
+        The second loses a row, and all other rows are alone in their bins; d = 3. The
+        third is where doubles are hardly closer to each other than bins are wide.
         """
         counts = self.split.noise(3).counts
         full = int(counts.threshold)
@@ -308,28 +329,81 @@ class MeanEstimation:
         rows[full:] = width * (np.arange(10.0, 20.0)[:, np.newaxis] + 0.5)
         neighbour = rows.copy()
         neighbour[0] = width * 30.5
-        return self.worst_case(), Pair(rows, neighbour, self.relation)
+        worst, shift = self.worst_case(), width * _FAR_BIN
+        return (
+            worst,
+            Pair(rows, neighbour, self.relation),
+            Pair(worst.data + shift, worst.neighbour + shift, self.relation),
+        )
 
     def _counts(self, vectors: Gradients, widths: Array) -> SparseCounts:
         """Count the bins of every coordinate of every trial; widths are (trials, 1)."""
         parts = []
         for part in vectors.parts():
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
                 labels = np.floor(part / widths[:, np.newaxis])
             columns = np.ascontiguousarray(labels.swapaxes(1, 2))
             parts.append(SparseCounts.of(columns.reshape(-1, part.shape[1])))
         return SparseCounts.joined(parts)
 
-    def _means(self, rows: Array, bins: Array) -> Array:
-        """Return the truncated means of the same rows for bins, shape (size, d)."""
-        means = np.full(bins.shape, np.nan)
-        found = np.isfinite(bins).all(axis=1)
-        reach = self.tail.reach(self.eigenvalue, rows.size)
-        width = self.tail.width(self.eigenvalue)
-        for j, column in enumerate(rows.T):
-            values, place = np.unique(bins[found, j], return_inverse=True)
-            # A value is the mean of a window that many releases share.
-            centres = values * width
-            windows = [np.clip(column, c - reach, c + reach).mean() for c in centres]
-            means[found, j] = np.array(windows)[place] if len(values) else np.nan
-        return means
+    def _ratio(self, dimension: int) -> float:
+        """Return the deviation of the noise on a sum of vectors in [-1, 1]^d."""
+        return 2 * sqrt(dimension) / self.split.noise(dimension).mu
+
+    def _noisy(
+        self,
+        totals: Array,
+        edges: Array,
+        reach: Array,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return releases for whole numbers of steps, which nothing has rounded yet."""
+        steps = _steps_to_the_end(count)
+        releases = rng.standard_normal(totals.shape)
+        releases *= steps * self._ratio(totals.shape[1])
+        releases += totals
+        releases *= reach / (steps * count)
+        releases += edges
+        return releases
+
+
+def _edges(labels: Array, widths: Array, reach: Array) -> Array:
+    """Return the left edges of the bins that were found, shape (trials, d).
+
+    NaN throughout a trial if none was in a coordinate, or doubles cannot tell the bin
+    from its neighbours, or there is no window.
+    """
+    found = (np.abs(labels) < _LAST_BIN).all(axis=1, keepdims=True)
+    found = found & (0 < reach) & (reach < np.inf)
+    return np.where(found, labels, np.nan) * widths
+
+
+def _steps(vectors: Array, edges: Array, reach: Array, count: int) -> Array:
+    """Return truncated vectors as whole numbers of steps from the edge.
+
+    Each number is made of the one that it stands for, and of the window; the sum of as
+    many as `count` of them is exact in whatever order.
+    """
+    with np.errstate(over="ignore"):
+        inside = vectors - edges
+        inside /= reach
+    np.clip(inside, -1.0, 1.0, out=inside)
+    inside *= _steps_to_the_end(count)
+    return np.rint(inside, out=inside)
+
+
+def _steps_to_the_end(count: int) -> float:
+    """Return L, the largest power of 2 with m L <= 2^53."""
+    return 2.0 ** (53 - (count - 1).bit_length())
+
+
+def _totals(rows: Array, edges: Array, reach: Array) -> Array:
+    """Return the sums of steps of the same rows, for each trial's edges."""
+    totals = np.empty(edges.shape)
+    for j, column in enumerate(rows.T):
+        # A value is the sum in a window that many releases share.
+        values, place = np.unique(edges[:, j], return_inverse=True)
+        sums = [_steps(column, edge, reach, len(rows)).sum() for edge in values]
+        totals[:, j] = np.array(sums)[place] if len(values) else np.nan
+    return totals

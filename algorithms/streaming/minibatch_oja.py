@@ -8,14 +8,16 @@ PCA*, NeurIPS 2022, section 4, equation (7).
    clip(A_i w_(t-1)) over the t-th batch + sigma z_t), z_t ~ N(0, I); w_t = w'/||w'||.
 3. Output w_T.
 
-In print sigma is alpha beta, with alpha left open (the multiplier of Algorithm 2, whose
-own noise is 2 alpha beta, without the constant that its order of growth leaves open),
-and T = O(log^2 n) steps are paid for one after the other ('serial composition'). Two
-things are corrected here. Two clipped products can be 2 beta apart, not beta, so the
-print is short of a factor 2. And the batches are disjoint, so each matrix is in one
-step only and the steps cost no more than one of them: sigma = Delta/mu(epsilon, delta)
-with `dpaudit.gaussian.gaussian_mu`, whatever T is, where Delta = 2 beta, or R^2 for
-rows in a ball of radius R. Proof: `dpaudit.algorithms.streaming.noisy_oja`.
+In print the noise of a step is (w eta_t beta alpha/B) z_t, with alpha left open (the
+multiplier of Algorithm 2, whose growth alone is given), and T = O(log^2 n) steps are
+paid for one after the other ('serial composition'). A w in that place is no number; we
+read it as a misprinted 2: Algorithm 2, of which this is the minibatch form, has
+2 eta_t beta alpha, and 2 beta is how far apart two clipped products can be. So sigma is
+2 alpha beta there. One thing is changed here: the batches are disjoint, so each matrix
+is in one step only and the steps cost no more than one of them: sigma =
+Delta/mu(epsilon, delta) with `dpaudit.gaussian.gaussian_mu`, whatever T is, where
+Delta = 2 beta, or R^2 for rows in a ball of radius R. Proof:
+`dpaudit.algorithms.streaming.noisy_oja`.
 
 Utility. The noise per step is sigma/B = T Delta/(n mu) per coordinate: fewer and larger
 batches have less of it, but each step leaves more of the start behind; with harmonic

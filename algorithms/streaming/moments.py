@@ -29,7 +29,7 @@ from dpaudit.algorithms.streaming.moment_products import (
 )
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
-from dpaudit.validation import check_positive
+from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
     "Array",
@@ -41,6 +41,8 @@ __all__ = [
     "as_moments",
     "own_products",
 ]
+
+_LARGEST = 2.0**1000
 
 
 class RowMoments(Moments):
@@ -57,7 +59,7 @@ class RowMoments(Moments):
     ------
     InputError
         If the rows are not what they should be; without a `row_norm`, also if the
-        square of a row overflows.
+        squared length of a row is above 2^1000.
     """
 
     def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
@@ -87,7 +89,8 @@ class MatrixMoments(Moments):
     Raises
     ------
     InputError
-        If the matrices are not square, or a square of an entry overflows, or else.
+        If the matrices are not square, or the squares of one sum to more than 2^1000,
+        or else.
     """
 
     def __init__(self, matrices: ArrayLike) -> None:
@@ -210,10 +213,7 @@ def as_moments(
                 f"row_norm must be that of the stream itself, got {row_norm!r}"
             )
         return data
-    try:
-        held = np.asarray(data)
-    except ValueError:
-        raise InputError("data must be an array of numbers") from None
+    held = check_numbers("data", data, "an array of numbers")
     if held.ndim != 3:
         return RowMoments(held, row_norm)
     if row_norm is not None:
@@ -226,15 +226,7 @@ def as_moments(
 
 def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:
     """Return an array of numbers with that many axes, none of them empty."""
-    problem = f"{name} must be an array of numbers"
-    try:
-        held = np.asarray(value)
-        if held.dtype.kind == "O":
-            held = held.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(problem) from None
-    if held.dtype.kind not in "biuf":
-        raise InputError(f"{problem}, got {held.dtype}")
+    held = check_numbers(name, value, "an array of numbers")
     if held.ndim != axes or not held.size:
         shape = "(n, d)" if axes == 2 else "(n, d, d)"
         other = ", or (n, d, d) for matrices" if axes == 2 else ""
@@ -251,17 +243,20 @@ def _check_square(name: str, matrices: NDArray[np.generic]) -> None:
 
 
 def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> None:
-    """Raise unless each item along the first axis is finite, and its square too."""
+    """Raise unless each item along the first axis is finite, and its square small.
+
+    So that no product of an item with a unit vector overflows, whatever is rounded.
+    """
     width = max(1, WORK // held[0].size)
     for first in range(0, len(held), width):
         part = np.asarray(held[first : first + width], dtype=np.float64)
         part = part.reshape(len(part), -1)
         with np.errstate(over="ignore", invalid="ignore"):
-            # Summed as one, a NaN, an infinity or an overflow anywhere shows.
-            if np.isfinite(np.vdot(part, part)):
+            # Summed as one, a NaN, an infinity or a large square anywhere shows.
+            if np.vdot(part, part) <= _LARGEST:
                 continue
             finite = np.isfinite(part).all(axis=1)
-            square = np.isfinite(np.einsum("ij,ij->i", part, part))
+            square = np.einsum("ij,ij->i", part, part) <= _LARGEST
         if not finite.all():
             raise InputError(
                 f"{name} must be finite, but item {first + int(np.argmin(finite))} "
@@ -269,8 +264,8 @@ def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> No
             )
         if squares and not square.all():
             raise InputError(
-                f"{name} must have squares that are finite numbers, but those of item "
-                f"{first + int(np.argmin(square))} overflow"
+                f"{name} must have squares that sum to 2^1000 at most, but those of "
+                f"item {first + int(np.argmin(square))} are larger"
             )
 
 

@@ -12,7 +12,10 @@ based histograms are due to Bun, Nissim, Stemmer, ITCS 2016.)
 In the papers frequencies c_k/n are released, which is the same: the relation is
 REPLACE_ONE, so n is public. A value v lies in bin floor(v/width). All non-empty bins
 are released, and the claim is about all of them; the array that `release` returns is a
-window on them, the `bins` consecutive bins from `first` on.
+window on them, the `bins` consecutive bins from `first` on. (In doubles a value lies in
+the bin floor(v/width) as rounded: 2^53 bins from 0 that is not the bin of its
+neighbours in the reals, but it is one bin still, a function of that value alone. So
+what follows holds for doubles as well.)
 
 **Theorem.** For b = 2/epsilon and T = 1 + b log(1/(2 delta)), or T = 1 if that is less,
 the release is (epsilon, delta)-DP under REPLACE_ONE, and both numbers are attained.
@@ -203,7 +206,9 @@ class PrivateHistogram:
             raise InputError(f"claim must be a Claim, got {self.claim!r}")
         object.__setattr__(self, "width", check_positive("width", self.width))
         object.__setattr__(
-            self, "first", check_count("first", self.first, minimum=-(2**53))
+            self,
+            "first",
+            check_count("first", self.first, minimum=-(2**53), maximum=2**53),
         )
         object.__setattr__(self, "bins", check_count("bins", self.bins))
 
@@ -300,8 +305,11 @@ class PrivateHistogram:
         return self._full_pair()
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case; and a lonely row, beside a full bin, that moves."""
-        return self._full_pair(), self._lonely_pair()
+        """Return the worst case; a lonely row, beside a full bin, that moves; far away.
+
+        The last is a row of the full bin that moves to one 2^60 bins off.
+        """
+        return self._full_pair(), self._lonely_pair(), self._far_pair()
 
     @property
     def budget(self) -> BudgetTree:
@@ -318,6 +326,9 @@ class PrivateHistogram:
 
     def _lonely_pair(self) -> Pair:
         return self._moved(np.zeros(self._full_bin), 1, 2)
+
+    def _far_pair(self) -> Pair:
+        return self._moved(np.zeros(self._full_bin), 0, 2**60)
 
     @property
     def _full_bin(self) -> int:

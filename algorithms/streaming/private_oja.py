@@ -29,11 +29,9 @@ means lie in a ball of radius Delta/2 about a centre that w determines:
 So step t is a local randomiser of the kind that the theorem wants, adaptive in the
 outputs before it, and the theorem covers adaptive ones.
 
-The range. Amplification is proven for epsilon up to `largest_epsilon(n, delta)`, which
-is 0 for n <= 16 log(8/delta) and stays below log(3 + 1/(2 log(8/delta))), about 1.1,
-for every n. Beyond it a release is refused, with the range.
-`dpaudit.algorithms.streaming.minibatch_oja` has no such limit, needs less noise, and
-is much faster; it is the algorithm to use.
+Every epsilon is covered, and every n: where shuffling hides nothing, alpha is that of
+one Gaussian step. `dpaudit.algorithms.streaming.minibatch_oja` needs less noise, and is
+much faster; it is the algorithm to use.
 """
 
 from collections.abc import Sequence
@@ -44,10 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.bases import ReleasesVector
-from dpaudit.algorithms.streaming.amplification import (
-    amplified_multiplier,
-    fewest_rows,
-)
+from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import (
     Array,
     Moments,
@@ -66,7 +61,7 @@ from dpaudit.algorithms.streaming.step_sizes import (
     as_step_sizes,
 )
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
@@ -75,8 +70,7 @@ __all__ = ["PrivateOja"]
 _NUMERATOR, _OFFSET = 20.0, 300.0
 _WORK = 2**22  # entries of the orders of the trials that run side by side
 _STATE = 2**20  # and of their vectors
-_MOST_ROWS = 100_000
-_ROWS = 500  # of the canonical pair, where the noise does not depend on them
+_ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +97,10 @@ class PrivateOja(ReleasesVector):
     >>> import numpy as np
     >>> mechanism = PrivateOja.calibrated(0.5, 1e-5)
     >>> round(mechanism.noise_scale(10_000), 3)
-    1.552
+    1.536
     >>> rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [1800, 200], axis=0)
     >>> mechanism.release(rows, rng=np.random.default_rng(0)).shape
     (2,)
-    >>> mechanism.release(rows[:100], rng=np.random.default_rng(0))
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InputError: epsilon must be in the proven range, which ...
     """
 
     claim: ApproxDP
@@ -148,8 +138,7 @@ class PrivateOja(ReleasesVector):
         Parameters
         ----------
         epsilon, delta : float
-            The promise. What epsilon may be depends on the number of rows, so that it
-            is checked on release; here it must only be in reach for some number.
+            The promise.
         n_components : int
             1, and no other number.
         row_norm, clip
@@ -160,12 +149,10 @@ class PrivateOja(ReleasesVector):
         Raises
         ------
         InputError
-            If an argument is not allowed, or epsilon is out of reach for any number of
-            rows.
+            If an argument is not allowed.
         """
         check_one_component("private-oja", n_components)
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
-        fewest_rows(epsilon, delta)
         return cls(
             claim=claim,
             row_norm=row_norm,
@@ -218,16 +205,11 @@ class PrivateOja(ReleasesVector):
         return Relation.REPLACE_ONE
 
     def noise_scale(self, count: int) -> float:
-        """Return the standard deviation of the noise for that many rows.
-
-        Raises
-        ------
-        InputError
-            If epsilon is beyond what is proven for them.
-        """
+        """Return the standard deviation of the noise for that many rows."""
         multiplier = self.multiplier
         if multiplier is None:
-            multiplier = amplified_multiplier(*self._promise, count)
+            epsilon, delta = (self.claim.parameters[k] for k in ("epsilon", "delta"))
+            multiplier = amplified_multiplier(epsilon, delta, count)
         return multiplier * batch_sensitivity(1, row_norm=self.row_norm, clip=self.clip)
 
     def draw(
@@ -245,7 +227,7 @@ class PrivateOja(ReleasesVector):
         ------
         InputError
             If the data are not finite numbers of such a shape; if they are matrices,
-            and there is a row norm; if epsilon is beyond what is proven for n.
+            and there is a row norm.
         """
         moments = as_moments(data, row_norm=self.row_norm)
         scale = self.noise_scale(moments.count)
@@ -282,7 +264,7 @@ class PrivateOja(ReleasesVector):
         return {"start": seen[0], "steps": np.stack(seen[1:], axis=1)}
 
     def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a pair with the fewest rows for which the claim is proven.
+        """Return a pair of 500 rows.
 
         All rows, or matrices x x^T, are at e_1; one is half-way between e_1 and e_2 on
         one side, and between e_1 and -e_2 on the other (R e_1 against a zero row for
@@ -292,26 +274,10 @@ class PrivateOja(ReleasesVector):
         """
         return oblique_pair(
             check_count("dimension", 2 if dimension is None else dimension),
-            count=self._fewest(),
+            count=_ROWS,
             unit=unit_of(self.row_norm, self.clip),
             matrices=self.row_norm is None,
         )
-
-    @property
-    def _promise(self) -> tuple[float, float]:
-        return self.claim.parameters["epsilon"], self.claim.parameters["delta"]
-
-    def _fewest(self) -> int:
-        """Return the least n for which epsilon is in the range."""
-        if self.multiplier is not None:
-            return _ROWS
-        count = fewest_rows(*self._promise)
-        if count > _MOST_ROWS:
-            raise UnsupportedError(
-                f"no pair is made of more than {_MOST_ROWS} rows, but at {self.claim} "
-                f"nothing is proven for fewer than {count}"
-            )
-        return count
 
     def _run(
         self,

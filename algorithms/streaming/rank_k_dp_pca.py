@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.bases import check_components
 from dpaudit.algorithms.streaming.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, near_threshold, two_bins
+from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
@@ -193,9 +193,8 @@ class RankKDPPCA(MinibatchPCA):
         return far_row(self, self._pair_dimension(dimension))
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, and two of a row that moves a bin of the scale."""
-        d = self._pair_dimension(None)
-        return self.worst_case(), two_bins(self, d), near_threshold(self, d)
+        """Return the worst case, and those of `named_pairs`."""
+        return self.worst_case(), *named_pairs(self, self._pair_dimension(None))
 
     def _pair_dimension(self, dimension: int | None) -> int:
         least = max(3, self.rank + 1)

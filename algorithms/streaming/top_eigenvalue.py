@@ -24,7 +24,8 @@ are not used. lambda^(j) that overflow have the bin [infinity, infinity).
 replaced is in one difference and in one group, because both are made by position; so
 one of k numbers changes, and the histogram is one of k rows of which one is replaced.
 The rest is done to its output. Under ADD_REMOVE all differences behind the row would
-change.
+change. (Nothing is summed over groups, so the proof is one of doubles as well, wherever
+the rows are: rounding is part of the map from a group to its number.)
 
 **Utility.** Bottom is avoided if the fullest bin has T = 1 + (2/epsilon) log(1/(2
 delta)) of the k groups and a few 2/epsilon more. At (1, 1e-6), with the default
@@ -236,15 +237,21 @@ class TopEigenvalue:
         return self._pair(scales, 2.0**10, d)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case; and the fullest bin at the threshold, losing a row.
+        """Return the worst case; the fullest bin at the threshold; far-away rows.
 
-        In the latter all other groups have bins of their own.
+        The second loses a row, and all other groups have bins of their own. The third
+        is the worst case about a mean that is 2^40 from 0.
         """
         k = self.groups()
         full = min(k - 1, int(self.noise.threshold))
         scales = np.exp2(10.0 + np.arange(k) * (400 / k))
         scales[: full + 1] = 1.0
-        return self.worst_case(), self._pair(scales, 2.0**5, 1)
+        worst = self.worst_case()
+        return (
+            worst,
+            self._pair(scales, 2.0**5, 1),
+            Pair(worst.data + 2.0**40, worst.neighbour + 2.0**40, self.relation),
+        )
 
     @property
     def budget(self) -> BudgetTree:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix, check_positive
+from dpaudit.validation import check_count, check_matrix, check_positive, check_real
 
 __all__ = [
     "Array",
@@ -117,10 +117,7 @@ def check_scalars(data: ArrayLike) -> Array:
     InputError
         If the shape is another, or an entry is not finite.
     """
-    try:
-        rows = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("data must be a numeric array of scalar rows") from None
+    rows = check_real("data", data, "a numeric array of scalar rows")
     if rows.ndim not in (1, 2) or rows.shape[1:] not in ((), (1,)):
         raise InputError(
             f"data must have scalar rows, shape (n,) or (n, 1), got shape {rows.shape}"

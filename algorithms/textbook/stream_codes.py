@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, UNREACHED, Codes
 from dpaudit.errors import InputError
+from dpaudit.validation import check_real
 
 __all__ = ["Streams", "check_releases"]
 
@@ -118,7 +119,7 @@ class Streams:
 
 def check_releases(releases: ArrayLike, length: int) -> Array:
     """Return releases as floats, shape (size, length), or raise if they are not."""
-    checked = np.asarray(releases, dtype=np.float64)
+    checked = check_real("releases", releases)
     if checked.ndim != 2 or checked.shape[1] != length:
         raise InputError(
             f"releases must have shape (size, {length}), got {checked.shape}"

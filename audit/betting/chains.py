@@ -1,7 +1,7 @@
 """Chains: nested events, the half-planes they are held to, and estimates of both laws.
 
-`forward_chains` chooses them from what the past shows: for each null the event that
-violates it by most standard errors, then further events of the same attack (the other
+`forward_chains` chooses them from what the past shows: the event that violates a null
+by most standard errors, then further events of the same attack (the other
 tail, above all) as long as each adds evidence that is not already there. Nothing is
 assumed of the releases. (`dpaudit.audit.betting.pooling` is the alternative for
 Gaussian ones.)
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.events import Events, prior_hits
 from dpaudit.audit.betting.excess import DOUBT, Excess, coefficients
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces
@@ -77,7 +77,12 @@ class Chains:
 
 
 def forward_chains(
-    family: NullFamily, nulls: Counts, anchor: int, events: Events, share: float
+    family: NullFamily,
+    nulls: Counts,
+    judges: Counts,
+    events: Events,
+    share: float,
+    handicap: Array | float = 0.0,
 ) -> Chains:
     """Choose chains by forward selection; see the module docstring.
 
@@ -85,14 +90,17 @@ def forward_chains(
     ----------
     family : NullFamily
     nulls : ndarray of int, shape (M,)
-    anchor : int
-        As `find_anchor` returned it.
+    judges : ndarray of int, shape (M,)
+        The nulls at which the events for each of them are chosen.
     events : Events
         At least one.
     share : float
         Of the coming releases, how much is drawn on D.
+    handicap : float or ndarray, shape (len(events),)
+        What is taken off the squared standard errors of each event, when the first of a
+        chain is chosen.
     """
-    judged, row = np.unique(np.minimum(nulls, anchor), return_inverse=True)
+    judged, row = np.unique(judges, return_inverse=True)
     found = Excess.of(family, judged, events, share)
     chosen, real = _select(
         found.on_p,
@@ -104,6 +112,7 @@ def forward_chains(
         events.attack,
         events.scored.sum(axis=0),
         share,
+        handicap,
     )
     first = chosen[:, 0]
     order = np.argsort(np.where(real, chosen, len(events)), axis=1, kind="stable")
@@ -121,9 +130,7 @@ def forward_chains(
     log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
     every, place = np.arange(len(nulls))[:, np.newaxis], place.reshape(chosen.shape)
     spaces = hold(log_ratio[every, place], limit[every, place], (p >= q)[place], real)
-    p1, q1 = (
-        _cells(events.hits[side], events.scored[side], chosen, real) for side in (0, 1)
-    )
+    p1, q1 = _cells(events, chosen, real)
     scored = events.scored.sum(axis=0)[chosen[:, 0]]
     # Two probabilities for each event, and the place of the first one.
     freedom = 2.0 * real.sum(axis=1) + 1
@@ -185,6 +192,7 @@ def _select(
     attack: Counts,
     scored: Counts,
     share: float,
+    handicap: Array | float,
 ) -> tuple[Counts, NDArray[np.bool_]]:
     """Return up to `_LONGEST` events for each null, and which of them are real.
 
@@ -200,7 +208,8 @@ def _select(
     for place in range(_LONGEST):
         usable = allowed & (mean > 0) & (left > floor)
         gain = np.divide(mean**2, left, out=np.zeros_like(mean), where=usable)
-        pivot = np.argmax(gain, axis=1)
+        found = gain * scored - (0.0 if place else handicap)
+        pivot = np.argmax(np.where(usable, found, -np.inf), axis=1)
         found = gain[every, pivot] * scored[pivot]
         chosen[:, place] = pivot
         allowed[every, pivot] = False
@@ -252,13 +261,13 @@ def hold(
     )
 
 
-def _cells(
-    hits: Counts, scored: Counts, chosen: Counts, real: NDArray[np.bool_]
-) -> Array:
-    """Return smoothed shares of the cells that real events cut off, (M, J + 1)."""
-    n = scored[chosen[:, 0]][:, np.newaxis]
-    counts = np.diff(hits[chosen], axis=1, prepend=0)
-    counts = np.hstack([counts, n - hits[chosen[:, -1:]]])
-    prior = np.hstack([np.where(real, 0.5, 0.0), np.full((len(chosen), 1), 0.5)])
-    weight = counts + prior
-    return weight / weight.sum(axis=1, keepdims=True)
+def _cells(events: Events, chosen: Counts, real: NDArray[np.bool_]) -> Array:
+    """Return smoothed shares of the cells that real events cut off, (2, M, J + 1)."""
+    hits = events.hits[:, chosen]
+    n = events.scored[:, chosen[:, :1]]
+    counts = np.diff(hits, axis=2, prepend=0)
+    counts = np.concatenate([counts, n - hits[:, :, -1:]], axis=2)
+    used = np.hstack([real, np.ones((len(real), 1), dtype=np.bool_)])
+    exclusive = events.exclusive[chosen[:, :1]]
+    weight = counts + np.where(used, prior_hits(counts, exclusive), 0.0)
+    return weight / weight.sum(axis=2, keepdims=True)

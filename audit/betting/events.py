@@ -2,7 +2,11 @@ r"""Events: which sets of outputs can be bet on, and what is known of them.
 
 An event is "attack a scores at least t". Its probabilities on D and D' are estimated
 from scores of the past, by Krichevsky-Trofimov (k + 1/2)/(n + 1), which keeps
-alternatives off 0 and 1. A `ScoreRecord` remembers the scores themselves while they
+alternatives off 0 and 1. What an attack looks for may be possible on one dataset and
+impossible on the other (`exclusive` events: an atom, a word, a point outside the
+support). Half the prior mass on q = 0, the other half spread like the k hits of the
+other side suggest, gives what was never seen in n releases about (1/2)/(k + 2) a hit
+in place of 1/2. A `ScoreRecord` remembers the scores themselves while they
 are few, and counts above fixed thresholds from then on: its memory is bounded.
 
 Where the score L is the exact privacy loss, the probabilities of an event S follow from
@@ -20,7 +24,8 @@ only choose the bets.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-__all__ = ["Events", "ScoreRecord", "count_hits"]
+__all__ = ["Events", "ScoreRecord", "count_hits", "prior_hits"]
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
@@ -51,12 +56,15 @@ class Events:
         The event is score >= threshold; decreasing within an attack.
     hits, scored : ndarray of int, shape (2, T)
         Past scores that hit the event, and past scores, on D and on D'.
+    exclusive : ndarray of bool, shape (T,)
+        Whether an event that never occurred on one side is likely impossible there.
     """
 
     attack: Counts
     threshold: Array
     hits: Counts
     scored: Counts
+    exclusive: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.attack)
@@ -64,12 +72,18 @@ class Events:
     @property
     def p(self) -> Array:
         """Estimated probabilities on D, strictly between 0 and 1."""
-        return (self.hits[0] + 0.5) / (self.scored[0] + 1)
+        return self._estimates[0]
 
     @property
     def q(self) -> Array:
         """Estimated probabilities on D'."""
-        return (self.hits[1] + 0.5) / (self.scored[1] + 1)
+        return self._estimates[1]
+
+    @cached_property
+    def _estimates(self) -> Array:
+        misses = self.scored - self.hits
+        hits = self.hits + prior_hits(self.hits, self.exclusive)
+        return hits / (hits + misses + prior_hits(misses, self.exclusive))
 
     @property
     def less_likely(self) -> Array:
@@ -83,6 +97,7 @@ class Events:
             self.threshold[places],
             self.hits[:, places],
             self.scored[:, places],
+            self.exclusive[places],
         )
 
     @classmethod
@@ -95,6 +110,7 @@ class Events:
             np.array([threshold]),
             np.array(hits, dtype=np.intp)[:, np.newaxis],
             np.array(scored, dtype=np.intp)[:, np.newaxis],
+            np.zeros(1, dtype=np.bool_),
         )
 
     @classmethod
@@ -102,12 +118,13 @@ class Events:
         """Return the events of several attacks, in order."""
         if not parts:
             none = np.zeros((2, 0), dtype=np.intp)
-            return cls(none[0], np.empty(0), none, none)
+            return cls(none[0], np.empty(0), none, none, none[0].astype(np.bool_))
         return cls(
             np.concatenate([part.attack for part in parts]),
             np.concatenate([part.threshold for part in parts]),
             np.concatenate([part.hits for part in parts], axis=1),
             np.concatenate([part.scored for part in parts], axis=1),
+            np.concatenate([part.exclusive for part in parts]),
         )
 
 
@@ -139,7 +156,7 @@ class ScoreRecord:
         self._shares[side] += _from_the_rarest(reached, self._thresholds, expit(scores))
         return hits
 
-    def events(self, attack: int) -> Events:
+    def events(self, attack: int, *, exclusive: bool = False) -> Events:
         """Return the candidate events of the attack of that index."""
         if self._thresholds is None:
             both = [np.concatenate([*scores, []]) for scores in self._scores]
@@ -160,6 +177,7 @@ class ScoreRecord:
             thresholds,
             hits.copy(),
             np.broadcast_to(self.scored[:, np.newaxis], shape).copy(),
+            np.full(len(thresholds), exclusive),
         )
 
     def counts(self, threshold: float) -> tuple[int, int, int, int]:
@@ -203,7 +221,16 @@ class ScoreRecord:
             return events
         scored = _KNOWN * scored
         hits = np.rint(expected * scored).astype(np.intp)
-        return Events(events.attack, events.threshold, hits, scored)
+        return replace(events, hits=hits, scored=scored)
+
+
+def prior_hits(hits: Counts, exclusive: NDArray[np.bool_]) -> Array:
+    """Return what to add to hits on either side, shape (2, ...), to estimate shares.
+
+    `exclusive` is as for `Events`, of any shape that broadcasts against one side's.
+    """
+    unseen = exclusive & (hits == 0)
+    return np.where(unseen, 0.5 / (2 + hits[::-1]), 0.5)
 
 
 def count_hits(scores: Array, thresholds: Array) -> Counts:

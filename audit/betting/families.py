@@ -8,8 +8,21 @@ The lower bound is the largest grid value all of whose smaller ones, itself incl
 are rejected. It exceeds the true parameter with probability at most alpha: for that,
 the smallest grid value at or above the truth would have to be rejected, and that single
 null is true. The grid is fixed before the audit, so nothing else has to be corrected.
+
+The verdict is read off the same bound: a claim on the grid is refuted if the bound
+reaches it, so if all nulls up to the claim itself are rejected. Both are one statement
+with one error. Whatever the truth, let g be the smallest grid value at or above it; the
+bound passes the truth, and a true claim is refuted, only if g is rejected, and that has
+probability at most alpha.
+
+To reject the claim as soon as its own null is rejected would be a valid test, too, but
+not beside this bound. Raised to the claim by such a verdict, the bound would be wrong
+if either g or the claim's null, two true nulls, were rejected, and their bets may win
+on disjoint events: the error would be that of two tests. Little is lost: as bets
+against smaller nulls grow faster, the claim's null is nearly always the last to fall.
 """
 
+import math
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -18,13 +31,14 @@ from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, polygon_delta
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_delta
+from dpaudit.gaussian import gaussian_delta, gaussian_epsilon
 
 __all__ = [
     "NullFamily",
     "Polygons",
     "delta_family",
     "epsilon_family",
+    "event_epsilon",
     "families_for",
     "mu_family",
     "single_null",
@@ -74,6 +88,19 @@ class NullFamily(ABC):
             Every null implies p' - e^log_ratio q' <= delta for the true p' and q' of
             every event, whatever the estimates.
         """
+
+    def shown_epsilon(self, p: float, q: float, delta: float) -> float:
+        """Return how bad an event of p >= q outside the one null is, as an epsilon.
+
+        Comparable with what the null, a claim, allows at the same delta, and larger.
+
+        Parameters
+        ----------
+        p, q : float
+        delta : float
+            Where epsilon is meant; that of (epsilon, delta)-DP itself.
+        """
+        return event_epsilon(p, q, delta)
 
     @abstractmethod
     def only(self, null: int) -> "NullFamily":
@@ -132,6 +159,14 @@ class GaussianNulls(NullFamily):
         log_ratio = (mu * threshold - mu**2 / 2)[..., np.newaxis]
         return log_ratio, gaussian_delta(log_ratio, mu[..., np.newaxis])
 
+    def shown_epsilon(self, p: float, q: float, delta: float) -> float:
+        """Return the epsilon of the smallest Gaussian claim that allows the event.
+
+        At one delta the event itself may show much less: a Gaussian claim is broken
+        as well by events that a claim at this delta would allow.
+        """
+        return gaussian_epsilon(delta, float(ndtri(p) - ndtri(q)))
+
     def only(self, null: int) -> "GaussianNulls":
         return GaussianNulls(self.parameter[null : null + 1], 0)
 
@@ -141,6 +176,7 @@ class ProfileNull(NullFamily):
 
     def __init__(self, claim: Claim) -> None:
         super().__init__(np.array([1.0]), 0)
+        self._claim = claim
         levels = (1e-12, 1e-9, 1e-6, 1e-3, 0.1, 0.5, 0.9)
         # Slopes beyond the first finite epsilon would tell nothing new.
         reach = next((e for d in levels if np.isfinite(e := claim.epsilon(d))), 0.0)
@@ -163,6 +199,14 @@ class ProfileNull(NullFamily):
             np.broadcast_to(self._log_ratio[near], shape),
             np.broadcast_to(self._delta[near], shape),
         )
+
+    def shown_epsilon(self, p: float, q: float, delta: float) -> float:
+        """Return the epsilon that the event shows, or the claim's if that is larger.
+
+        A curve may be broken by an event that shows less at this delta than the claim
+        allows there. Whatever shows more on this event is further outside the claim.
+        """
+        return max(event_epsilon(p, q, delta), self._claim.epsilon(delta))
 
     def only(self, null: int) -> "ProfileNull":
         return self
@@ -223,6 +267,19 @@ def families_for(claim: Claim, delta: float, epsilon: float) -> dict[str, NullFa
         "epsilon": epsilon_family(epsilon, delta, claimed=False),
         "delta": delta_family(epsilon, delta, claimed=False),
     }
+
+
+def event_epsilon(p: float, q: float, delta: float) -> float:
+    """Return the epsilon at `delta` that an event or its complement shows; p >= q.
+
+    Examples
+    --------
+    >>> round(event_epsilon(0.5, 0.1, 0.0), 4)
+    1.6094
+    """
+    event = (p - delta) / q
+    complement = math.inf if p >= 1 else (1 - q - delta) / (1 - p)
+    return math.log(max(event, complement, 1.0))
 
 
 def _geometric_grid(centre: float) -> tuple[Array, int]:

@@ -26,6 +26,8 @@ __all__ = ["SequentialTest"]
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
+_RENEWALS = (2000, 8000)  # releases, of both sides, after which wealth is moved
+
 
 class SequentialTest:
     """Wealth against every null of a family.
@@ -40,6 +42,15 @@ class SequentialTest:
         deadline.
     planned : int
         For how many nulls bets are planned in every round.
+    renewed : float
+        In [0, 1): the share of the wealth that the eager account has again, if it has
+        less, once there is nothing gross left to be found soon. The wealth itself stays
+        as it is, and so does what it proves.
+    shared : float
+        In [0, 1): the share of the wealth of every null below the claim that plays the
+        claim's own bets. Each of them has to fall for a verdict; with such a share it
+        falls at the latest when the evidence against the claim is 1/shared times what
+        is needed, though its own bets were on something else.
     """
 
     def __init__(
@@ -49,13 +60,16 @@ class SequentialTest:
         *,
         shares: tuple[float, float, float] = (0.4, 0.15, 0.45),
         planned: int = 40,
+        renewed: float = 0.0,
+        shared: float = 0.0,
     ) -> None:
         if min(shares) < 0 or sum(shares) > 1 + 1e-12:
             raise ValueError(f"shares must be >= 0 and add up to 1, not {shares}")
         self.family = family
         self.rejected = np.zeros(len(family), dtype=bool)
         self._log_goal = -np.log(alpha)
-        self._planned = planned
+        self._planned, self._renewed, self._shared = planned, renewed, shared
+        self._renewals, self._settled = list(_RENEWALS), 0
         # Logarithms of the accounts of every null; the last plays for the deadline.
         start = np.log(shares)
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
@@ -68,17 +82,26 @@ class SequentialTest:
     @property
     def log_wealth(self) -> Array:
         """The logarithm of the wealth against each null, shape (G,)."""
-        return np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
+        wealth = np.asarray(np.logaddexp.reduce(self._accounts, axis=0))
+        if self._shared and self.family.claimed is not None:
+            below = wealth[: self.family.claimed]
+            claim = wealth[self.family.claimed] + np.log(self._shared)
+            below[:] = np.logaddexp(below + np.log1p(-self._shared), claim)
+        return wealth
 
     @property
     def lower_bound(self) -> float:
-        """The largest parameter up to which every null is rejected, or 0."""
+        """The largest parameter up to which every null is rejected, or 0.
+
+        It exceeds the truth with probability at most alpha, at all times at once: the
+        first null at or above the truth would have to be rejected.
+        """
         count = self._leading
         return float(self.family.parameter[count - 1]) if count else 0.0
 
     @property
     def refutes_claim(self) -> bool:
-        """Whether every null up to the claim itself is rejected."""
+        """Whether the bound has reached the claim: one statement, with one error."""
         claimed = self.family.claimed
         return claimed is not None and self._leading > claimed
 
@@ -148,6 +171,22 @@ class SequentialTest:
             account[self._playing] += plan.bets.log_e(*cells, stake, self._bet)
         self.rejected |= self.log_wealth >= self._log_goal
         self._plan = None
+        self._settled += n_p + n_q
+        if self._renewals and self._settled >= self._renewals[0]:
+            self._renewals.pop(0)
+            self._renew()
+
+    def _renew(self) -> None:
+        """Move wealth from the other accounts to the eager one, up to its share."""
+        if self._renewed == 0:
+            return
+        wealth = np.logaddexp.reduce(self._accounts, axis=0)
+        eager = self._accounts[0].copy()
+        poor = eager < wealth + np.log(self._renewed)
+        self._accounts[0, poor] = wealth[poor] + np.log(self._renewed)
+        others = np.logaddexp.reduce(self._accounts[1:, poor], axis=0)
+        left = wealth[poor] + np.log1p(-self._renewed)
+        self._accounts[1:, poor] += left - others
 
     def _worth_planning(self, top: int) -> Counts:
         """Return nulls from the frontier to the last in doubt, the claim included."""

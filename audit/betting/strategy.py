@@ -9,7 +9,8 @@ evidence in the past itself.
 
 - *Eager*: c counts the choice among attacks and, once there are many, among
   thresholds. It refutes a gross violation soon, and loses much where a violation is
-  slight and takes long to learn.
+  slight or rare and takes long to learn; so after the first thousand releases, where
+  chance findings have become small, it may be given most of the wealth again.
 - *Careful*: c also charges the two squared standard errors by which Akaike's criterion
   expects every fitted number to flatter. It hardly bets before there is something to
   bet on, and has its capital still when there is.
@@ -25,7 +26,7 @@ evidence in the past itself.
 Any stake is valid: the wealth is a supermartingale whatever the choice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,7 @@ _ACCURACY = 1e-6
 _LUCK = 0.4
 _EAGER_FLATTERY, _FEW = 1 / 45, 30
 _CAREFUL_FLATTERY = 2.0
+_ONE_EVENT = 3.0  # numbers that are fitted for a chain of one
 _BOLDEST = 0.9  # of the stake at which some cell returns nothing
 _SHARES = np.array([0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95])
 _WORTHWHILE = 1.15
@@ -123,22 +125,39 @@ def plan_bets(
 
 def _flattery(events: Events, main: Counts, freedom: Array) -> Array:
     """Return `Plan.flattery` for bets with these main events and fitted numbers."""
+    attacks = np.count_nonzero(np.bincount(events.attack))
+    luck = _LUCK * (1 + np.log(attacks))
+    eager = _EAGER_FLATTERY * _choice(events)[main]
+    return luck + freedom * np.stack([eager, np.full(len(main), _CAREFUL_FLATTERY)])
+
+
+def _choice(events: Events) -> Counts:
+    """Return among how many thresholds, beyond a few, each event is one."""
     thresholds = np.bincount(events.attack)
-    luck = _LUCK * (1 + np.log(np.count_nonzero(thresholds)))
-    choice = np.maximum(thresholds[events.attack[main]] - _FEW, 0)
-    return luck + freedom * np.stack(
-        [_EAGER_FLATTERY * choice, np.full(len(main), _CAREFUL_FLATTERY)]
-    )
+    return np.maximum(thresholds[events.attack] - _FEW, 0)
 
 
 def _chains(
     family: NullFamily, nulls: Counts, anchor: int, events: Events, share: float
 ) -> Chains:
-    """Return chains of every kind that applies, forward selection first."""
+    """Return chains of every kind that applies, forward selection first.
+
+    Near the truth the event that seems to violate a null by most is one that chance
+    favoured, so events are chosen at the anchor, where they stand out, and are kept for
+    the nulls above it. But what breaks the claim may be another thing, and rarer, than
+    what comes near to it: so some are chosen at the claim itself.
+    """
+    luck = np.asarray(_EAGER_FLATTERY * _choice(events), dtype=np.float64)
+    handicap = 2 * _ONE_EVENT * luck
     ways = [
-        forward_chains(family, nulls, anchor, events, share),
-        symmetric_chains(family, nulls, events),
+        forward_chains(family, nulls, np.minimum(nulls, anchor), events, share),
+        symmetric_chains(family, nulls, events, handicap),
     ]
+    if family.claimed is not None and anchor < family.claimed:
+        judges = np.full_like(nulls, family.claimed)
+        way = forward_chains(family, nulls, judges, events, share, handicap)
+        freedom = way.freedom * (1 + luck[way.events[:, 0]])
+        ways.append(replace(way, freedom=freedom))
     if isinstance(family, GaussianNulls):
         ways.append(pooled_chains(family, nulls, events))
     return Chains.stack([way for way in ways if way is not None])

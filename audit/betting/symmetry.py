@@ -44,7 +44,7 @@ class _Tails:
 
 
 def symmetric_chains(
-    family: NullFamily, nulls: Counts, events: Events
+    family: NullFamily, nulls: Counts, events: Events, handicap: Array
 ) -> Chains | None:
     """Choose a pair of tails for each null; None where no two tails agree.
 
@@ -53,6 +53,8 @@ def symmetric_chains(
     family : NullFamily
     nulls : ndarray of int, shape (M,)
     events : Events
+    handicap : ndarray, shape (len(events),)
+        What is taken off the squared standard errors of each, when a pair is chosen.
     """
     tails = _agreeing_tails(events)
     if not len(tails.p):
@@ -60,7 +62,7 @@ def symmetric_chains(
     log_ratio, limit = family.half_planes(nulls, tails.p, tails.q)
     excess, variance, _ = _excess(tails.p, tails.q, log_ratio, limit)
     z = np.max(excess / np.sqrt(variance), axis=2) * np.sqrt(tails.scored)
-    best = np.argmax(z, axis=1)
+    best = np.argmax(z * np.abs(z) - handicap[tails.upper], axis=1)
     p, q, heavy = tails.p[best], tails.q[best], tails.heavy[best]
     p, q = _lift(family, nulls, p, q, tails.scored[best])
     # The upper tail and the complement of the lower one, as events.

@@ -35,6 +35,33 @@ With delta = 0 the argument is conditional on T = t throughout: there r may depe
 the release. With delta > 0, r must be fixed before the release (which canaries are
 guessed may always depend on it).
 
+The p-value and the bound
+-------------------------
+Call the right side f(v, eps). For delta > 0 it does not grow with eps throughout. But
+whoever is (e, delta)-DP is (eps, delta)-DP for every eps >= e, as P(S) <= e^e Q(S) +
+delta <= e^eps Q(S) + delta. So
+
+.. math:: F(v, e) = \min_{\epsilon \ge e} f(v, \epsilon)
+
+bounds P(W >= v), too, and F falls with v. So F(W, e) is a p-value against
+(e, delta)-DP: let v be the least number with F(v, e) <= alpha; then P(F(W, e) <= alpha)
+= P(W >= v) <= F(v, e) <= alpha. F grows with e, hence the largest eps with f(W, eps) <=
+alpha, which is the largest e with F(W, e) <= alpha, is a bound: it is at least the
+truth e_0 just if F(W, e_0) <= alpha, with probability alpha at most. A claim is
+rejected just if the bound reaches its epsilon.
+
+The same holds with the minimum over any set of epsilons that is fixed beforehand. Here
+they are the multiples of 2^-17 up to 50, so p-value and bound agree to the last digit,
+and each falls short of what is proven above by less than 2^-17 in epsilon. All of them
+count, though few are looked at: the first term of f grows with eps and the second
+falls, so from the ends a < b of an interval follows
+
+.. math:: f(\epsilon) \ge f_1(a) + f_2(b), \quad a \le \epsilon \le b,
+
+and intervals that cannot hold what is sought are left out. (The second term falls,
+since each of its parts does: (1 - q) P(Bin(j, q) = w), as a function of q, falls where
+w <= (j + 1) q, and the likeliest w, the whole part of (j + 1) q, is there.)
+
 Relation to the literature
 --------------------------
 The setting, and the bound for delta = 0, are Steinke, Nasr and Jagielski's. For
@@ -52,9 +79,13 @@ Steinke, Nasr, Jagielski, *Privacy auditing with one (1) training run*, NeurIPS 
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-from scipy.special import bdtrc, expit
+from numpy.typing import NDArray
+from scipy.special import betaincc, expit
 from scipy.stats import binom
 
 from dpaudit.audit.bounds.result import Bound, check_level
@@ -63,10 +94,13 @@ from dpaudit.validation import check_count, check_nonnegative
 
 __all__ = ["one_run", "one_run_p_value"]
 
+Array: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.intp]
+
 _EXACT_MODES = 1000
 _BLOCK_RATIO = 1.01
-_HALVINGS = 60
-_LARGEST = 50.0  # at epsilon 50 a thousand right guesses have p-value 1
+_PER_UNIT = 2**17  # epsilons that are looked at
+_LARGEST = 50  # at epsilon 50 a thousand right guesses have p-value 1
 
 
 def one_run(
@@ -100,27 +134,25 @@ def one_run(
 
     Notes
     -----
-    Any epsilon whose p-value is at most alpha may be reported, however it was found:
-    the largest probability of v right guesses under (epsilon, delta)-DP grows with
-    epsilon and falls with v, and the p-value is an upper bound of it.
+    The largest epsilon, of the multiples of 2^-17 up to 50, with a p-value of at most
+    alpha; the module's docstring proves that it may be reported.
 
     Examples
     --------
     >>> print(one_run(correct=950, guesses=1000, canaries=1000, delta=1e-5))
-    epsilon >= 2.70178 at delta 1e-05 with 95 % confidence (one-run)
+    epsilon >= 2.70177 at delta 1e-05 with 95 % confidence (one-run)
     """
     delta, confidence, alpha = check_level(delta, confidence)
     correct, guesses, canaries = _checked(correct, guesses, canaries)
-    low, high = 0.0, _LARGEST
-    if _p_value(correct, guesses, canaries, 0.0, delta) <= alpha:
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if _p_value(correct, guesses, canaries, middle, delta) <= alpha:
-                low = middle
-            else:
-                high = middle
+    guessed = _Guesses(correct, guesses, canaries, delta)
+
+    def may_hold_more(floor: Array, high: Integers, seen: "_Seen") -> NDArray[np.bool_]:
+        return (floor <= alpha) & (high > seen.largest(alpha))
+
+    largest = guessed.look(0, may_hold_more).largest(alpha)
     counts = {"correct": correct, "guesses": guesses, "canaries": canaries}
-    return Bound("one-run", "epsilon", low, delta, confidence, counts)
+    value = max(largest, 0) / _PER_UNIT
+    return Bound("one-run", "epsilon", value, delta, confidence, counts)
 
 
 def one_run_p_value(
@@ -132,6 +164,10 @@ def one_run_p_value(
     delta: float = 0.0,
 ) -> float:
     """Return a p-value against (epsilon, delta)-DP from the guesses of one run.
+
+    It is at most 1 - confidence just if `one_run` reaches `epsilon` at that confidence
+    (for epsilon = 0, where a bound says nothing, it may be smaller). Beyond
+    epsilon = 50 it is 1.
 
     Parameters
     ----------
@@ -149,7 +185,15 @@ def one_run_p_value(
     """
     delta, _, _ = check_level(delta, 0.5)
     epsilon = check_nonnegative("epsilon", epsilon)
-    return _p_value(*_checked(correct, guesses, canaries), epsilon, delta)
+    guessed = _Guesses(*_checked(correct, guesses, canaries), delta)
+    first = math.ceil(min(epsilon, _LARGEST + 1) * _PER_UNIT)
+    if first > _LARGEST * _PER_UNIT:
+        return 1.0
+
+    def may_hold_less(floor: Array, high: Integers, seen: "_Seen") -> NDArray[np.bool_]:
+        return floor < seen.least
+
+    return min(1.0, guessed.look(first, may_hold_less).least)
 
 
 def _checked(correct: int, guesses: int, canaries: int) -> tuple[int, int, int]:
@@ -164,19 +208,85 @@ def _checked(correct: int, guesses: int, canaries: int) -> tuple[int, int, int]:
     return correct, guesses, canaries
 
 
-def _p_value(
-    correct: int, guesses: int, canaries: int, epsilon: float, delta: float
-) -> float:
-    success = float(expit(epsilon))
-    fair = 1.0 if correct == 0 else float(bdtrc(correct - 1, guesses, success))
-    if delta == 0:
-        return fair
-    leaks = _sum_of_modes(guesses, success) + canaries - guesses
-    return min(1.0, fair + delta * float(expit(-epsilon)) * leaks)
+@dataclass
+class _Seen:
+    """Places on the grid of epsilons that were looked at, with f there."""
+
+    places: Integers
+    values: Array
+
+    @property
+    def least(self) -> float:
+        return float(self.values.min())
+
+    def largest(self, alpha: float) -> int:
+        """Return the largest place where f is at most alpha, or -1."""
+        return int(self.places[self.values <= alpha].max(initial=-1))
+
+    def add(self, places: Integers, values: Array) -> None:
+        self.places = np.concatenate([self.places, places])
+        self.values = np.concatenate([self.values, values])
 
 
-def _sum_of_modes(number: int, success: float) -> float:
-    """Return sum_(j < number) max_w P(Bin(j, success) = w), or slightly more.
+@dataclass(frozen=True)
+class _Guesses:
+    """What was observed, and f of the module's docstring as a function of epsilon."""
+
+    correct: int
+    guesses: int
+    canaries: int
+    delta: float
+
+    def fair(self, places: Integers) -> Array:
+        """Return the first term of f, which grows, at places on the grid."""
+        if self.correct == 0:
+            return np.ones(len(places))
+        # By the wrong guesses, which are few where q is hard to tell from 1.
+        wrong = self.guesses - self.correct + 1
+        return np.asarray(betaincc(wrong, self.correct, _wrong(places)))
+
+    def leaks(self, places: Integers) -> Array:
+        """Return the second term of f, which falls, at places on the grid."""
+        if self.delta == 0:
+            return np.zeros(len(places))
+        wrong = _wrong(places)
+        modes = _sum_of_modes(self.guesses, wrong)
+        return self.delta * wrong * (modes + self.canaries - self.guesses)
+
+    def look(
+        self,
+        first: int,
+        worthwhile: Callable[[Array, Integers, _Seen], NDArray[np.bool_]],
+    ) -> _Seen:
+        """Look at places on the grid, from `first` on.
+
+        The intervals between them are halved as long as that is worthwhile, by the
+        least that f can be inside, their upper ends, and what was seen elsewhere.
+        """
+        ends = np.array([first, _LARGEST * _PER_UNIT])
+        fair, leaks = self.fair(ends), self.leaks(ends)
+        seen = _Seen(ends, fair + leaks)
+        low, high, fair, leaks = ends[:1], ends[1:], fair[:1], leaks[1:]
+        while True:
+            open_ = (high - low > 1) & worthwhile(fair + leaks, high, seen)
+            if not open_.any():
+                return seen
+            low, high, fair, leaks = (x[open_] for x in (low, high, fair, leaks))
+            middle = (low + high) // 2
+            fair_there, leaks_there = self.fair(middle), self.leaks(middle)
+            seen.add(middle, fair_there + leaks_there)
+            low, high = np.append(low, middle), np.append(middle, high)
+            fair = np.append(fair, fair_there)
+            leaks = np.append(leaks_there, leaks)
+
+
+def _wrong(places: Integers) -> Array:
+    """Return 1 - q at places on the grid."""
+    return np.asarray(expit(-places / _PER_UNIT))
+
+
+def _sum_of_modes(number: int, wrong: Array) -> Array:
+    """Return sum_(j < number) max_w P(Bin(j, q) = w) for 1 - q = wrong, or a bit more.
 
     The terms decrease, so beyond the first thousand blocks take their first term.
     """
@@ -190,5 +300,7 @@ def _sum_of_modes(number: int, success: float) -> float:
         starts.append(following)
     first = np.array(starts)
     sizes = np.diff(first, append=number)
-    modes = binom.pmf(np.floor((first + 1) * success), first, success)
-    return float(np.sum(sizes * np.minimum(modes, 1.0)))
+    p = wrong[:, np.newaxis]
+    # The likeliest number of wrong guesses; 1 - q <= 1/2 where epsilon >= 0.
+    modes = binom.pmf(np.floor((first + 1) * p), first, p)
+    return np.asarray(np.minimum(modes, 1.0) @ sizes)

@@ -30,7 +30,7 @@ from dpaudit.audit.bounds.joint import epsilon_lower, joint, joint_contrasts
 from dpaudit.audit.bounds.paired import PairedCounts, paired_law
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 from dpaudit.errors import InputError
-from dpaudit.validation import check_fraction
+from dpaudit.validation import check_fraction, check_real
 
 __all__ = ["fixed_scores", "split_scores"]
 
@@ -209,10 +209,7 @@ def _rounded(scores: Array, step: float) -> Array:
 
 
 def _scores(name: str, scores: ArrayLike) -> Array:
-    try:
-        array = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of numbers") from None
+    array = check_real(name, scores, "an array of numbers")
     if array.ndim != 1 or len(array) < _FEWEST:
         raise InputError(
             f"{name} must hold at least {_FEWEST} scores in one dimension, "

@@ -4,6 +4,9 @@ Nothing may be found that is not there: no true claim is refuted, no lower bound
 the truth. And what is there must be found: a claim known to be false falls, within a
 stated number of releases.
 
+Where rows need no bound, this holds of rows that are far from zero, too: doubles are
+coarse there.
+
 Type-I error: every audit of the first kind makes three statements (the verdict, a bound
 for epsilon, one for delta), each of which is wrong with probability at most 1e-9; for
 its 60 audits or so (20 textbook mechanisms, the others under two relations) 2e-7.
@@ -32,7 +35,7 @@ from dataclasses import dataclass
 import pytest
 
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
-from dpaudit.algorithms import CATALOGUE, Entry, names_of
+from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, build, names_of
 from dpaudit.audit import Verdict, audit, verify
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -228,6 +231,25 @@ def test_nothing_is_found_that_is_not_there(entry: Entry, relation: Relation) ->
     assert not result.delta_lower > delta, str(result)
     if not epsilon > result.at_epsilon * (1 + 1e-9):
         assert result.verdict is Verdict.NOT_REFUTED, str(result)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        build("mean-estimation"),
+        build("mean-estimation-published"),
+        build("top-eigenvalue"),
+        build("private-histogram"),
+        DPPCA.calibrated(2.0, 1e-2),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_nothing_is_found_far_from_zero(mechanism: Mechanism) -> None:
+    pair = pairs_of(mechanism)[-1]
+    result = audit(
+        mechanism, pair=pair, confidence=NEARLY_CERTAIN, max_samples=FEWER_SAMPLES
+    )
+    assert result.verdict is Verdict.NOT_REFUTED, str(result)
 
 
 @false_claims

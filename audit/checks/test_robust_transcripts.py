@@ -18,10 +18,9 @@ from math import sqrt
 import pytest
 
 from dpaudit.algorithms import CATALOGUE
-from dpaudit.algorithms.robust.ggd_pairs import added_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
 from dpaudit.audit import Verdict, audit
 from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Relation
 
 ROWS, LENGTH, COMPONENTS = 2000, 20, 2
 EPSILON, DELTA = 0.8, 1 / sqrt(ROWS)
@@ -65,13 +64,10 @@ def test_no_noise_falls() -> None:
     ("name", "runs"), [("dp-sggd", 100), ("dp-sgd-reap", 100), ("dp-ggd", 60)]
 )
 def test_corrected_noise_stands(name: str, runs: int) -> None:
-    relation = CATALOGUE[name].relations[0]
-    poisson = relation is Relation.ADD_REMOVE
-    pair = (added_pair if poisson else shown_pair)(COMPONENTS, LENGTH, count=ROWS - 1)
-    mechanism = at_paper_size(name, rows=ROWS) if poisson else at_paper_size(name)
+    options = {} if name == "dp-ggd" else {"rows": ROWS}
     result = audit(
-        mechanism,
-        pair=pair,
+        at_paper_size(name, **options),
+        pair=shown_pair(COMPONENTS, LENGTH, count=ROWS - 1),
         layer="transcript",
         confidence=NEARLY_CERTAIN,
         max_samples=runs,

@@ -28,8 +28,18 @@ part in 1e9 in delta, and by 1e-15:
 
 .. math:: \delta^*(e) > (1 + 10^{-9}) \; \delta_{claim}(e - s) + 10^{-15}
 
-at one e is what refutes; a violation smaller than that is not reported. The rounding
-error of every profile of `dpaudit.claims` is far below it.
+at one e refutes *by number*; a violation smaller than that is not reported, and HOLDS
+says that there is none larger. The rounding error of every profile of `dpaudit.claims`
+is far below it.
+
+A pure claim (`PureDP`, or `ApproxDP` with delta 0) is refuted *by sign* as well: it
+promises delta 0 at its epsilon, and is false where delta* is known to be positive
+there, of whatever size. That is a statement of mathematics: no delta is computed for
+it, so none is too small for it, and only the epsilons are held apart by s. Thus a
+Gaussian mechanism breaks every pure claim, even at an epsilon where its delta is below
+the smallest double; and it keeps, up to the tolerance, every claim of a positive delta
+that it exceeds by less than 1e-15. A zero in a table (`Profile`) is a number like its
+others: it may have been rounded, or have underflowed, and is compared by number only.
 
 Where one looks. delta* is convex in e^epsilon, and a claim made of (epsilon, delta)
 points is linear in it between its knots, so its largest violation is at a knot or as
@@ -85,11 +95,13 @@ class ExactVerdict:
         Where the profile exceeds the claim the most; if it does nowhere, where it comes
         nearest in relative terms.
     exact_delta : float or None
-        The exact delta there; None where `profile` only bounds it from above. Where
-        the claim is refuted, None means that it is positive.
+        The exact delta there, as a double; that of a Gaussian profile is positive also
+        where the double is 0. None where `profile` only bounds it from above; where the
+        claim is refuted, None means that it is positive.
     claimed_delta : float
     tolerance : float
-        By how much the exact delta had to exceed the claimed one there.
+        By how much the exact delta had to exceed the claimed one there; 0 where the
+        claim is refuted by sign.
     claim, profile : Claim
     largest_epsilon : float
         The end of the range that was searched, from 0.
@@ -130,10 +142,12 @@ class ExactVerdict:
     def __str__(self) -> str:
         words = {
             ExactOutcome.REFUTED: "REFUTED exactly, without sampling",
-            ExactOutcome.HOLDS: "holds on this pair",
+            ExactOutcome.HOLDS: "holds on this pair, up to the tolerance",
             ExactOutcome.UNDECIDED: f"not decided by {self.profile}",
         }
-        if self.exact_delta is not None:
+        if self.exact_delta == 0 and isinstance(self.profile, GaussianDP):
+            exact = "positive, but below 1e-300"
+        elif self.exact_delta is not None:
             exact = f"{self.exact_delta:.6g}"
         elif self.refuted:
             exact = "positive"
@@ -217,11 +231,11 @@ def exact_verdict(
         at = _refined(profile, claim, at, largest)
     margins = profile.delta(at) - _relaxed(claim, at)
     known = _is_exact(profile, at)
-    positive = _positive_where_none_is_claimed(profile, claim)
+    positive, by_sign = _positive_where_none_is_claimed(profile, claim), False
     if np.any(margins[known] > 0):
         outcome, place = ExactOutcome.REFUTED, at[known][margins[known].argmax()]
     elif positive is not None:
-        outcome, place = ExactOutcome.REFUTED, positive
+        outcome, place, by_sign = ExactOutcome.REFUTED, positive, True
     elif np.any(margins > 0):
         outcome, place = ExactOutcome.UNDECIDED, at[margins.argmax()]
     else:
@@ -234,7 +248,7 @@ def exact_verdict(
         epsilon=float(place),
         exact_delta=float(profile.delta(place)) if certain else None,
         claimed_delta=claimed,
-        tolerance=float(_relaxed(claim, place)) - claimed,
+        tolerance=0.0 if by_sign else float(_relaxed(claim, place)) - claimed,
         claim=claim,
         profile=profile,
         largest_epsilon=largest,
@@ -277,11 +291,16 @@ def _is_exact(profile: Claim, epsilon: Array) -> NDArray[np.bool_]:
 
 
 def _positive_where_none_is_claimed(profile: Claim, claim: Claim) -> float | None:
-    """Return an epsilon where delta* > 0 but the claim promises 0, if there is one."""
+    """Return the epsilon of a pure claim, if delta* is positive there by mathematics.
+
+    See the module docstring.
+    """
     if not isinstance(profile, PureDP | GaussianDP):
         return None
+    if not isinstance(claim, PureDP | ApproxDP):
+        return None
     claimed, exact = claim.epsilon(0.0), profile.epsilon(0.0)
-    return claimed if claimed + _RELATIVE * (1 + claimed) < exact else None
+    return claimed if claimed + _SHIFT * (1 + claimed) < exact else None
 
 
 def _refined(profile: Claim, claim: Claim, at: Array, largest: float) -> Array:

@@ -1,6 +1,8 @@
 """Pairs of neighbouring datasets that are worth an audit's time.
 
-First the pairs that the mechanism itself names. Then structured ones, in which one row
+First the pairs that the mechanism itself names, brought into the domain where they lie
+outside it: a claim is about legal datasets, and what happens beyond refutes nothing.
+Where malformed rows are legal, they come next. Then structured pairs, in which one row
 meets a dataset that makes it matter: nobody, copies of itself or of its opposite, two
 balanced camps (a median or a top eigenvector then hangs on one row), or a spread-out
 dataset whose top or bottom direction it takes. Where rows are vectors whose column
@@ -27,6 +29,7 @@ from dpaudit.domains import Box, Categories, Domain, UnitBall
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.nonfinite import WithNonfinite
 from dpaudit.streams import stream
 
 __all__ = ["Proposals"]
@@ -47,7 +50,7 @@ class Proposals:
     domain : Domain or None
         Without one, only the mechanism's own pairs are proposed.
     relation : Relation or str
-        Every pair is one of neighbours under it.
+        Every pair is one of neighbours under it, with rows of the domain alone.
     seed : int
         Of the random dataset behind some structured pairs.
 
@@ -78,7 +81,9 @@ class Proposals:
         distinct: dict[Any, Pair] = {}
         for pair in _canonical(mechanism, domain):
             _check_relation(pair, self.relation)
-            distinct.setdefault(_fingerprint(pair), pair)
+            legal = pair if domain is None else _brought_into(domain, pair)
+            if legal is not None:
+                distinct.setdefault(_fingerprint(legal), legal)
         if domain is not None:
             for pair in _structured(domain, self.relation, stream(seed)):
                 distinct.setdefault(_fingerprint(pair), pair)
@@ -94,10 +99,7 @@ class Proposals:
         return self.domain is not None
 
     def first(self) -> tuple[Pair, ...]:
-        """Return the mechanism's own pairs, then structured ones; at most 40.
-
-        The mechanism's own may lie outside the domain.
-        """
+        """Return the mechanism's own pairs, then structured ones; at most 40."""
         return self._first
 
     def random(self, rng: np.random.Generator) -> Pair:
@@ -182,7 +184,7 @@ class _Cut:
         """Take a pair apart, each row projected on the domain."""
         shorter, longer = sorted((pair.data, pair.neighbour), key=len)
         matches = zip(shorter, longer, strict=False)
-        differs = [not np.array_equal(one, two) for one, two in matches]
+        differs = [not _equal(one, two) for one, two in matches]
         place = differs.index(True) if any(differs) else len(shorter)
         rows = [domain.project(row) for row in longer]
         after = rows.pop(place)
@@ -194,13 +196,14 @@ class _Cut:
         """Put the pair together, or return None if both datasets are the same."""
         head, tail = self.common[: self.place], self.common[self.place :]
         middle = [self.before] if relation is Relation.REPLACE_ONE else []
-        if middle and np.array_equal(self.before, self.after):
+        if middle and _equal(self.before, self.after):
             return None
         data, neighbour = (
             np.array([*head, *between, *tail]).reshape(-1, *domain.shape)
             for between in (middle, [self.after])
         )
-        return Pair(data, neighbour, relation)
+        allowed = isinstance(domain, WithNonfinite)
+        return Pair(data, neighbour, relation, allow_nonfinite=allowed)
 
 
 def _move(
@@ -229,7 +232,7 @@ def _move(
         old, new = common[index], domain.nearby(common[index], scale, rng=rng)
         copies = rng.random() < 0.5
         for i, row in enumerate(common):
-            if i == index or (copies and np.array_equal(row, old)):
+            if i == index or (copies and _equal(row, old)):
                 common[i] = new
         return replace(cut, common=common)
     if relation is Relation.REPLACE_ONE and rng.random() < 0.5:
@@ -252,6 +255,25 @@ def _canonical(
     return found
 
 
+def _brought_into(domain: Domain, pair: Pair) -> Pair | None:
+    """Return the pair if it is legal, else the nearest legal one, if there is any.
+
+    There is none if rows have another shape, or if the row in which the datasets differ
+    becomes the same in both.
+    """
+    if pair.data.shape[1:] != domain.shape:
+        return None
+    if all(map(domain.contains, (*pair.data, *pair.neighbour))):
+        return pair
+    if not (pair.finite or isinstance(domain, WithNonfinite)):
+        return None
+    return _Cut.of(pair, domain).pair(domain, pair.relation)
+
+
+def _equal(one: Array, two: Array) -> bool:
+    return np.array_equal(one, two, equal_nan=True)
+
+
 def _check_relation(pair: Pair, relation: Relation) -> None:
     if not isinstance(pair, Pair):
         raise InputError(f"a proposed pair must be a Pair, got {type(pair).__name__}")
@@ -266,6 +288,13 @@ def _structured(
     domain: Domain, relation: Relation, rng: np.random.Generator
 ) -> Iterator[Pair]:
     """Yield structured pairs, those of most promise first."""
+    if isinstance(domain, WithNonfinite):
+        plain = domain.inner.extremes()[0]
+        for row in domain.strange_rows():
+            pair = _Cut([], 0, plain, row).pair(domain, relation)
+            assert pair is not None  # a finite row and one that is not
+            yield pair
+        domain = domain.inner
     zero, top, *others = domain.extremes()
     other = others[0] if others else zero
     rival = other if isinstance(domain, UnitBall) else zero

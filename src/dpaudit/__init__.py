@@ -78,7 +78,7 @@ if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            value = _installed_version()
+            value = _version()
         elif name in _HOMES:
             value = getattr(import_module(_HOMES[name]), name)
         else:
@@ -91,10 +91,24 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _installed_version() -> str:
+def _version() -> str:
+    """Return the version of this very code: a checkout's own, or the installed one.
+
+    A checkout goes first, since it may be on the path without being installed, or
+    beside another dpaudit that is.
+    """
+    import tomllib
     from importlib.metadata import PackageNotFoundError, version
+    from pathlib import Path
 
     try:
+        text = Path(__file__).parents[2].joinpath("pyproject.toml").read_text("utf-8")
+        project = tomllib.loads(text)["project"]
+        if project["name"] == "dpaudit":
+            return str(project["version"])
+    except (OSError, ValueError, KeyError):
+        pass  # no checkout
+    try:
         return version("dpaudit")
-    except PackageNotFoundError:  # a checkout on the path, not installed
+    except PackageNotFoundError:
         return "0+unknown"

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_numbers
 
 __all__ = ["Block", "Rows", "blocks", "is_table", "peek", "restarts"]
 
@@ -197,17 +197,7 @@ def _matrix(name: str, value: Any) -> NDArray[Any]:
 
     Whether its entries are finite is not looked at: that costs a pass of its own.
     """
-    try:
-        matrix = np.asarray(value)
-        if matrix.dtype.kind not in "fiub":
-            if matrix.dtype.kind == "c":
-                raise TypeError
-            matrix = matrix.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be a numeric array of shape (n, d), "
-            f"got {type(value).__name__} that does not convert to one"
-        ) from None
+    matrix = check_numbers(name, value, "a numeric array of shape (n, d)")
     if matrix.ndim != 2 or matrix.shape[1] < 1:
         raise InputError(
             f"{name} must have shape (n, d) with d >= 1, got shape {matrix.shape}"

@@ -10,27 +10,55 @@ rest is tagged:
   arguments that rebuild it;
 - ``{"$reference": "module:name"}``: a function or an instance, by import.
 
-Decoding the last two **imports the module and calls the class that the text names**:
-decode only what you would be willing to run.
+`decode` reads values: numbers, arrays, and the claims of `dpaudit.claims`. It imports
+nothing, and calls nothing else that the text names, so it is safe on anybody's text.
+`rebuild` reads all objects and references. For that it **imports the modules that the
+text names, and calls their classes**: rebuild only what you would be willing to run.
 """
 
 import base64
 import importlib
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Claim
+from dpaudit.claims import CLAIMS, Claim
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
+from dpaudit.strict_json import check_depth
 
-__all__ = ["decode", "encode", "load_reference", "reference_to"]
+__all__ = [
+    "decode",
+    "differences",
+    "encode",
+    "load_reference",
+    "rebuild",
+    "reference_to",
+]
+
+Stored = dict[str, Any]
 
 _READABLE = 1000  # entries up to which an array is written as lists
+_MOST_ENTRIES = 2**27  # of all arrays of one text: 1 GiB of doubles
+_MOST_AXES = 32
+_TAGS = ("$array", "$float", "$object", "$reference")
+_SILENT = ("$object", "$reference", "arguments")  # keys that name no part
+_DTYPES = frozenset(
+    ["|b1", "|i1", "|u1"]
+    + [f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)]
+    + [f"<f{size}" for size in (2, 4, 8)]
+)
+_SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_CLAIMS = {
+    f"{module}:{kind.__qualname__}": kind
+    for kind in CLAIMS
+    for module in (kind.__module__, "dpaudit.claims")
+}
 
 
 def encode(value: Any) -> Any:
@@ -40,7 +68,8 @@ def encode(value: Any) -> Any:
     ------
     InputError
         If some part of it cannot be rebuilt elsewhere: a lambda, an object defined in
-        ``__main__``, an instance that is no dataclass.
+        ``__main__``, an instance that is no dataclass, a dictionary whose keys would
+        be taken for tags.
 
     Examples
     --------
@@ -61,6 +90,8 @@ def encode(value: Any) -> Any:
         case np.generic() if value.dtype != np.longdouble:  # which item() keeps
             return encode(value.item())
         case Mapping():
+            if tag := next((key for key in value if key in _TAGS), None):
+                raise InputError(f"a dictionary with the key {tag!r} cannot be stored")
             return {str(key): encode(item) for key, item in value.items()}
         case list() | tuple():
             return [encode(item) for item in value]
@@ -73,32 +104,57 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given (tuples come back as lists).
+    """Return the values that `encode` was given (tuples come back as lists).
+
+    It reads numbers, strings, arrays, lists, dictionaries and the claims of
+    `dpaudit.claims`, and never imports anything. All arrays together may have 2^27
+    entries.
 
     Raises
     ------
     InputError
-        If the text is malformed, or names something that cannot be imported.
+        If the text is malformed or too large, or names anything else.
     """
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    try:
-        if "$array" in value:
-            return _decode_array(value)
-        if "$float" in value:
-            return float(value["$float"])
-        if "$object" in value:
-            build = load_reference(value["$object"])
-            return build(**decode(value["arguments"]))
-        if "$reference" in value:
-            return load_reference(value["$reference"])
-    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"malformed or truncated value: {error}") from error
-    return {key: decode(item) for key, item in value.items()}
+    return _Reader(_known_claim).read(value)
+
+
+def rebuild(value: Any) -> Any:
+    """Return whatever `encode` was given, mechanisms too (tuples come back as lists).
+
+    This **runs code that the text names**: it imports modules, and calls classes (only
+    dataclasses and claims) with the arguments that are written there.
+
+    Raises
+    ------
+    InputError
+        If the text is malformed or too large, names something that cannot be imported
+        or is no such class, or a class refuses its arguments.
+    """
+    return _Reader(_imported).read(value)
+
+
+def differences(first: Any, second: Any) -> list[tuple[str, Any, Any]]:
+    """Return where two stored values differ: a name, and either value.
+
+    Parameters
+    ----------
+    first, second : object
+        As `encode` returns them.
+
+    Returns
+    -------
+    list of tuple
+        The name has dots for parts of parts, and is empty for the whole: another
+        class, another function.
+
+    Examples
+    --------
+    >>> from dpaudit import ApproxDP
+    >>> differences(encode(ApproxDP(1.0, 1e-5)), encode(ApproxDP(2.0, 1e-5)))
+    [('epsilon', 1.0, 2.0)]
+    """
+    check_depth([first, second])
+    return list(_differences(first, second, ""))
 
 
 def reference_to(value: Any) -> str:
@@ -122,20 +178,29 @@ def load_reference(reference: str) -> Any:
     Raises
     ------
     InputError
-        If the text is not of that form, or nothing is there.
+        If the text is not of that form, the module fails while it is imported, or
+        nothing is there.
     """
     module, separator, name = str(reference).partition(":")
     if not (module and separator and name) or module.startswith("."):
-        raise InputError(f"expected module:object, got {reference!r}")
+        raise InputError(
+            f"expected module:object, got {printable(repr(reference), longest=80)}"
+        )
+    shown, of = printable(repr(module), longest=80), printable(repr(name), longest=80)
     try:
         found: Any = importlib.import_module(module)
     except ImportError as error:
-        raise InputError(f"cannot import module {module!r}: {error}") from error
+        raise InputError(f"cannot import module {shown}: {printable(error)}") from error
+    except (Exception, SystemExit) as error:  # whatever its code does
+        raise InputError(
+            f"cannot import module {shown}: it raised {type(error).__name__}: "
+            f"{printable(error)}"
+        ) from error
     for part in name.split("."):
         try:
             found = getattr(found, part)
-        except AttributeError:
-            raise InputError(f"module {module!r} has no object {name!r}") from None
+        except Exception:
+            raise InputError(f"module {shown} has no object {of}") from None
     return found
 
 
@@ -155,11 +220,158 @@ def _encode_array(array: np.ndarray[Any, Any]) -> dict[str, Any]:
     return {"$array": content, "dtype": little.dtype.str, "shape": list(array.shape)}
 
 
-def _decode_array(value: dict[str, Any]) -> np.ndarray[Any, Any]:
-    content, dtype, shape = value["$array"], np.dtype(value["dtype"]), value["shape"]
-    if isinstance(content, list):
-        array = np.array(content, dtype=dtype).reshape(shape)
-    else:
-        raw = zlib.decompress(base64.b64decode(content, validate=True))
-        array = np.frombuffer(raw, dtype=dtype).reshape(shape)
-    return array.astype(array.dtype.newbyteorder("="))
+class _Reader:
+    """Reads one text.
+
+    Parameters
+    ----------
+    build : callable
+        Makes an object of a reference and its arguments, which are None for what is
+        there already.
+    """
+
+    def __init__(self, build: Callable[[str, Stored | None], Any]) -> None:
+        self._build = build
+        self._room = _MOST_ENTRIES
+
+    def read(self, value: Any) -> Any:
+        """Return what a text of any kind stands for."""
+        check_depth(value)
+        try:
+            return self._read(value)
+        except InputError:
+            raise
+        except (TypeError, ValueError, OverflowError, zlib.error) as error:
+            raise InputError(
+                f"malformed or truncated value: {printable(error)}"
+            ) from error
+
+    def _read(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._read(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        tag = next((key for key in _TAGS if key in value), None)
+        if tag == "$array":
+            content, dtype, shape = _parts(value, "$array", "dtype", "shape")
+            return self._array(content, dtype, shape)
+        if tag == "$float":
+            (word,) = _parts(value, "$float")
+            if not isinstance(word, str) or word not in _SPECIAL:
+                raise ValueError("$float must be one of " + ", ".join(_SPECIAL))
+            return _SPECIAL[word]
+        if tag == "$object":
+            reference, arguments = _parts(value, "$object", "arguments")
+            if not isinstance(arguments, dict):
+                raise ValueError("arguments must be named")
+            return self._build(reference, self._read(arguments))
+        if tag == "$reference":
+            (reference,) = _parts(value, "$reference")
+            return self._build(reference, None)
+        return {key: self._read(item) for key, item in value.items()}
+
+    def _array(self, content: Any, dtype: Any, shape: Any) -> np.ndarray[Any, Any]:
+        if not isinstance(dtype, str) or dtype not in _DTYPES:
+            raise ValueError("dtype must be one of " + ", ".join(sorted(_DTYPES)))
+        if not (
+            isinstance(shape, list)
+            and len(shape) <= _MOST_AXES
+            and all(type(length) is int and length >= 0 for length in shape)
+        ):
+            raise ValueError(f"shape must be a list of at most {_MOST_AXES} lengths")
+        # An axis of length 0 makes no room for long ones: whoever sums over it gets
+        # an array as long as the others.
+        self._room -= math.prod(max(length, 1) for length in shape)
+        if self._room < 0:
+            raise ValueError(f"arrays must have at most {_MOST_ENTRIES:,} entries")
+        kind = np.dtype(dtype)
+        if isinstance(content, list):
+            return _from_lists(content, kind, shape)
+        if isinstance(content, str):
+            return _unpacked(content, kind, shape)
+        raise ValueError("$array must hold lists or base64")
+
+
+def _parts(value: Stored, *names: str) -> list[Any]:
+    if value.keys() != set(names):
+        raise ValueError(f"expected {', '.join(names)} and nothing else")
+    return [value[name] for name in names]
+
+
+def _from_lists(
+    content: list[Any], kind: np.dtype[Any], shape: list[int]
+) -> np.ndarray[Any, Any]:
+    numbers = {"f": (int, float), "i": (int,), "u": (int,), "b": (bool,)}[kind.kind]
+    entries = list(_entries(content, shape))
+    if not all(type(entry) in numbers for entry in entries):
+        raise ValueError(f"an array of {kind} must hold its kind of numbers only")
+    with np.errstate(over="ignore"):
+        array = np.array(entries, dtype=kind).reshape(shape)
+    if not np.isfinite(array).all():
+        raise ValueError(f"lists must hold finite numbers within {kind}")
+    return array
+
+
+def _entries(content: Any, shape: list[int]) -> Iterator[Any]:
+    """Yield the entries of nested lists, which must have that shape."""
+    if not shape:
+        yield content
+        return
+    if not isinstance(content, list) or len(content) != shape[0]:
+        raise ValueError("the lists do not have the shape")
+    for item in content:
+        yield from _entries(item, shape[1:])
+
+
+def _unpacked(
+    content: str, kind: np.dtype[Any], shape: list[int]
+) -> np.ndarray[Any, Any]:
+    size = math.prod(shape) * kind.itemsize
+    unpacking = zlib.decompressobj()
+    # One byte more than there should be, so that what follows is seen, and no more.
+    raw = unpacking.decompress(base64.b64decode(content, validate=True), size + 1)
+    if len(raw) != size or not unpacking.eof or unpacking.unused_data:
+        raise ValueError(f"the array does not have the {size:,} bytes of its shape")
+    array = np.frombuffer(raw, dtype=kind).reshape(shape)
+    if kind.kind == "b" and (array.view(np.uint8) > 1).any():
+        raise ValueError("booleans must be 0 or 1")
+    return array.astype(kind.newbyteorder("="))
+
+
+def _known_claim(reference: Any, arguments: Stored | None) -> Claim:
+    kind = _CLAIMS.get(reference) if isinstance(reference, str) else None
+    if kind is None or arguments is None:
+        raise InputError(
+            f"{printable(repr(reference), longest=80)} is none of the claims "
+            f"{', '.join(kind.__name__ for kind in CLAIMS)}; other objects are not "
+            "read here, because that takes running their code"
+        )
+    return kind(**arguments)
+
+
+def _imported(reference: Any, arguments: Stored | None) -> Any:
+    found: Any = load_reference(reference)
+    if arguments is None:
+        return found
+    shown = printable(repr(reference), longest=80)
+    if not isinstance(found, type) or not (
+        is_dataclass(found) or issubclass(found, Claim)
+    ):
+        raise InputError(f"{shown} must be a dataclass or a claim")
+    try:
+        return found(**arguments)
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{shown} cannot be built: {type(error).__name__}: {printable(error)}"
+        ) from error
+
+
+def _differences(first: Any, second: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if all(isinstance(side, dict) and "$array" not in side for side in (first, second)):
+        for key in sorted(first.keys() | second.keys()):
+            below = path if key in _SILENT else f"{path}.{key}".lstrip(".")
+            yield from _differences(first.get(key), second.get(key), below)
+    elif first != second:
+        yield path, first, second

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_positive, check_real
 
 __all__ = ["Binary", "Box", "Categories", "Domain", "UnitBall"]
 
@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 
 _FORMS = (
     "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "
-    "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N if wanted"
+    "binary:DIMENSION, categories:COUNT or codes:COUNT, each with :rows=N and "
+    ":nonfinite if wanted"
 )
 
 
@@ -81,7 +82,7 @@ class Domain(ABC):
         InputError
             If the row has another shape or is not finite.
         """
-        entries = np.asarray(row, dtype=np.float64)
+        entries = check_real("row", row)
         if entries.shape != self.shape or not np.isfinite(entries).all():
             raise InputError(
                 f"row must be a finite array of shape {self.shape}, got {row!r}"
@@ -97,7 +98,7 @@ class Domain(ABC):
         (True, False)
         """
         try:
-            return np.array_equal(self.project(row), np.asarray(row))
+            return np.array_equal(self.project(row), np.asarray(row), equal_nan=True)
         except ValueError:
             return False
 
@@ -118,11 +119,18 @@ class Domain(ABC):
         Box(n_rows=10, low=0.0, high=1.0, dimension=None)
         >>> str(Categories(4, one_hot=False))
         'codes:4:rows=5'
+        >>> Domain.parse("scalar:0,1:nonfinite").contains(float("nan"))
+        True
         """
         parts = text.split(":")
         words = [part for part in parts if "=" not in part]
         options = dict(part.split("=", 1) for part in parts if "=" in part)
         try:
+            if words[-1] == "nonfinite":
+                # It stands on this module.
+                from dpaudit.nonfinite import WithNonfinite
+
+                return WithNonfinite(_parsed(words[:-1], options))
             return _parsed(words, options)
         except InputError as error:
             raise InputError(f"domain {text!r}: {error}") from None
@@ -132,7 +140,7 @@ class Domain(ABC):
 
 def _parsed(words: list[str], options: dict[str, str]) -> Domain:
     """Return the domain, or raise `ValueError` if the words have no known form."""
-    norm = float(options.pop("norm", "1")) if words[0] == "ball" else 1.0
+    norm = float(options.pop("norm", "1")) if words[:1] == ["ball"] else 1.0
     n_rows = int(options.pop("rows", "5"))
     if options:
         raise ValueError(options)

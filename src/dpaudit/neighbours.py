@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
+from dpaudit.validation import check_real
 
-__all__ = ["Pair", "Relation"]
+__all__ = ["Pair", "Relation", "same_rows"]
 
 
 class Relation(StrEnum):
@@ -37,22 +40,27 @@ class Pair:
     """Two neighbouring datasets, validated.
 
     Rows are compared in order, because a mechanism may depend on the order (disjoint
-    batches do) and a permutation is not a neighbour.
+    batches do) and a permutation is not a neighbour. NaN equals NaN.
 
     Parameters
     ----------
     data, neighbour : array_like
-        Finite numbers; the first axis runs over rows (people), further axes have the
-        same shape in both. Stored as read-only float64 copies.
+        Real numbers; the first axis runs over rows (people), further axes have the
+        same shape in both. An empty list is nobody, whatever the shape of a row.
+        Stored as read-only float64 copies.
     relation : Relation or str, optional
         Inferred from the row counts when omitted: equal counts are ``REPLACE_ONE``,
         counts that differ by one are ``ADD_REMOVE``.
+    allow_nonfinite : bool
+        Whether rows may hold NaN and infinities. Mostly these are mistakes; but whoever
+        may hand in any row may hand in these, and code that clips may let them pass.
 
     Raises
     ------
     InputError
         If the datasets are not neighbours under the relation, are identical, are not
-        numeric or not finite, or have rows of different shapes.
+        real numbers, or not finite though they must be, or have rows of different
+        shapes.
 
     Examples
     --------
@@ -69,8 +77,15 @@ class Pair:
         data: ArrayLike,
         neighbour: ArrayLike,
         relation: Relation | str | None = None,
+        *,
+        allow_nonfinite: bool = False,
     ) -> None:
-        first, second = _rows("data", data), _rows("neighbour", neighbour)
+        first = _rows("data", data, allow_nonfinite)
+        second = _rows("neighbour", neighbour, allow_nonfinite)
+        if first.shape == (0,):
+            first = first.reshape(0, *second.shape[1:])
+        elif second.shape == (0,):
+            second = second.reshape(0, *first.shape[1:])
         if first.shape[1:] != second.shape[1:]:
             raise InputError(
                 "data and neighbour must have rows of the same shape, got "
@@ -90,18 +105,45 @@ class Pair:
         object.__setattr__(self, "neighbour", second)
         object.__setattr__(self, "relation", relation)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Built anew wherever it is copied to, so that its datasets are locked again.
+        build = partial(type(self), allow_nonfinite=True)
+        return build, (self.data, self.neighbour, self.relation)
 
-def _rows(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    try:
-        rows = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a numeric array of rows") from None
+    @cached_property
+    def finite(self) -> bool:
+        """Whether there is no NaN and no infinity in either dataset."""
+        return bool(np.isfinite(self.data).all() and np.isfinite(self.neighbour).all())
+
+
+def same_rows(
+    first: NDArray[np.float64], second: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Say for each row whether it is the same in both arrays; NaN equals NaN.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n, ...)
+        Of one shape.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    return _row_by_row((first == second) | (np.isnan(first) & np.isnan(second)))
+
+
+def _rows(name: str, value: ArrayLike, allow_nonfinite: bool) -> NDArray[np.float64]:
+    rows = np.array(check_real(name, value, "a numeric array of rows"))
     if rows.ndim == 0:
         raise InputError(f"{name} must be an array of rows, got the number {value!r}")
     finite = _row_by_row(np.isfinite(rows))
-    if not finite.all():
+    if not (allow_nonfinite or finite.all()):
         row = int(np.argmin(finite))
-        raise InputError(f"{name} must be finite, but row {row} has a NaN or infinity")
+        raise InputError(
+            f"{name} must be finite, but row {row} has a NaN or infinity; such rows "
+            "are audited if allow_nonfinite says so"
+        )
     rows.flags.writeable = False
     return rows
 
@@ -121,14 +163,14 @@ def _check_neighbours(
             raise InputError(
                 f"{problem}: they have {len(first)} and {len(second)} rows"
             )
-        changed = np.count_nonzero(~_row_by_row(first == second))
+        changed = np.count_nonzero(~same_rows(first, second))
         if changed != 1:
             raise InputError(f"{problem}: {changed} rows differ, exactly one must")
         return
     shorter, longer = sorted((first, second), key=len)
     if len(longer) - len(shorter) != 1:
         raise InputError(f"{problem}: they have {len(first)} and {len(second)} rows")
-    same = _row_by_row(shorter == longer[:-1])
+    same = same_rows(shorter, longer[:-1])
     place = len(shorter) if same.all() else int(np.argmin(same))
-    if not np.array_equal(shorter[place:], longer[place + 1 :]):
+    if not same_rows(shorter[place:], longer[place + 1 :]).all():
         raise InputError(f"{problem}: they differ in more than the row added")

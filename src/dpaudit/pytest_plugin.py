@@ -101,6 +101,7 @@ class _Ledger:
         if path is None:
             return
         import dpaudit
+        from dpaudit.atomic import replacing
 
         content = {
             "format": "dpaudit-pytest",
@@ -112,9 +113,8 @@ class _Ledger:
             "audits": self._audits(),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
+        with replacing(path) as new:
+            new.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         audits = self._audits()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
+from dpaudit.validation import check_real
 
 __all__ = ["check_aligned", "check_basis", "check_symmetric"]
 
@@ -147,13 +148,7 @@ def check_aligned(name: str, array: Array, basis: Array) -> None:
 
 
 def _check_stack(name: str, value: ArrayLike, form: str) -> Array:
-    try:
-        stack = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be a numeric array of shape {form}, "
-            f"got {type(value).__name__} that does not convert to one"
-        ) from None
+    stack = check_real(name, value, f"a numeric array of shape {form}")
     if stack.ndim < 2:
         raise InputError(f"{name} must have shape {form}, got shape {stack.shape}")
     if not np.isfinite(stack).all():

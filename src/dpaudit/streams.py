@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.validation import check_count
 
-__all__ = ["fresh_seed", "stream"]
+__all__ = ["fresh_seed", "position", "stream"]
 
 
 def stream(seed: int, *key: int) -> np.random.Generator:
@@ -33,6 +33,23 @@ def stream(seed: int, *key: int) -> np.random.Generator:
     """
     entropy = check_count("seed", seed, minimum=0)
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+
+
+def position(rng: np.random.Generator) -> object:
+    """Return what changes when numbers are drawn, or other generators spawned.
+
+    Examples
+    --------
+    >>> rng = stream(7)
+    >>> before = position(rng)
+    >>> position(rng) == before
+    True
+    >>> _ = rng.random()
+    >>> position(rng) == before
+    False
+    """
+    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
+    return rng.bit_generator.state, spawned
 
 
 def fresh_seed() -> int:

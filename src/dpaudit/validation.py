@@ -21,21 +21,34 @@ __all__ = [
     "check_matrix",
     "check_name",
     "check_nonnegative",
+    "check_numbers",
     "check_positive",
+    "check_real",
 ]
 
 
 def _real(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a real number, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(
+            f"{name} must be a finite number, got one beyond every double"
+        ) from None
 
 
-def check_positive(name: str, value: object) -> float:
-    """Return `value` as a float, or raise unless it is finite and > 0."""
+def check_positive(
+    name: str, value: object, *, smallest: float = 0.0, largest: float = math.inf
+) -> float:
+    """Return `value` as a float, or raise unless it is finite, > 0 and in range."""
     number = _real(name, value)
     if not (math.isfinite(number) and number > 0):
         raise InputError(f"{name} must be a finite number > 0, got {value!r}")
+    if not smallest <= number <= largest:
+        raise InputError(
+            f"{name} must be from {smallest:g} to {largest:g}, got {value!r}"
+        )
     return number
 
 
@@ -71,6 +84,69 @@ def check_count(
     return int(value)
 
 
+def check_real(
+    name: str, value: ArrayLike, form: str = "a numeric array"
+) -> NDArray[np.float64]:
+    """Return `value` as a float64 array of any shape, or raise if that would cut it.
+
+    NaN and infinities stay. For the rest see `check_numbers`.
+    """
+    array = check_numbers(name, value, form)
+    with np.errstate(over="ignore"):  # of long doubles, which become infinite
+        return np.asarray(array, dtype=np.float64)
+
+
+def check_numbers(
+    name: str, value: ArrayLike, form: str = "a numeric array"
+) -> NDArray[np.generic]:
+    """Return `value` as an array of real numbers of whatever type.
+
+    NumPy would take the real part of complex numbers, drop a mask, count the time since
+    1970, and read words. Here these are no numbers; truth values are 0 and 1.
+
+    Parameters
+    ----------
+    name : str
+    value : array_like
+    form : str
+        What is wanted, for the error message.
+
+    Returns
+    -------
+    ndarray
+        Of Booleans, integers or floats. It may share its memory with `value`.
+
+    Raises
+    ------
+    InputError
+        If it holds anything but real numbers, or is ragged.
+    """
+    try:
+        masked = _masked(value)
+        # The mask would be lost, with a warning at times.
+        array = np.empty(0) if masked else np.asarray(value)
+        if array.dtype.kind == "O":
+            if not all(isinstance(entry, Real) for entry in array.flat):
+                raise TypeError
+            array = array.astype(np.float64)  # such as fractions, and large integers
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise InputError(
+            f"{name} must be {form}, "
+            f"got {type(value).__name__} that does not convert to one"
+        ) from None
+    if masked:
+        raise InputError(f"{name} must be {form}, got a masked array: fill it first")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must be {form}, got entries of type {array.dtype}")
+    return array
+
+
+def _masked(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_masked, value))
+    return isinstance(value, np.ma.MaskedArray)
+
+
 def check_matrix(
     name: str, value: ArrayLike, *, min_rows: int = 0
 ) -> NDArray[np.float64]:
@@ -80,16 +156,10 @@ def check_matrix(
     ------
     InputError
         If the array is not two-dimensional, has no column, has fewer than
-        `min_rows` rows, is not numeric, or holds a NaN or an infinity (the first
-        such row is named).
+        `min_rows` rows, holds anything but real numbers (`check_real`), or a NaN or
+        an infinity (the first such row is named).
     """
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{name} must be a numeric array of shape (n, d), "
-            f"got {type(value).__name__} that does not convert to one"
-        ) from None
+    matrix = check_real(name, value, "a numeric array of shape (n, d)")
     if matrix.ndim != 2 or matrix.shape[1] < 1 or matrix.shape[0] < min_rows:
         raise InputError(
             f"{name} must have shape (n, d) with n >= {min_rows} and d >= 1, "

@@ -17,7 +17,7 @@ from dpaudit.algorithms.textbook import (
     neighbours_with,
 )
 from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
@@ -76,7 +76,7 @@ def test_every_claim_is_what_was_asked(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_mechanism_comes_back_from_text(name):
     mechanism = SUITE[name](0.7)
-    assert decode(json.loads(json.dumps(encode(mechanism)))) == mechanism
+    assert rebuild(json.loads(json.dumps(encode(mechanism)))) == mechanism
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])

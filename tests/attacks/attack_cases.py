@@ -17,6 +17,7 @@ from dpaudit.attacks import (
     Atoms,
     Attack,
     BitPatterns,
+    ByLayout,
     CanaryOverlap,
     CanaryQuadratic,
     ExactLoss,
@@ -32,6 +33,7 @@ from dpaudit.attacks import (
     Target,
     Tracing,
 )
+from dpaudit.outputs import Batch, Output, read
 
 SCALARS = Pair([0.0], [0.0, 1.0])
 ROWS = Pair(
@@ -48,6 +50,9 @@ def auc(first, second):
 
 
 def take(releases, part):
+    if isinstance(releases, Batch):
+        start, stop, _ = part.indices(releases.size)
+        return releases.section(start, max(start, stop))
     if isinstance(releases, Mapping):
         return {key: value[part] for key, value in releases.items()}
     return releases[part]
@@ -130,11 +135,21 @@ def codes_and_numbers(rng, size, side):
     return numbers
 
 
-def labels(rng, size, side):
-    words = np.array(["", "raises ValueError", "shape (3,)", "value 'naïve'"])
-    return rng.choice(
-        words, size, p=[0.4, 0.3, 0.2, 0.1] if side else [0.8, 0.1, 0, 0.1]
-    )
+def words(layouts):
+    """Return outputs without numbers."""
+    return Batch.gather([Output(layout, None) for layout in layouts])
+
+
+def failures(rng, size, side):
+    layouts = ["shape ()", "raises ValueError", "shape (3,)", "value 'naïve'"]
+    shares = [0.4, 0.3, 0.2, 0.1] if side else [0.8, 0.1, 0, 0.1]
+    return words(rng.choice(layouts, size, p=shares).tolist())
+
+
+def lists_of_any_length(rng, size, side):
+    """Return lists that show in each length a little of the shift."""
+    lengths = rng.integers(1, 4, size)
+    return Batch.gather([read(0.8 * side + rng.laplace(size=n)) for n in lengths])
 
 
 @dataclass(frozen=True)
@@ -194,7 +209,8 @@ CASES = [
     Case(Tracing(), top_vector, 0.75, ROWS),
     Case(Reconstruction(), lambda *a: 0.6 * top_basis(2)(*a), 0.75, ROWS),
     Case(Reconstruction(), lambda *a: noisy_sum(*a) / 2, 0.6, ROWS),
-    Case(Abnormal(), labels, 0.65),
+    Case(Abnormal(), failures, 0.65),
+    Case(ByLayout(), lists_of_any_length, 0.72),
     Case(Atoms(), lambda g, n, s: g.geometric(0.3 + 0.4 * s, n).astype(float), 0.65),
     Case(Atoms(), codes_and_numbers, 0.7),
     Case(LaplaceLocation(), laplace(np.full(10, 0.5)), 0.8),

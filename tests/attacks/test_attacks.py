@@ -4,7 +4,16 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from attack_cases import REPLACED, ROWS, SCALARS, Steps, auc, black_box, transcript
+from attack_cases import (
+    REPLACED,
+    ROWS,
+    SCALARS,
+    Steps,
+    auc,
+    black_box,
+    transcript,
+    words,
+)
 
 from dpaudit import MechanismError, Pair, PureDP, Relation
 from dpaudit.algorithms import (
@@ -23,6 +32,7 @@ from dpaudit.attacks import (
     Support,
     Target,
 )
+from dpaudit.outputs import Batch, read
 
 
 def sample(mechanism, pair, size=400, seed=0):
@@ -96,8 +106,7 @@ def test_missing_entries_are_evidence(attack):
 
 def names(mechanism, pair, releases):
     target = Target(mechanism, pair)
-    labels = isinstance(releases, np.ndarray) and releases.dtype.kind == "U"
-    reads = "labels" if labels else "values"
+    reads = "outputs" if isinstance(releases, Batch) else "numbers"
     return {
         attack.name
         for attack in PORTFOLIO
@@ -137,7 +146,12 @@ def test_which_attacks_apply_to_black_boxes():
         (SCALARS, rng.normal(size=20), {"identity", "logistic"}),
         (SCALARS, rng.integers(3, size=20) * 1.0, {"identity", "logistic", "atoms"}),
         (SCALARS, rng.normal(size=(20, 4)), BLACK_BOX | {"laplace-location"}),
-        (SCALARS, np.array(["", "raises ValueError"] * 10), {"abnormal"}),
+        (SCALARS, words(["returns None", "raises ValueError"] * 10), {"abnormal"}),
+        (
+            SCALARS,
+            Batch.gather([read(1.5), read([1.5, 2.0])] * 10),
+            {"abnormal", "by-layout"},
+        ),
         (SCALARS, squares, BLACK_BOX),
         (ROWS, squares, BLACK_BOX | {"support", "canary-quadratic"}),
         (

@@ -4,11 +4,22 @@ import json
 
 import numpy as np
 import pytest
-from attack_cases import CASES, REPLACED, ROWS, SCALARS, auc, black_box, case_name, take
+from attack_cases import (
+    CASES,
+    REPLACED,
+    ROWS,
+    SCALARS,
+    auc,
+    black_box,
+    case_name,
+    take,
+    words,
+)
 
 from dpaudit import Pair
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.codec import decode, encode
+from dpaudit.outputs import Batch, Part, arrays_of, read
 
 every_case = pytest.mark.parametrize("case", CASES, ids=case_name)
 every_attack = pytest.mark.parametrize(
@@ -81,28 +92,81 @@ def test_parameters_survive_storage(case):
     )
 
 
+COMPANY = {
+    "nan": np.nan,
+    "infinity": np.inf,
+    "minus infinity": -np.inf,
+    "huge": 1e150,
+    "largest": 1.7e308,
+    "tiny": 5e-324,
+    "zero": 0.0,
+}
+
+
+def spoilt(releases, value, every):
+    """Return releases of which each `every`-th consists of one number."""
+    if isinstance(releases, Batch):
+        parts = releases.parts.items()
+        numbers = {k: p.numbers for k, p in parts if p.numbers is not None}
+        changed = {k: spoilt(n, value, every) for k, n in numbers.items()}
+        return Batch(
+            releases.size,
+            {k: Part(p.places, changed.get(k)) for k, p in releases.parts.items()},
+        )
+    if isinstance(releases, dict):
+        return {key: spoilt(array, value, every) for key, array in releases.items()}
+    changed = releases.copy()
+    changed[::every] = value
+    return changed
+
+
+def same_scores(first, second):
+    """Say whether scores agree up to the last bits of linear algebra."""
+    np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-12)
+
+
 @every_case
-def test_scores_do_not_depend_on_company(case):
-    """A release has its score alone, and after others; up to rounding of sums."""
+@pytest.mark.parametrize("company", COMPANY)
+def test_a_score_depends_on_its_release_alone(case, company):
+    """Whatever it is scored with: NaN, infinities, 1e150; whatever it is itself."""
     parameters = fitted(case)
-    releases = case.sides(60, 4)[0]
-    together = score(case, parameters, releases)
-    for place in range(0, 60, 7):
-        alone = score(case, parameters, take(releases, slice(place, place + 1)))
-        np.testing.assert_allclose(alone, together[place], rtol=1e-9, atol=1e-12)
+    releases = case.sides(42, 4)[0]
+    with np.errstate(all="ignore"):
+        usual = score(case, parameters, releases)
+        mixed = spoilt(releases, COMPANY[company], 7)
+        together = score(case, parameters, mixed)
+        if case.attack.reads == "numbers":
+            kept = np.arange(42) % 7 > 0
+            same_scores(together[kept], usual[kept])
+        for place in range(42):
+            alone = score(case, parameters, take(mixed, slice(place, place + 1)))
+            same_scores(alone, together[place : place + 1])
+
+
+@every_case
+def test_scores_of_nothing_are_nothing(case):
     if case.attack.name != "exact-loss":  # the mechanism's own code
-        assert score(case, parameters, take(releases, slice(0))).shape == (0,)
-    another = type(case.attack)()
-    again = another.score(
-        case.target, another.fit(case.target, *case.sides(600, 0)), releases
-    )
-    assert np.array_equal(again, together, equal_nan=True)
+        releases = take(case.sides(60, 4)[0], slice(0))
+        assert score(case, fitted(case), releases).shape == (0,)
+
+
+@every_case
+def test_an_attack_keeps_no_state(case):
+    releases, another = case.sides(60, 4)[0], type(case.attack)()
+    parameters = another.fit(case.target, *case.sides(600, 0))
+    again = another.score(case.target, parameters, releases)
+    assert np.array_equal(again, score(case, fitted(case), releases), equal_nan=True)
 
 
 @every_case
 def test_releases_are_left_alone(case):
     def frozen(releases):
-        for array in releases.values() if isinstance(releases, dict) else [releases]:
+        if isinstance(releases, Batch):
+            numbers = [p.numbers for p in releases.parts.values()]
+            for array in (n for n in numbers if n is not None):
+                frozen(array)
+            return releases
+        for array in arrays_of(releases):
             array.flags.writeable = False
         return releases
 
@@ -144,8 +208,12 @@ def foreign_outputs():
         "tiny": rng.normal(size=(12, 3)) * 1e-310,
         "mapping": {"b": rng.normal(size=(12, 2, 2)), "a": rng.normal(size=12)},
         "transcript": {"first": rng.normal(size=12)},
-        "labels": np.array(["", "raises ValueError"] * 6),
-        "ordinary labels": np.array([""] * 12),
+        "one word": words(["value 'no'"] * 12),
+        "words": words(["raises ValueError", "value 'no'"] * 6),
+        "mixed": Batch.gather([read(1.5), read("no"), read([1, 2]), read({})] * 3),
+        "wild numbers and words": Batch.gather(
+            [read(number) for number in wild[:6, 0]] + [read("no")] * 6
+        ),
     }
 
 
@@ -165,8 +233,8 @@ TARGETS = {
 def test_foreign_outputs_are_declined_or_scored(attack, output, pair):
     """No attack raises: where it says that it applies, it gives one score each."""
     releases = foreign_outputs()[output]
-    if ("labels" in output) != (attack.reads == "labels"):
-        if attack.reads == "labels":
+    if isinstance(releases, Batch) != (attack.reads == "outputs"):
+        if attack.reads == "outputs":
             assert not attack.applies(Target(black_box, TARGETS[pair]), releases)
         return
     target = Target(black_box, TARGETS[pair])

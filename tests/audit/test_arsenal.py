@@ -17,11 +17,12 @@ from dpaudit.attacks.base import flatten
 from dpaudit.audit import arsenal as module
 from dpaudit.audit import audit
 from dpaudit.audit.arsenal import Arsenal, FittedAttack
-from dpaudit.audit.outputs import Batch
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.outputs import Batch, Output
 
 PAIR = Pair([0.0], [0.0, 1.0])
 NOBODY = np.empty(0, dtype=np.intp)
+LAYOUT = "numbers"
 
 
 class Laplace:
@@ -48,13 +49,19 @@ TARGET = Target(black_box, PAIR)
 
 
 def ordinary(values):
-    values = np.asarray(values, dtype=np.float64)
-    return Batch(len(values), values)
+    numbers = np.asarray(values, dtype=np.float64)
+    return Batch.of(Output(LAYOUT, numbers))
 
 
-def labelled(labels, values=()):
-    values = np.asarray(values, dtype=np.float64)
-    return Batch(len(labels), values if len(values) else None, np.array(labels))
+def labelled(layouts, values=()):
+    """Return outputs of these layouts; those of '' are numbers."""
+    numbers = iter(values)
+    return Batch.gather(
+        [
+            Output(layout, None) if layout else Output(LAYOUT, np.array(next(numbers)))
+            for layout in layouts
+        ]
+    )
 
 
 def both_sides(mechanism, size, rng):
@@ -62,6 +69,11 @@ def both_sides(mechanism, size, rng):
         ordinary(mechanism.draw(data, size, rng=rng))
         for data in (PAIR.data, PAIR.neighbour)
     ]
+
+
+def fit(attack, on_data, on_neighbour, target=TARGET):
+    layout = "" if attack.reads == "outputs" else LAYOUT
+    return FittedAttack.fit(attack, target, on_data, on_neighbour, layout)
 
 
 def begun(attacks, on_data, on_neighbour, target=TARGET):
@@ -88,8 +100,8 @@ def test_the_dust_is_there():
     rng = np.random.default_rng(0)
     mechanism, target = Laplace(), Target(Laplace(), PAIR)
     on_data, on_neighbour = both_sides(mechanism, 5000, rng)
-    raw = mechanism.privacy_loss(on_data.values, PAIR.data, PAIR.neighbour)
-    fitted = FittedAttack.fit(ExactLoss(), target, on_data, on_neighbour)
+    raw = mechanism.privacy_loss(on_data.numbers(LAYOUT), PAIR.data, PAIR.neighbour)
+    fitted = fit(ExactLoss(), on_data, on_neighbour, target)
     near = np.abs(raw - 1) < 1e-6
     assert len(np.unique(raw[near])) > 1
     assert len(np.unique(fitted.score(target, on_data)[near])) == 1
@@ -101,21 +113,21 @@ def test_nan_scores_are_lowest():
             return np.full(len(releases), np.nan)
 
     target = Target(Broken(), PAIR)
-    fitted = FittedAttack.fit(ExactLoss(), target, ordinary([0, 0]), ordinary([1, 1]))
+    fitted = fit(ExactLoss(), ordinary([0, 0]), ordinary([1, 1]), target)
     assert (fitted.score(target, ordinary([0, 0])) == -np.inf).all()
 
 
-def test_labels_score_lowest_where_only_numbers_are_read():
-    fitted = FittedAttack.fit(Identity(), TARGET, ordinary([1, 2]), ordinary([3, 4]))
+def test_other_layouts_score_lowest_where_one_is_read():
+    fitted = fit(Identity(), ordinary([1, 2]), ordinary([3, 4]))
     mixed = labelled(["", "raises KeyError", ""], [5, 6])
     assert fitted.score(TARGET, mixed).tolist() == [5, -np.inf, 6]
     nothing = labelled(["raises KeyError"] * 2)
     assert fitted.score(TARGET, nothing).tolist() == [-np.inf, -np.inf]
 
 
-def test_attacks_on_labels_read_them_all():
+def test_attacks_on_whole_outputs_read_all_layouts():
     sides = labelled(["no"] * 9 + [""], [1.0]), ordinary(np.ones(10))
-    fitted = FittedAttack.fit(Abnormal(), TARGET, *sides)
+    fitted = fit(Abnormal(), *sides)
     scores = fitted.score(TARGET, labelled(["", "no", "other"], [1.0]))
     assert scores[1] > scores[2] > scores[0]
     assert len(set(fitted.score(TARGET, ordinary(np.ones(5))))) == 1
@@ -124,7 +136,7 @@ def test_attacks_on_labels_read_them_all():
 @pytest.mark.parametrize("scale", [1e-290, 1e-12, 1.0, 1e12, 1e300])
 def test_resolution_follows_the_scale_of_the_scores(scale):
     sides = ordinary(scale * np.zeros(5)), ordinary(scale * np.ones(5))
-    fitted = FittedAttack.fit(Identity(), TARGET, *sides)
+    fitted = fit(Identity(), *sides)
     assert 0 < fitted.resolution <= 1e-9 * scale
     raw = scale * np.linspace(-3, 3, 50)
     rounded = fitted.score(TARGET, ordinary(raw))
@@ -134,9 +146,7 @@ def test_resolution_follows_the_scale_of_the_scores(scale):
 @pytest.mark.parametrize("largest", [0.0, 5e-324, 1e-310, 2.3e-308, np.inf])
 def test_resolution_is_never_zero(largest):
     """Not even where the scores are subnormal; warnings are errors here."""
-    fitted = FittedAttack.fit(
-        Identity(), TARGET, ordinary([0.0, largest]), ordinary([0.0, 0.0])
-    )
+    fitted = fit(Identity(), ordinary([0.0, largest]), ordinary([0.0, 0.0]))
     assert fitted.resolution > 0
     assert not np.isnan(fitted.score(TARGET, ordinary([0.0, largest, -1.0]))).any()
 
@@ -263,13 +273,14 @@ class Spy(Attack):
 
 def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
     monkeypatch.setattr(module, "_TRIAL", 50)
+    monkeypatch.setattr(module, "_REFIT_SELDOM", 4.5)
     rng = np.random.default_rng(3)
     spies = [Spy(), Spy()]
     arsenal = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
     events = arsenal.prepare()
     arsenal.trust(events, np.flatnonzero(events.attack == 1))
     idle, used = [], []
-    for _ in range(8):
+    for round_ in range(8):
         before = [spy.scored for spy in spies]
         hits = [
             arsenal.absorb(side, ordinary(rng.normal(size=20)), events)
@@ -278,16 +289,42 @@ def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
         idle.append(spies[0].scored - before[0])
         used.append(spies[1].scored - before[1])
         assert hits[0][events.attack == 1].any()
+        if round_ == 2:
+            # Idle ones are known from fewer scores, and say so.
+            events = arsenal.prepare()
+            scored = {a: events.scored[0, events.attack == a][0] for a in (0, 1)}
+            assert scored == {0: 60, 1: 80}
+            arsenal.trust(events, np.flatnonzero(events.attack == 1))
     assert idle == [40, 40, 0, 0, 0, 0, 0, 0]
     assert used == [40] * 8
-    # Idle ones are known from fewer scores, and say so.
     events = arsenal.prepare()
-    scored = {a: events.scored[0, events.attack == a][0] for a in (0, 1)}
-    assert scored == {0: 60, 1: 180}
+    assert (events.scored[0] == 180).all()
     # Somebody who bets on it again sets it to work again.
     arsenal.trust(events, np.flatnonzero(events.attack == 0))
     arsenal.absorb(DATA, ordinary(rng.normal(size=20)), events)
-    assert arsenal.prepare().scored[0].min() == 80
+    events = arsenal.prepare()
+    assert (events.scored[0, events.attack == 0] == 200).all()
+
+
+def test_what_nobody_bet_on_is_scored_again_once_there_is_four_times_as_much():
+    """A rare event may first occur long after the trial."""
+    rng = np.random.default_rng(3)
+
+    class Rare(Spy):
+        def score(self, target, parameters, releases):
+            return (flatten(releases)[:, 0] > 1000.0).astype(float)
+
+    arsenal = begun([Rare(), Spy()], *(ordinary(rng.normal(size=600)) for _ in (0, 1)))
+    events = arsenal.prepare()
+    for _ in range(3):
+        arsenal.trust(events, np.flatnonzero(events.attack == 1))
+        for side, value in ((DATA, 2000.0), (NEIGHBOUR, 0.0)):
+            numbers = rng.normal(size=600)
+            numbers[:3] = value
+            arsenal.absorb(side, ordinary(numbers), events)
+        events = arsenal.prepare()
+    rare = events.attack == 0
+    assert events.hits[:, rare].tolist() == [[9], [0]]
 
 
 def test_a_sufficient_attack_is_never_idle(monkeypatch):
@@ -338,7 +375,7 @@ def test_a_wrong_loss_does_not_save_a_mechanism():
     assert audit(Leaking(), pair=PAIR, max_samples=3000, seed=0).refuted
 
 
-def test_attacks_on_labels_join_when_the_first_label_turns_up():
+def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
     rng = np.random.default_rng(4)
     arsenal = begun(
         [Identity(), Abnormal()], *(ordinary(rng.normal(size=10)) for _ in range(2))
@@ -396,9 +433,9 @@ def test_memory_is_bounded():
 
 
 def test_memory_is_bounded_for_mappings_too():
-    wide = {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}
-    arsenal = begun([HungrySpy()], Batch(70, wide), Batch(70, wide))
+    wide = Batch.of(Output(LAYOUT, {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}))
+    arsenal = begun([HungrySpy()], wide, wide)
     for _ in range(3):
-        arsenal.absorb(DATA, Batch(70, wide), arsenal.prepare())
+        arsenal.absorb(DATA, wide, arsenal.prepare())
     kept = sum(batch.size for batch in arsenal._pool[DATA])
-    assert kept == 70  # 32 MiB a side hold no more than 64 of them, and a pilot
+    assert kept == 64  # 32 MiB a side hold no more

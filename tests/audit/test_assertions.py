@@ -217,6 +217,7 @@ def test_one_line_says_it_all():
     name, claim, verdict, lower, releases, limit = describe(result.to_dict())
     assert (name, claim) == ("noisy_sum", "PureDP(epsilon=1.0)")
     assert verdict == "not refuted"
-    assert lower == f"epsilon >= {result.epsilon_lower:.3g}"
+    assert lower == f"epsilon >= {result.epsilon_lower:.3g} at delta 0"
     assert releases == "60 releases a side"
-    assert limit == f"would see epsilon >= {result.detectable_epsilon:.3g}"
+    seen = result.detectable_epsilon
+    assert limit == f"would see epsilon >= {seen:.3g} at delta 0"

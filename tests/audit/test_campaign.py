@@ -243,7 +243,7 @@ def arena_of(mechanism, size=20):
 def test_the_pilot_can_be_drawn_again():
     arena = arena_of(laplace_sum)
     for first, again in zip(arena.first_look, arena.replay_pilot(), strict=True):
-        assert np.array_equal(first.values, again.values)
+        assert first.equals(again)
 
 
 def test_an_arena_plays_fresh_releases():
@@ -285,7 +285,7 @@ def test_outputs_that_are_all_alike_lie_far_inside_a_claim():
     [
         (lambda: 1 / 0, "raises ZeroDivisionError on both datasets"),
         (lambda: None, "returns NoneType on both datasets"),
-        (lambda: {1: 2.0}, "returns dict on both datasets"),
+        (lambda: {}, "returns dict on both datasets"),
     ],
 )
 def test_a_mechanism_that_does_nothing_else_is_a_bug(output, words):
@@ -294,9 +294,9 @@ def test_a_mechanism_that_does_nothing_else_is_a_bug(output, words):
 
 
 def test_words_and_failures_on_one_side_are_no_bug():
-    assert arena_of(lambda data, rng: "word").layout == ""
+    arena_of(lambda data, rng: "word")
 
     def one_side(data, rng):
         return rng.laplace() if len(data) == 2 else 1 / 0
 
-    assert arena_of(one_side).layout == "shape ()"
+    arena_of(one_side)

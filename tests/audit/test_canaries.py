@@ -10,6 +10,7 @@ from scipy import stats
 from dpaudit import ApproxDP, PureDP, Relation
 from dpaudit.algorithms.catalogue import build
 from dpaudit.attacks.tracing_attack import TracingAttack
+from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.canaries import _middle, audit_canaries
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
@@ -203,7 +204,9 @@ def test_fixed_rows_are_always_there():
         runs=6,
         guesses=2,
     )
-    assert len(seen) == 6
+    # The first run is repeated at the end.
+    assert len(seen) == 7
+    np.testing.assert_array_equal(seen[6], seen[0])
     for data in seen:
         np.testing.assert_array_equal(data[:2], fixed)
         # The canaries that are in, in their own order.
@@ -217,6 +220,90 @@ def test_the_same_seed_gives_the_same_result():
     ]
     fields = [{**r.to_dict(), "seconds": 0} for r in results]
     assert fields[0] == fields[1] != fields[2]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_the_claim_is_tested_at_its_own_delta(epsilon):
+    """At delta 0 the p-value of the same guesses is smaller, and of another claim."""
+    found = audit_canaries(
+        RandomisedPresence(1.0),
+        Presence(30),
+        claim=ApproxDP(epsilon, 0.01),
+        runs=2,
+        guesses=20,
+    )
+    counts = dict(found.bound.counts)
+    at = {d: one_run_p_value(**counts, epsilon=epsilon, delta=d) for d in (0.0, 0.01)}
+    assert found.bound.delta == 0.01
+    assert found.epsilon == epsilon
+    assert found.p_value == at[0.01] > at[0.0]
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8])
+def test_a_verdict_never_stands_beside_a_bound_that_contradicts_it(confidence):
+    """Of claims with a delta, whose p-values do not grow with epsilon by themselves."""
+    verdicts = set()
+    for seed in range(40):
+        found = audit_canaries(
+            RandomisedPresence(2.0),
+            Presence(12),
+            claim=ApproxDP(0.25 + seed / 20, 0.05),
+            guesses=12,
+            confidence=confidence,
+            seed=seed,
+        )
+        assert found.refuted == (found.bound.value >= found.epsilon)
+        verdicts.add(found.refuted)
+    assert verdicts == {False, True}
+
+
+class Impure(NoisySum):
+    """Adds to the sum what it should not: see `extra`."""
+
+    def __init__(self, extra):
+        super().__init__(1.0)
+        self.extra, self.calls = extra, 0
+
+    def release(self, data, *, rng):
+        self.calls += 1
+        if self.extra == "refusals" and self.calls > 4:
+            raise TimeoutError
+        more = {"state": self.calls, "own randomness": np.random.default_rng().random()}
+        return super().release(data, rng=rng) + more.get(self.extra, 0)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "says"),
+    [
+        (NoisySum(1.0), []),
+        (Impure("state"), ["the same seed gave another release"]),
+        (Impure("own randomness"), ["the same seed gave another release"]),
+        (Impure("refusals"), ["the same seed gave another release"]),
+        (lambda data, rng: data.sum(axis=0), ["does not use its rng"]),
+        (
+            lambda data, rng: np.random.default_rng().normal(size=data.shape[1]),
+            ["the same seed gave another release", "does not use its rng"],
+        ),
+    ],
+    ids=["pure", "state", "own randomness", "refusals", "no noise", "all its own"],
+)
+@pytest.mark.parametrize("guesses", [5, None])
+def test_impure_mechanisms_are_warned_about(mechanism, says, guesses):
+    if isinstance(mechanism, Impure):
+        mechanism.calls = 0
+    found = audit_canaries(
+        mechanism,
+        Presence(9),
+        claim=GaussianDP(1.0),
+        relation="add-remove",
+        runs=4 if guesses else 3,
+        guesses=guesses,
+    )
+    assert len(found.warnings) == len(says)
+    for warning, words in zip(found.warnings, says, strict=True):
+        assert words in warning
+        assert f"WARNING        {warning}" in str(found)
+    assert found.to_dict()["warnings"] == list(found.warnings)
 
 
 def test_pilots_have_coins_of_their_own():

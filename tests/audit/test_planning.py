@@ -123,7 +123,8 @@ def test_plans_are_in_order():
     assert sorted(by_model) == by_model
     plan = plan_audit(1.0, 2.0)
     assert plan.samples == pytest.approx(LEARNING * plan.known, abs=2)
-    assert plan.rarest_event == pytest.approx(math.log(1000) / plan.samples)
+    # Far above what an oracle would need, who knows the event and its two laws.
+    assert 4 * math.log(1000) / plan.samples < plan.rarest_event < 0.5
     assert plan_audit(1.0, 2.0, confidence=1 - 1e-6).limit == pytest.approx(
         2 * plan.limit
     )

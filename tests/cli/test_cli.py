@@ -92,6 +92,14 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     assert run("verify", "w.json", "--max-samples", "2").exit_code == 0
 
 
+def test_a_witness_touches_no_file_but_its_own(folder):
+    (folder / "keep.json.part").write_text("precious")
+    assert run("audit", "symmetric-noise", "--witness", "keep.json").exit_code == 1
+    assert (folder / "keep.json.part").read_text() == "precious"
+    before = {"keep.json", "keep.json.part", "own_mechanism.py"}
+    assert {path.name for path in folder.iterdir()} == before
+
+
 def test_audit_does_not_refute(folder):
     arguments = ["goe-gaussian", "--max-samples", "500", "--witness", "w.json"]
     result = run("audit", *arguments)

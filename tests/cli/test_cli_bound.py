@@ -104,6 +104,13 @@ def test_scores_in_two_columns(folder):
     assert row["value"] == pytest.approx(expected.value, rel=1e-6)
 
 
+def test_two_columns_without_names_lose_no_score():
+    bare = pd.read_csv("two.csv")
+    bare.to_csv("bare.csv", index=False, header=False)
+    options = ("--method", "joint")
+    assert run("bare.csv", *options).stdout == run("two.csv", *options).stdout
+
+
 def test_columns_by_name():
     table = pd.read_csv("scores.csv").rename(columns={"score": "s", "side": "member"})
     table.to_csv("named.csv", index=False)
@@ -165,7 +172,7 @@ ERRORS = {
     ("scores.csv", "--seed", "-1"): "--seed must be an integer >= 0",
     ("nan.csv",): "must not contain NaN",
     ("hole.csv",): "must not contain NaN",
-    ("labels.csv",): "must hold 1 (D) or 0 (D')",
+    ("labels.csv",): "must hold 1 (D) or 0 (D'), got 2",
     ("words.csv",): "must hold numbers, got 'x'",
     ("one.csv",): "on_neighbour must hold at least 20 scores",
 }

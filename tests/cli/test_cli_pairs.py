@@ -1,6 +1,7 @@
 """`dpaudit audit` on a user's own data: files, and what makes a neighbour of them."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -11,9 +12,14 @@ from click.testing import CliRunner
 from dpaudit import InputError, Relation
 from dpaudit.cli import main
 from dpaudit.cli.pairs import chosen_pair
-from dpaudit.cli.tables import read_rows
+from dpaudit.cli.tables import numbers, read_rows, read_table
 
 OWN = """
+import numpy as np
+
+def clipped(data, rng):
+    return np.clip(data, 0, 1).sum() + rng.laplace(scale=3.0)
+
 def leaking(data, rng):
     return data.sum() + rng.laplace(scale=0.01)
 """
@@ -105,7 +111,31 @@ def test_the_command_audits_them(folder):
         ("text.csv", "drop:0", "column 'b' must hold numbers, got 'green'"),
         ("named.txt", "drop:0", "ends in .csv, .parquet or .npy"),
         ("objects.npy", "drop:0", "not an array of numbers"),
-        ("number.npy", "drop:0", "must hold rows of numbers"),
+        ("huge.npy", "drop:0", "not an array of numbers"),
+        ("negative.npy", "drop:0", "not an array of numbers"),
+        ("zip.npy", "drop:0", "not an array of numbers"),
+        ("pickle.npy", "drop:0", "not an array of numbers"),
+        ("complex.npy", "drop:0", "must be rows of numbers, got .* complex128"),
+        ("dates.npy", "drop:0", "must be rows of numbers, got .* datetime64"),
+        ("fields.npy", "drop:0", "must be rows of numbers, got .* type"),
+        ("fifo.csv", "drop:0", "no ordinary file"),
+        ("fifo.npy", "drop:0", "no ordinary file"),
+        ("rows.npy", "add:fifo.csv", "no ordinary file"),
+        ("rows.npy", "drop:" + "9" * 5000, "a row from 0 to 2, got '9"),
+        ("rows.npy", "replace:" + "9" * 5000 + ":row.json", "a row from 0 to 2"),
+        ("rows.npy", "add:deep.json", "one row, as a JSON list of numbers"),
+        ("rows.npy", "add:digits.json", "one row, as a JSON list of numbers"),
+        ("rows.npy", "add:quoted.json", "one row, as a JSON list of numbers"),
+        ("rows.npy", "add:nan.json", "row 3 has a NaN"),
+        ("long.csv", "drop:0", "must be finite|must hold numbers"),
+        ("nan.csv", "drop:0", "row 0 has a NaN"),
+        ("hex.csv", "drop:0", "column '0' must hold numbers, got '0x10'"),
+        ("mixed.csv", "drop:0", "names or numbers, not both, got 'a' beside '2'"),
+        ("partial.csv", "drop:0", "not both, got 'a' beside 'nan'"),
+        ("index.csv", "drop:0", "a column of .* has no name"),
+        ("under.csv", "drop:0", "must hold numbers, got '1_000'"),
+        ("large.csv", "drop:0", "column '1' must hold numbers, got 1000"),
+        ("number.npy", "drop:0", "must be rows of numbers, got one number"),
         ("gap.csv", "drop:0", "row 1 has a NaN"),
         ("empty.csv", "drop:0", "not a table"),
     ],
@@ -119,8 +149,110 @@ def test_what_is_no_data_or_no_neighbour(folder, file, neighbour, message):
     (folder / "empty.csv").write_text("")
     np.save("objects.npy", np.array([{}, []], dtype=object), allow_pickle=True)
     np.save("number.npy", np.array(1.0))
+    for name, shape in (("huge", "(1000000000000, 3)"), ("negative", "(-1, 3)")):
+        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}"
+        begin = b"\x93NUMPY\x01\x00v\x00"
+        (folder / f"{name}.npy").write_bytes(begin + header.ljust(117).encode() + b"\n")
+    np.savez("archive.npz", rows=ROWS)
+    (folder / "archive.npz").rename("zip.npy")
+    (folder / "pickle.npy").write_bytes(b"\x80\x04K\x01.")
+    np.save("complex.npy", np.array([[1 + 2j]]))
+    np.save("dates.npy", np.array(["2020-01-01"], "M8[D]"))
+    np.save("fields.npy", np.zeros(2, [("a", float)]))
+    for name in ("fifo.csv", "fifo.npy"):
+        os.mkfifo(name)
+    (folder / "deep.json").write_text("[" * 100_000)
+    (folder / "digits.json").write_text("[" + "7" * 5000 + ", 1]")
+    (folder / "quoted.json").write_text('["1", "2"]')
+    (folder / "nan.json").write_text("[NaN, 1]")
+    (folder / "long.csv").write_text(f"1,{'7' * 200_000}\n2,3\n")
+    (folder / "nan.csv").write_text("nan,nan\n1,2\n")
+    (folder / "hex.csv").write_text("0x10,1\n2,3\n")
+    (folder / "mixed.csv").write_text("a,2\n1,2\n")
+    (folder / "partial.csv").write_text("a,nan\n1,2\n")
+    (folder / "index.csv").write_text(",a\n0,1\n1,2\n")
+    (folder / "under.csv").write_text("1,2\n1_000,3\n")
+    (folder / "large.csv").write_text(f"1,2\n3,1{'0' * 400}\n")
     with pytest.raises(InputError, match=message):
         chosen(folder, file, neighbour)
+
+
+HEADERS = {
+    "a,b": True,
+    "Age (years),#id": True,
+    '"a\nb",c': True,
+    "x,": True,
+    "1,2": False,
+    "nan,2": False,
+    "NA,inf": False,
+    "True,false": False,
+    ",": False,
+    "-.5,+1e3": False,
+    "3rd,0x10": False,
+}
+
+
+@pytest.mark.parametrize("line", HEADERS, ids=repr)
+def test_what_names_the_columns(folder, line):
+    """Some names and no numbers; all else is a row."""
+    (folder / "a.csv").write_text(line + "\n1,2\n3,4\n")
+    rows = len(read_table(folder / "a.csv", content="data"))
+    assert rows == (2 if HEADERS[line] else 3)
+
+
+def test_the_first_line_may_follow_a_mark_or_blank_lines(folder):
+    (folder / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\n3,4\n")
+    (folder / "b.csv").write_bytes(b"\n\n1,2\n3,4\n")
+    for name in ("a.csv", "b.csv"):
+        assert read_rows(folder / name).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [1 + 2j],
+        pd.to_datetime(["2020-01-01"]),
+        pd.to_timedelta([1]),
+        pd.period_range("2020", periods=1),
+        [b"1"],
+        [[1]],
+        ["1_0"],
+        [10**400],
+    ],
+    ids=repr,
+)
+def test_columns_of_other_things_are_refused(column):
+    with pytest.raises(InputError, match="column 'a' must hold numbers, got"):
+        numbers(pd.Series(column), "a")
+
+
+def test_columns_of_numbers_in_any_clothes():
+    for column in (["1", "2"], [1, 2.0], pd.array([1, 2]), [True, 2]):
+        for kind in (None, object, "category"):
+            assert numbers(pd.Series(column, dtype=kind), "a").tolist() == [1.0, 2.0]
+    for column in ([None, 1], pd.array([None, 1], dtype="Int64"), [np.nan, "1"]):
+        np.testing.assert_array_equal(numbers(pd.Series(column), "a"), [np.nan, 1.0])
+
+
+def test_strange_entries_are_taken_if_asked_for(folder):
+    (folder / "gap.csv").write_text("a,b\n1,2\n3,\n")
+    (folder / "strange.json").write_text("[NaN, -Infinity]")
+    for edit in ("drop:1", "replace:0:strange.json"):
+        pair = chosen(folder, "gap.csv", edit, allow_nonfinite=True)
+        assert not pair.finite
+    assert np.isnan(pair.neighbour[0, 0])
+    with pytest.raises(InputError, match="--allow-nonfinite is for --data"):
+        chosen(folder, None, None, allow_nonfinite=True)
+
+
+def test_the_command_takes_strange_entries(folder):
+    (folder / "strange.json").write_text("[NaN, 0.5]")
+    claimed = ("own_mechanism:clipped", "--epsilon", "1", "--max-samples", "50")
+    given = ("--data", "named.csv", "--neighbour", "add:strange.json")
+    refused = CliRunner().invoke(main, ["audit", *claimed, *given])
+    assert refused.exit_code == 2
+    result = CliRunner().invoke(main, ["audit", *claimed, *given, "--allow-nonfinite"])
+    assert result.exit_code == 1
 
 
 def test_one_way_to_name_a_pair_at_a_time(folder):

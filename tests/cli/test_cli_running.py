@@ -182,7 +182,8 @@ def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder):
 
 def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
     def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("dpaudit.audit.audit", interrupted)
     result = run("audit", *SHORT)
@@ -238,7 +239,7 @@ def test_other_threads_leave_signals_alone():
 
 
 def at(samples, resumed_at=0):
-    return Progress(samples, 100, 1, 0.5, "identity", 3.0, 4000.0, resumed_at)
+    return Progress(samples, 100, 1, 0.5, 0.0, "identity", 3.0, 4000.0, resumed_at)
 
 
 def test_one_line_on_a_terminal(capsys, monkeypatch):
@@ -254,7 +255,7 @@ def test_one_line_on_a_terminal(capsys, monkeypatch):
     lines = re.findall(r"\r\033\[K([^\r\n]*)", shown)
     assert 8 <= len(lines) <= 12  # a second of silence, then ten lines a second
     assert lines[-1] == ""
-    assert lines[0].startswith("49 of 100 releases a side, epsilon >= 0.5 by identity")
+    assert lines[0].startswith("49 of 100 releases a side, epsilon >= 0.5 at delta 0")
     assert all(len(line) < 60 for line in lines)
     assert "\n" not in shown
 

@@ -26,6 +26,9 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
 PLUGIN = () if INSTALLED else ("-p", "dpaudit.pytest_plugin")
 
+# As it was installed, beside the interpreter.
+SCRIPT = str(Path(sys.executable).with_name("dpaudit"))
+
 MODULES = ("noisy_sum",)
 
 
@@ -52,9 +55,13 @@ def run_command(line):
     """Run a line of a shell block; return its output."""
     command, _, expected = line.partition("   # exit code ")
     program, *arguments = shlex.split(command)
-    if program == "dpaudit":
-        done = CliRunner().invoke(main, arguments)
-        code, output = done.exit_code, done.output
+    if arguments[:1] == ["verify"]:
+        # By the script itself, on whose path the current folder is not.
+        done = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True)
+        code, output = done.returncode, done.stdout + done.stderr
+    elif program == "dpaudit":
+        result = CliRunner().invoke(main, arguments)
+        code, output = result.exit_code, result.output
     else:
         assert program == "pytest", line
         run = subprocess.run(

@@ -12,6 +12,7 @@ from tiny_profile import TINY
 
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.algorithms.robust.stability import squared_distance
+from dpaudit.neighbours import Relation
 from dpaudit.reports import alone, recovery
 from dpaudit.reports.experiments import plan
 from dpaudit.reports.genotype_maps import INLIERS_ONLY, MAPS, genotype_map
@@ -110,6 +111,8 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
     descent = build_descent(name, {**setting, "iterations": 30})
     assert (descent.n_components, descent.iterations) == (2, 30)
     assert descent.claim.parameters == {"epsilon": 0.8, "delta": 1e-2}
+    # What is compared with the print has noise for what the print claims.
+    assert descent.relation is Relation.REPLACE_ONE
     if name in ("dp-sggd", "dp-sgd-reap", "dp-smd-reap"):
         assert descent.rate == descent.batch_size / 200
 

@@ -26,7 +26,7 @@ from dpaudit.adapters import (
 from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit import audit, verify
 from dpaudit.audit.identity import key_of
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 
 PAIR = Pair([0.0], [0.0, 1.0])
 FEW = [attack for attack in PORTFOLIO if attack.name in ("identity", "abnormal")]
@@ -305,7 +305,7 @@ def test_after_a_fork_the_program_is_left_to_the_parent(program, monkeypatch):
 def test_a_program_can_be_pickled_and_stored(program):
     mechanism = program(claim=ApproxDP(1.0, 1e-5), relation="add-remove", timeout=3)
     expected = mechanism.release([0.5], rng=rng())
-    for copy in (pickle.loads(pickle.dumps(mechanism)), decode(encode(mechanism))):
+    for copy in (pickle.loads(pickle.dumps(mechanism)), rebuild(encode(mechanism))):
         assert copy == mechanism
         assert copy.relation is Relation.ADD_REMOVE
         assert copy.release([0.5], rng=rng()) == expected
@@ -454,7 +454,7 @@ def test_an_estimator_can_be_pickled():
     copy = pickle.loads(pickle.dumps(mechanism))
     assert copy == mechanism
     assert releases(copy, 1) == releases(mechanism, 1)
-    assert releases(decode(encode(mechanism)), 1) == releases(mechanism, 1)
+    assert releases(rebuild(encode(mechanism)), 1) == releases(mechanism, 1)
 
 
 def test_an_adapter_is_a_function_too():

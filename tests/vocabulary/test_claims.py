@@ -1,6 +1,7 @@
 """Claims against each other, closed forms, mpmath at 50 digits, and dp-accounting."""
 
 import pickle
+import re
 
 import mpmath
 import numpy as np
@@ -169,6 +170,76 @@ def test_absurd_claims_do_not_overflow(claim):
     assert np.isfinite(claim.epsilon(0.2))
 
 
+EDGES = [
+    PureDP(1e-100),
+    PureDP(1e100),
+    ApproxDP(1e-100, 5e-324),
+    ApproxDP(1e100, 1 - 2**-53),
+    GaussianDP(1e-100),
+    GaussianDP(1e7),
+    ZeroConcentratedDP(1e-100),
+    ZeroConcentratedDP(5e7),
+    Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
+]
+
+
+@pytest.mark.parametrize("claim", EDGES)
+def test_claims_at_the_edge_of_what_is_allowed_have_answers(claim):
+    # Without a warning, and so without an overflow or a NaN on the way.
+    epsilon = np.ravel(next(iter(claim.parameters.values())))
+    epsilon = np.concatenate([[-1e4, -1.0, 0.0, 1e-100, 1.0, 700.0, 1e4], epsilon])
+    epsilon = np.sort(np.concatenate([epsilon, epsilon**2 / 2]))
+    delta = claim.delta(epsilon)
+    assert ((delta >= 0) & (delta <= 1)).all()
+    assert (np.diff(delta) <= 1e-14).all()
+    for level in (0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53):
+        assert claim.epsilon(level) >= 0
+    fpr = np.array([0.0, 5e-324, 1e-300, 1e-12, 0.5, 1 - 2**-53, 1.0])
+    assert (claim.tpr(fpr) >= fpr).all()
+    assert (claim.tpr(fpr) <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "low", "high"),
+    [
+        (PureDP, "1e-100", "1e+100"),
+        (lambda x: ApproxDP(x, 0.5), "1e-100", "1e+100"),
+        (GaussianDP, "1e-100", "1e+07"),
+        (ZeroConcentratedDP, "1e-100", "5e+07"),
+    ],
+)
+def test_parameters_beyond_arithmetic_are_named(build, low, high):
+    for wrong in (5e-324, 9e-101, float(high) * 1.001, 1e300):
+        message = re.escape(f"must be from {low} to {high}, got {wrong!r}")
+        with pytest.raises(InputError, match=message):
+            build(wrong)
+    for beyond in (10**400, 10**5000):  # of which the latter cannot even be printed
+        with pytest.raises(InputError, match="must be a finite number, got one beyond"):
+            build(beyond)
+
+
+@pytest.mark.parametrize("mu", [1e3, 1e4, 1e6, 1e7])
+def test_large_gaussian_claims_keep_their_digits(mu):
+    """Where the loss of a digit would refute true claims: about epsilon = mu^2/2."""
+    epsilons = mu**2 / 2 + mu * np.array([-5.0, -1.0, 0.0, 1.0, 5.0])
+    with mpmath.workdps(400):
+        exact = [float(exact_gaussian_delta(epsilon, mu)) for epsilon in epsilons]
+    loose = {"rtol": 1e-11} if mu <= 1e4 else {"rtol": 0, "atol": 1e-9}
+    np.testing.assert_allclose(GaussianDP(mu).delta(epsilons), exact, **loose)
+    if mu <= 1e4:
+        weaker = ZeroConcentratedDP(mu**2 / 2).delta(epsilons)
+        assert (weaker >= exact).all()
+
+
+def test_a_profile_has_at_most_a_hundred_thousand_points():
+    for points in (100_001, 2**27):
+        epsilons = np.broadcast_to(1.0, points)
+        with pytest.raises(InputError, match=f"100,000 entries, got {points:,}"):
+            Profile(epsilons, [0.5])
+        with pytest.raises(InputError, match=f"100,000 entries, got {points:,}"):
+            Profile([0.5], epsilons)
+
+
 # Polygons
 
 
@@ -203,7 +274,7 @@ def test_a_profile_is_the_hull_of_its_points(profile, epsilon):
     assert profile.delta(epsilon) <= singly + 1e-13
     assert (profile.delta(knots) <= deltas + 1e-13).all()
     fpr = false_positive_rates()
-    singly = np.min([ApproxDP(k or 1e-300, d).tpr(fpr) for k, d in points], axis=0)
+    singly = np.min([ApproxDP(max(k, 1e-100), d).tpr(fpr) for k, d in points], axis=0)
     np.testing.assert_allclose(profile.tpr(fpr), singly, rtol=1e-13)
 
 
@@ -319,10 +390,13 @@ def exact_gaussian_delta(epsilon, mu):
     )
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.1, 0.268, 1.0, 3.0, 10.0, 100.0])
+@pytest.mark.parametrize(
+    "mu", [1e-6, 1e-3, 0.01, 0.1, 0.268, 0.999, 1.0, 3.0, 10.0, 100.0]
+)
 def test_gaussian_delta_agrees_with_fifty_digits(mu):
     # Down to deltas of 1e-300, in relative terms.
     epsilons = [-50.0, -1.0, -1e-3, 0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 1000.0]
+    epsilons += [mu * z for z in (0.3, 3.0, 9.0, 17.0, 25.0, 36.0)]
     with mpmath.workdps(400):
         exact = [float(exact_gaussian_delta(epsilon, mu)) for epsilon in epsilons]
     far = np.array(exact) < 1e-300
@@ -331,25 +405,35 @@ def test_gaussian_delta_agrees_with_fifty_digits(mu):
     assert (delta[far] < 2e-300).all()
 
 
-@pytest.mark.parametrize("mu", [0.05, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [1e-2, 1e-10, 1e-100, 1e-250])
+@pytest.mark.parametrize("mu", [1e-5, 1e-3, 0.05, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-10, 1e-100, 1e-250])
 def test_gaussian_epsilon_errs_upwards_by_little(mu, delta):
     epsilon = gaussian_epsilon(delta, mu)
     with mpmath.workdps(300):
-        if epsilon == 0:
-            assert exact_gaussian_delta(0, mu) <= delta
-            return
-        assert exact_gaussian_delta(epsilon * (1 + 1e-12), mu) <= delta
-        assert exact_gaussian_delta(epsilon * (1 - 2e-12), mu) > delta
+        assert exact_gaussian_delta(epsilon, mu) <= delta
+        if epsilon > 0:
+            less = epsilon * (1 - 5e-13) - 2e-14 * delta
+            assert exact_gaussian_delta(less, mu) > delta
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-30])
+@pytest.mark.parametrize("epsilon", [2e-4, 8e-4, 0.016, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-15, 1e-30, 1e-250])
 def test_gaussian_mu_errs_downwards_by_little(epsilon, delta):
     mu = gaussian_mu(epsilon, delta)
     with mpmath.workdps(300):
-        assert exact_gaussian_delta(epsilon, mu * (1 - 1e-12)) <= delta
+        assert exact_gaussian_delta(epsilon, mu) <= delta
         assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
+    assert epsilon * (1 - 1e-10) - 4e-12 < gaussian_epsilon(delta, mu) <= epsilon
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("less", [1e-15, 1e-14, 1e-13, 1e-10])
+def test_tiny_gaussian_epsilons_err_upwards_too(mu, less):
+    delta = float(gaussian_delta(0.0, mu)) * (1 - less)
+    epsilon = gaussian_epsilon(delta, mu)
+    assert 0 < epsilon < 10 * less + 4e-14
+    with mpmath.workdps(50):
+        assert exact_gaussian_delta(epsilon, mu) <= delta
 
 
 def test_gaussian_claims_from_parameters_meet_them_with_equality():

@@ -1,6 +1,11 @@
 """Whatever is stored comes back, exact to the bit, or is refused in one sentence."""
 
+import base64
+import importlib
 import json
+import sys
+import tracemalloc
+import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,14 +22,21 @@ from dpaudit.claims import (
     PureDP,
     ZeroConcentratedDP,
 )
-from dpaudit.codec import decode, encode, load_reference, reference_to
+from dpaudit.codec import (
+    decode,
+    differences,
+    encode,
+    load_reference,
+    rebuild,
+    reference_to,
+)
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 
-def through_text(value):
-    return decode(json.loads(json.dumps(encode(value), allow_nan=False)))
+def through_text(value, read=decode):
+    return read(json.loads(json.dumps(encode(value), allow_nan=False)))
 
 
 def assert_same_bits(first, second):
@@ -122,7 +134,7 @@ def test_claims_come_back(claim):
 def test_mechanisms_come_back(name, relation):
     other_norm = {"row_norm": 2.0} if entry(name).has_row_norm else {}
     mechanism = build(name, epsilon=0.3, relation=relation, **other_norm)
-    back = through_text(mechanism)
+    back = through_text(mechanism, rebuild)
     assert back == mechanism
     assert back.relation is relation
 
@@ -138,7 +150,7 @@ class Nested:
 
 def test_nested_dataclasses_come_back():
     value = Nested(np.arange(3.0), AnalyzeGauss.calibrated(1.0, 1e-5))
-    back = through_text({"parameters": [value]})["parameters"][0]
+    back = through_text({"parameters": [value]}, rebuild)["parameters"][0]
     assert isinstance(back, Nested)
     assert_same_bits(back.weights, value.weights)
     assert back.inner == value.inner
@@ -146,7 +158,7 @@ def test_nested_dataclasses_come_back():
 
 @pytest.mark.parametrize("value", [second_moment, AnalyzeGauss, AnalyzeGauss.release])
 def test_functions_and_classes_come_back_by_name(value):
-    assert through_text(value) is value
+    assert through_text(value, rebuild) is value
     assert load_reference(reference_to(value)) is value
 
 
@@ -189,7 +201,122 @@ def test_a_long_double_is_refused():
         encode(np.longdouble(1.0))
 
 
+def test_keys_that_would_be_taken_for_tags_are_refused():
+    for tag in ("$array", "$float", "$object", "$reference"):
+        with pytest.raises(InputError, match=f"the key '\\{tag}' cannot be stored"):
+            encode({"deep": {tag: "inf"}})
+
+
+# What is read, and what is run
+
+
+SENTINEL = "module_that_a_text_names"
+
+
+@pytest.fixture
+def sentinel(tmp_path, monkeypatch):
+    """A module that leaves a file when it is imported."""
+    trace = tmp_path / "imported"
+    source = f"""
+import pathlib
+from dataclasses import dataclass
+
+pathlib.Path({str(trace)!r}).touch()
+
+@dataclass
+class Innocent:
+    x: float = 0.0
+
+@dataclass
+class Refusing:
+    def __post_init__(self):
+        raise ZeroDivisionError("no way")
+
+def called(**arguments):
+    pathlib.Path({str(trace) + ".called"!r}).touch()
+"""
+    (tmp_path / f"{SENTINEL}.py").write_text(source)
+    (tmp_path / "module_that_leaves.py").write_text("import sys\nsys.exit(1)\n")
+    (tmp_path / "module_that_fails.py").write_text("1 / 0\n")
+    (tmp_path / "module_in_pieces.py").write_text("def f(:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    yield trace
+    sys.modules.pop(SENTINEL, None)
+
+
+def named(name, tag="$object", module=SENTINEL):
+    text = {tag: f"{module}:{name}"}
+    return text | {"arguments": {}} if tag == "$object" else text
+
+
+def test_reading_values_imports_nothing(sentinel):
+    before = set(sys.modules)
+    claim = encode(PureDP(1.0))
+    for text in (
+        named("Innocent"),
+        named("called"),
+        named("Innocent", "$reference"),
+        claim | {"arguments": {"epsilon": named("Innocent")}},
+        {"deep": [named("Innocent")]},
+        named("Path", module="pathlib"),
+        named("PureDP", "$reference", module="dpaudit.claims"),
+        named("check_positive", module="dpaudit.claims.polygons"),
+        {"$object": ["dpaudit.claims:PureDP"], "arguments": {"epsilon": 1.0}},
+        {"$object": 7, "arguments": {}},
+    ):
+        with pytest.raises(InputError, match="is none of the claims PureDP, ApproxDP"):
+            decode(text)
+    assert not sentinel.exists()
+    assert set(sys.modules) == before
+
+
+def test_rebuilding_imports_and_builds_dataclasses(sentinel):
+    assert rebuild(named("Innocent")).x == 0.0
+    assert sentinel.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (named("called"), "'module_that_a_text_names:called' must be a dataclass"),
+        (named("Path", module="pathlib"), "'pathlib:Path' must be a dataclass"),
+        (named("system", module="os"), "'os:system' must be a dataclass or a claim"),
+        (named("Refusing"), "cannot be built: ZeroDivisionError: no way"),
+        (
+            named("Innocent") | {"arguments": {"y": 1}},
+            "cannot be built: TypeError: .* unexpected keyword argument 'y'",
+        ),
+        (named("f", module="module_that_leaves"), "it raised SystemExit: 1"),
+        (named("f", module="module_that_fails"), "it raised ZeroDivisionError: "),
+        (named("f", module="module_in_pieces"), "it raised SyntaxError: "),
+        (named("f", module="bad\0name"), "cannot import module 'bad"),
+    ],
+)
+def test_what_goes_wrong_while_rebuilding_is_one_sentence(sentinel, text, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        rebuild(text)
+    assert "\n" not in str(caught.value)
+    assert not sentinel.with_name("imported.called").exists()
+
+
+def test_differences_are_named():
+    first = encode(AnalyzeGauss.calibrated(1.0, 1e-5))
+    second = encode(AnalyzeGauss.calibrated(2.0, 1e-5))
+    assert differences(first, first) == []
+    assert ("claim.epsilon", 1.0, 2.0) in differences(first, second)
+    (whole,) = differences(encode(PureDP(1.0)), encode(GaussianDP(1.0)))[:1]
+    assert whole[0] == ""
+    arrays = [{"a": encode(np.arange(n))} for n in (2, 3)]
+    assert [name for name, *_ in differences(*arrays)] == ["a"]
+
+
 # Malformed text
+
+
+def packed(raw, after=b""):
+    return base64.b64encode(zlib.compress(raw) + after).decode("ascii")
+
 
 LONG = encode(np.random.default_rng(1).standard_normal(1001))
 SHORT = encode(np.arange(3))
@@ -218,7 +345,36 @@ SHORT = encode(np.arange(3))
         {"$object": "dpaudit.claims:PureDP"},
         {"$object": "dpaudit.claims:PureDP", "arguments": [1.0]},
         {"$object": "dpaudit.claims:PureDP", "arguments": {"nonsense": 1.0}},
-        {"$object": "math:pi", "arguments": {}},
+        {"$float": "0.1"},
+        {"$float": ["inf"]},
+        {"$float": "inf", "more": 1},
+        SHORT | {"more": 1},
+        SHORT | {"shape": [3, 1]},
+        SHORT | {"shape": [-3]},
+        SHORT | {"shape": [3.0]},
+        SHORT | {"shape": [True]},
+        SHORT | {"shape": 3},
+        SHORT | {"shape": [1] * 33},
+        SHORT | {"dtype": "f8"},
+        SHORT | {"dtype": ">f8"},
+        SHORT | {"dtype": "<M8[s]"},
+        SHORT | {"dtype": "<c16"},
+        SHORT | {"dtype": "|V8"},
+        SHORT | {"dtype": "<U9"},
+        SHORT | {"dtype": ["<f8"]},
+        SHORT | {"$array": [0.0, 1.0, 2.0]},
+        SHORT | {"$array": [0, 1, True]},
+        SHORT | {"$array": [0, 1, None]},
+        SHORT | {"$array": [0, 1, 10**400]},
+        SHORT | {"$array": [0, 1, 10**400], "dtype": "<f8"},
+        SHORT | {"$array": [0, 1, float("nan")], "dtype": "<f8"},
+        SHORT | {"$array": [0, 1, 1e10], "dtype": "<f2"},
+        SHORT | {"$array": [0, 1, 1], "dtype": "|b1"},
+        LONG | {"dtype": "<f4"},
+        LONG | {"$array": LONG["$array"] + "AAAA"},
+        {"$array": packed(b"\x02"), "dtype": "|b1", "shape": [1]},
+        {"$array": packed(b"") + packed(b""), "dtype": "|b1", "shape": [0]},
+        {"$array": packed(b"\x01", b"more"), "dtype": "|b1", "shape": [1]},
     ],
 )
 def test_malformed_text_is_refused(text):
@@ -247,5 +403,49 @@ def test_arguments_are_validated_again():
     ],
 )
 def test_what_cannot_be_imported_is_named(tag, reference, message):
+    text = {tag: reference} | ({"arguments": {}} if tag == "$object" else {})
     with pytest.raises(InputError, match=message):
-        decode({tag: reference, "arguments": {}})
+        rebuild(text)
+
+
+# Text of hostile size
+
+
+def test_a_bomb_is_not_unpacked():
+    """64 MiB of zeros in 64 kB: no more is unpacked than the shape has room for."""
+    bomb = packed(bytes(2**26))
+    tracemalloc.start()
+    try:
+        for shape in ([1], [2**40], [2**20, 2**20], [0, 2**40], [2**63]):
+            with pytest.raises(InputError, match=r"bytes of its shape|at most 134,217"):
+                decode({"$array": bomb, "dtype": "<f8", "shape": shape})
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_arrays_are_bounded_together():
+    half = {"$array": "", "dtype": "|b1", "shape": [2**26]}
+    with pytest.raises(InputError, match="does not have the 67,108,864 bytes"):
+        decode([half])
+    empty = {"$array": [], "dtype": "|b1", "shape": [0, 2**26]}
+    assert decode([empty, empty])[1].shape == (0, 2**26)
+    with pytest.raises(InputError, match="at most 134,217,728 entries"):
+        decode([empty, empty, empty])
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("read", [decode, rebuild])
+def test_depth_is_bounded(read):
+    assert read(nested(90)) == nested(90)
+    for depth in (110, 100_000):
+        with pytest.raises(InputError, match="nested at most 100 deep"):
+            read(nested(depth))
+        with pytest.raises(InputError, match="nested at most 100 deep"):
+            differences(nested(depth), 1)

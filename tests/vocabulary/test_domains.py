@@ -6,14 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import InputError
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
+from dpaudit.nonfinite import WithNonfinite
 
 dimensions, n_rows = st.integers(1, 6), st.integers(1, 9)
 intervals = st.tuples(st.floats(-10, 10), st.floats(0.01, 10)).map(
     lambda pair: (pair[0], pair[0] + pair[1])
 )
-domains = st.one_of(
+finite_domains = st.one_of(
     st.builds(UnitBall, dimensions, st.floats(0.01, 100), n_rows=n_rows),
     st.builds(
         lambda interval, k, n: Box(*interval, k, n_rows=n),
@@ -24,6 +25,7 @@ domains = st.one_of(
     st.builds(Binary, dimensions, n_rows=n_rows),
     st.builds(Categories, st.integers(2, 6), st.booleans(), n_rows=n_rows),
 )
+domains = finite_domains | st.builds(WithNonfinite, finite_domains)
 seeds = st.integers(0, 2**32 - 1)
 scales = st.floats(0.001, 1.0)
 
@@ -60,17 +62,17 @@ def test_rows_depend_on_the_generator_alone(domain, seed):
 @given(domains)
 def test_extremes_are_a_handful_and_differ(domain):
     extremes = domain.extremes()
-    assert 2 <= len(extremes) <= 6
+    assert 2 <= len(extremes) <= 6 + 3 * isinstance(domain, WithNonfinite)
     assert len({row.tobytes() for row in extremes}) == len(extremes)
 
 
 @given(domains)
 def test_names_are_read_back(domain):
     assert Domain.parse(str(domain)) == domain
-    assert decode(encode(domain)) == domain
+    assert rebuild(encode(domain)) == domain
 
 
-@given(domains, seeds)
+@given(finite_domains, seeds)
 def test_projection_is_the_nearest_row(domain, seed):
     """No legal row that is tried lies nearer."""
     rng = np.random.default_rng(seed)
@@ -92,6 +94,8 @@ def test_projection_is_the_nearest_row(domain, seed):
         ("binary:5", Binary(5)),
         ("categories:4", Categories(4)),
         ("codes:4:rows=1", Categories(4, one_hot=False, n_rows=1)),
+        ("box:0,1:3:nonfinite", WithNonfinite(Box(0, 1, 3))),
+        ("ball:3:rows=2:nonfinite", WithNonfinite(UnitBall(3, n_rows=2))),
     ],
 )
 def test_the_forms_of_the_command_line(text, domain):
@@ -113,6 +117,10 @@ def test_the_forms_of_the_command_line(text, domain):
         "binary:5:norm=2",
         "sphere:3",
         "categories:4:rows=many",
+        "nonfinite",
+        "ball:3:nonfinite:nonfinite",
+        "nonfinite:ball:3",
+        "ball:3:infinite",
     ],
 )
 def test_other_texts_are_refused_with_all_forms(text):
@@ -145,6 +153,12 @@ def test_values_that_are_not_allowed_are_named(text, message):
         (UnitBall(2), [1.0, 1e-7]),
         (UnitBall(2), [0.5]),
         (UnitBall(2), [np.nan, 0.0]),
+        (UnitBall(2), [0.5 + 0.1j, 0.0]),
+        (WithNonfinite(UnitBall(2)), [np.nan, 1.1]),
+        (WithNonfinite(Box(0, 1, 2)), [np.inf, -0.1]),
+        (WithNonfinite(Binary(2)), [np.nan, 0.5]),
+        (WithNonfinite(Categories(3)), [np.nan, 1.0, 1.0]),
+        (WithNonfinite(Box(0, 1)), [np.nan]),
         (Box(0, 1), [0.5]),
         (Box(0, 1), 1.1),
         (Binary(2), [0.5, 1.0]),
@@ -161,6 +175,33 @@ def test_other_rows_are_not_legal(domain, row):
 def test_rows_of_another_shape_cannot_be_projected():
     with pytest.raises(InputError, match=r"row must be a finite array of shape \(2,\)"):
         UnitBall(2).project([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
+def test_any_entry_of_a_legal_row_may_be_strange_where_that_is_legal(strange):
+    domain = WithNonfinite(Box(0, 1, 2))
+    for row in ([0.5, strange], [strange, strange], [0.5, 0.5]):
+        assert domain.contains(row)
+    np.testing.assert_array_equal(domain.project([strange, 7.0]), [strange, 1.0])
+    with pytest.raises(InputError, match=r"row must have shape \(2,\)"):
+        domain.project([strange])
+
+
+def test_rows_become_strange_and_are_repaired():
+    domain, rng = WithNonfinite(Box(0, 1, 3)), np.random.default_rng(0)
+    drawn = np.array([domain.random_row(rng=rng) for _ in range(400)])
+    entries = np.isfinite(drawn).sum(axis=1)
+    assert set(entries) == {0, 2, 3}
+    assert 250 < (entries == 3).sum() < 350
+    for start in (drawn[entries == 3][0], drawn[entries == 0][0]):
+        near = [domain.nearby(start, 0.1, rng=rng) for _ in range(200)]
+        finite = np.isfinite(near).all(axis=1)
+        assert 50 < finite.sum() < 180
+
+
+def test_a_domain_of_strange_rows_has_one_of_finite_rows_inside():
+    with pytest.raises(InputError, match="inner must be a domain of finite rows"):
+        WithNonfinite(WithNonfinite(Box(0, 1)))
 
 
 def test_rotations_and_steps_both_happen_in_a_ball():

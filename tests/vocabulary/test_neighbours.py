@@ -1,6 +1,8 @@
 """Pairs are neighbours under their relation, or they are refused."""
 
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -91,7 +93,14 @@ def test_what_are_no_neighbours_is_said(data, neighbour, relation, message):
         ([[0.0, 1.0], [np.inf, 1.0]], "must be finite, but row 1 has"),
         ([["a", "b"]], "must be a numeric array of rows"),
         ([[0.0], [1.0, 2.0]], "must be a numeric array of rows"),
-        (None, "must be an array of rows|must be a numeric|must be finite"),
+        (None, "must be a numeric array of rows"),
+        ([None, 1.0], "must be a numeric array of rows, got list that"),
+        ([["1", "2"]], "must be a numeric array of rows, got entries of type <U1"),
+        ([[1 + 2j]], "must be a numeric array of rows, got entries of type complex128"),
+        (np.array(["2020-01-01"], "M8[D]"), "must be a numeric .* datetime64"),
+        (np.ma.array([[1.0]], mask=[[True]]), "must be a numeric .* got a masked"),
+        ([[1.0, np.ma.masked]], "must be a numeric .* got a masked"),
+        ([[10**400]], "must be a numeric array of rows"),
         (3.0, "must be an array of rows, got the number 3.0"),
     ],
 )
@@ -102,9 +111,50 @@ def test_bad_datasets_are_named(bad, message):
         Pair(ROWS, bad)
 
 
-def test_nobody_and_somebody_are_neighbours():
-    pair = Pair(np.empty((0, 2)), ROWS[:1])
-    assert pair.relation is Relation.ADD_REMOVE
+@pytest.mark.parametrize("nobody", [np.empty((0, 2)), []])
+def test_nobody_and_somebody_are_neighbours(nobody):
+    for pair in (Pair(nobody, ROWS[:1]), Pair(ROWS[:1], nobody)):
+        assert pair.relation is Relation.ADD_REMOVE
+        assert {pair.data.shape, pair.neighbour.shape} == {(0, 2), (1, 2)}
+
+
+def test_nobody_has_rows_of_a_shape_where_one_is_stated():
+    with pytest.raises(InputError, match=r"same shape, got \(3,\) and \(2,\)"):
+        Pair(np.empty((0, 3)), ROWS[:1])
+
+
+STRANGE = np.array([[np.nan, 1.0], [np.inf, -np.inf], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_taken_if_asked_for(strange):
+    data, neighbour = [[0.0, 1.0]], [[0.0, 1.0], [strange, 1.0]]
+    pair = Pair(data, neighbour, allow_nonfinite=True)
+    np.testing.assert_array_equal(pair.neighbour, neighbour)
+    assert not pair.finite
+    assert Pair(data, [], allow_nonfinite=True).finite
+    with pytest.raises(InputError, match=r"row 1 has a NaN .* allow_nonfinite"):
+        Pair(data, neighbour)
+
+
+def test_nan_equals_nan_where_neighbours_are_compared():
+    fewer = Pair(STRANGE, STRANGE[[0, 2]], allow_nonfinite=True)
+    assert fewer.relation is Relation.ADD_REMOVE
+    other = STRANGE.copy()
+    other[0, 1] = np.nan
+    replaced = Pair(STRANGE, other, allow_nonfinite=True)
+    assert replaced.relation is Relation.REPLACE_ONE
+    with pytest.raises(InputError, match="0 rows differ"):
+        Pair(STRANGE, STRANGE, allow_nonfinite=True)
+    with pytest.raises(InputError, match="2 rows differ"):
+        Pair(STRANGE, STRANGE[[1, 0, 2]], allow_nonfinite=True)
+
+
+def test_numbers_of_all_kinds_are_taken():
+    from fractions import Fraction
+
+    for half in (Fraction(1, 2), np.float32(0.5), np.longdouble(0.5)):
+        assert Pair([[half]], [[True]]).data.tolist() == [[0.5]]
 
 
 def test_rows_may_be_numbers_or_matrices():
@@ -126,6 +176,16 @@ def test_pairs_are_read_only_copies():
             rows[0, 0] = 1.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         pair.relation = Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, "pickled"])
+def test_copies_are_read_only_too(copied):
+    pair = Pair(STRANGE, STRANGE[1:], allow_nonfinite=True)
+    other = pickle.loads(pickle.dumps(pair)) if copied == "pickled" else copied(pair)
+    assert other.relation is pair.relation
+    for side in ("data", "neighbour"):
+        np.testing.assert_array_equal(getattr(other, side), getattr(pair, side))
+        assert not getattr(other, side).flags.writeable
 
 
 def test_integers_become_floats():

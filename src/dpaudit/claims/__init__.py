@@ -28,7 +28,17 @@ from dpaudit.claims.polygons import ApproxDP, PureDP, polygon_delta
 from dpaudit.claims.profile import NO_LOSS, Profile
 from dpaudit.claims.smooth import GaussianDP, ZeroConcentratedDP
 
+CLAIMS: tuple[type[Claim], ...] = (
+    PureDP,
+    ApproxDP,
+    GaussianDP,
+    ZeroConcentratedDP,
+    Profile,
+)
+"""The claims that a text may name: their parameters are numbers, which they check."""
+
 __all__ = [
+    "CLAIMS",
     "NO_LOSS",
     "ApproxDP",
     "Claim",

@@ -11,9 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 
-__all__ = ["Array", "Claim", "check_fpr", "lines_tpr"]
+__all__ = ["LARGEST", "SMALLEST", "Array", "Claim", "check_fpr", "lines_tpr"]
 
 Array: TypeAlias = NDArray[np.float64]
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Between these a parameter's square, and its ratio to another, is a double."""
 
 
 class Claim(ABC):

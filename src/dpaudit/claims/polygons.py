@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.claims.base import Array, Claim, lines_tpr
+from dpaudit.claims.base import LARGEST, SMALLEST, Array, Claim, lines_tpr
 from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["ApproxDP", "PureDP", "polygon_delta"]
@@ -42,13 +42,17 @@ def _polygon_epsilon(delta: float, knot: float, knot_delta: float) -> float:
     return 0.0 if ratio >= 1 else max(0.0, float(knot + np.log1p(-ratio)))
 
 
+def _check_epsilon(epsilon: float) -> float:
+    return check_positive("epsilon", epsilon, smallest=SMALLEST, largest=LARGEST)
+
+
 class PureDP(Claim):
     """Pure differential privacy: P(S) <= e^epsilon Q(S) for every event.
 
     Parameters
     ----------
     epsilon : float
-        Finite and > 0.
+        From 1e-100 to 1e100.
 
     Examples
     --------
@@ -60,7 +64,7 @@ class PureDP(Claim):
     """
 
     def __init__(self, epsilon: float) -> None:
-        super().__init__(epsilon=check_positive("epsilon", epsilon))
+        super().__init__(epsilon=_check_epsilon(epsilon))
         self._knot: float = self.parameters["epsilon"]
 
     def delta(self, epsilon: ArrayLike) -> Array:
@@ -79,7 +83,7 @@ class ApproxDP(Claim):
     Parameters
     ----------
     epsilon : float
-        Finite and > 0.
+        From 1e-100 to 1e100.
     delta : float
         In [0, 1).
 
@@ -92,7 +96,7 @@ class ApproxDP(Claim):
 
     def __init__(self, epsilon: float, delta: float) -> None:
         super().__init__(
-            epsilon=check_positive("epsilon", epsilon),
+            epsilon=_check_epsilon(epsilon),
             delta=check_fraction("delta", delta, allow_zero=True),
         )
         self._knot: float = self.parameters["epsilon"]

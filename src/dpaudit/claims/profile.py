@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.claims.base import Array, Claim, lines_tpr
 from dpaudit.errors import InputError
@@ -13,6 +13,7 @@ from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 __all__ = ["NO_LOSS", "Profile"]
 
 _MAX_KNOT = 700.0  # so that e^epsilon is a float
+_MAX_POINTS = 100_000
 
 
 class Profile(Claim):
@@ -26,7 +27,7 @@ class Profile(Claim):
     Parameters
     ----------
     epsilons : sequence of float
-        Strictly increasing, in [0, 700].
+        Strictly increasing, in [0, 700]; at most 100,000 of them.
     deltas : sequence of float
         In [0, 1), non-increasing, one per epsilon.
 
@@ -39,9 +40,9 @@ class Profile(Claim):
     """
 
     def __init__(self, epsilons: ArrayLike, deltas: ArrayLike) -> None:
-        knots = tuple(check_nonnegative("epsilons", e) for e in np.ravel(epsilons))
+        knots = tuple(check_nonnegative("epsilons", e) for e in _listed(epsilons))
         values = tuple(
-            check_fraction("deltas", d, allow_zero=True) for d in np.ravel(deltas)
+            check_fraction("deltas", d, allow_zero=True) for d in _listed(deltas)
         )
         if not knots or len(knots) != len(values):
             raise InputError(
@@ -109,6 +110,16 @@ class Profile(Claim):
             np.array(self.parameters["epsilons"]),
             np.array(self.parameters["deltas"]),
         )
+
+
+def _listed(values: ArrayLike) -> NDArray[Any]:
+    listed = np.asarray(values)
+    if listed.size > _MAX_POINTS:
+        raise InputError(
+            f"epsilons and deltas must have at most {_MAX_POINTS:,} entries, got "
+            f"{listed.size:,}"
+        )
+    return listed.ravel()
 
 
 def _lower_hull(slopes: Array, deltas: Array) -> tuple[Array, Array]:

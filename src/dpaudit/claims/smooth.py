@@ -4,12 +4,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from dpaudit.claims.base import Array, Claim, check_fpr, lines_tpr
+from dpaudit.claims.base import SMALLEST, Array, Claim, check_fpr, lines_tpr
 from dpaudit.claims.polygons import polygon_delta
 from dpaudit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["GaussianDP", "ZeroConcentratedDP"]
+
+# A profile is a difference whose terms are e^x for x of the order of mu^2 or rho. Where
+# x is so large that its last digit counts, a true claim would seem to be broken.
+_LARGEST_MU, _LARGEST_RHO = 1e7, 5e7
 
 
 class GaussianDP(Claim):
@@ -18,7 +22,7 @@ class GaussianDP(Claim):
     Parameters
     ----------
     mu : float
-        Finite and > 0.
+        From 1e-100 to 1e7. Beyond 1e4 deltas are right to 1e-9 only.
 
     Examples
     --------
@@ -30,7 +34,9 @@ class GaussianDP(Claim):
     """
 
     def __init__(self, mu: float) -> None:
-        super().__init__(mu=check_positive("mu", mu))
+        super().__init__(
+            mu=check_positive("mu", mu, smallest=SMALLEST, largest=_LARGEST_MU)
+        )
         self._mu: float = self.parameters["mu"]
 
     @classmethod
@@ -47,7 +53,9 @@ class GaussianDP(Claim):
         return gaussian_epsilon(delta, self._mu)
 
     def tpr(self, fpr: ArrayLike) -> Array:
-        return np.asarray(ndtr(ndtri(check_fpr(fpr)) + self._mu), dtype=np.float64)
+        fpr = check_fpr(fpr)
+        # Rounding may take the curve of a small shift below the diagonal.
+        return np.maximum(ndtr(ndtri(fpr) + self._mu), fpr)
 
 
 class ZeroConcentratedDP(Claim):
@@ -66,7 +74,7 @@ class ZeroConcentratedDP(Claim):
     Parameters
     ----------
     rho : float
-        Finite and > 0.
+        From 1e-100 to 5e7.
 
     References
     ----------
@@ -82,7 +90,9 @@ class ZeroConcentratedDP(Claim):
     """
 
     def __init__(self, rho: float) -> None:
-        super().__init__(rho=check_positive("rho", rho))
+        super().__init__(
+            rho=check_positive("rho", rho, smallest=SMALLEST, largest=_LARGEST_RHO)
+        )
         self._rho: float = self.parameters["rho"]
         self._knot, self._knot_delta = self._axis_vertex()
 

@@ -1,20 +1,30 @@
 """The command line: ``dpaudit COMMAND``, one module for each command.
 
-Exit codes: 0 not refuted (for `verify`: not confirmed), 1 refuted (for `verify`:
-confirmed), 2 usage or input error; `bound` and `plan` report numbers, and end with 0.
-An audit that Ctrl-C ended says what it has shown so far, and ends with 130.
+Exit codes, of which none has another meaning (`dpaudit.cli.exits`):
+
+- 0: not refuted (`verify`: not confirmed). Other commands: done.
+- 1: refuted (`verify`: confirmed). `bench-audit`: a target that must be met is not.
+- 2: the usage, the input or the code under audit is at fault, or the machine: a file
+  cannot be written, standard output is closed or full, a worker is lost.
+- 3: dpaudit is at fault.
+- 130: Ctrl-C. An audit says what it has shown so far.
+
+What is audited runs in the same process, unless ``--workers`` asks for others, and can
+end it with any code: `os._exit` cannot be held up. Of a worker it is seen.
+
 Everything heavy is imported inside the commands, so that ``dpaudit --help`` is quick.
 """
 
 import click
 
+from dpaudit import __version__
 from dpaudit.cli.audit import audit_command
 from dpaudit.cli.bench_audit import bench_audit_command
 from dpaudit.cli.bound import bound_command
+from dpaudit.cli.exits import Group
 from dpaudit.cli.export import export_command
 from dpaudit.cli.init import init_command
 from dpaudit.cli.list import list_command
-from dpaudit.cli.options import Group
 from dpaudit.cli.plan import plan_command
 from dpaudit.cli.report import report_command
 from dpaudit.cli.verify import verify_command
@@ -23,8 +33,11 @@ __all__ = ["main"]
 
 
 @click.group(cls=Group)
-@click.version_option(package_name="dpaudit")
-def main() -> None:
+@click.version_option(__version__)
+@click.option(
+    "--debug", is_flag=True, envvar="DPAUDIT_DEBUG", help="Show tracebacks of errors."
+)
+def main(debug: bool) -> None:
     """Audit differentially private mechanisms: refuted, or not refuted, with proof."""
 
 

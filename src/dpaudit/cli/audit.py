@@ -1,13 +1,15 @@
 """``dpaudit audit``."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dpaudit.cli.options import INTERRUPTED, REFUTED, json_option
+from dpaudit.atomic import check_writable
+from dpaudit.cli.exits import INTERRUPTED, REFUTED, Command
+from dpaudit.cli.modules import look_for_modules
+from dpaudit.cli.options import json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
@@ -15,7 +17,7 @@ from dpaudit.errors import InputError
 __all__ = ["audit_command"]
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.argument("mechanism", metavar="NAME|MODULE:OBJECT")
 @click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
 @click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
@@ -38,9 +40,13 @@ __all__ = ["audit_command"]
     help="How the neighbouring dataset differs; rows are counted from 0.",
 )
 @click.option(
+    "--allow-nonfinite", is_flag=True, help="Take NaN and infinite entries of --data."
+)
+@click.option(
     "--domain",
     metavar="KIND:...",
-    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...",
+    help="Search for a bad pair in ball:3, box:0,1:5, binary:5, scalar:0,1, ...; with "
+    "NaN and infinite rows: box:0,1:5:nonfinite.",
 )
 @click.option("--dimension", type=int, help="Columns of the worst-case pair.")
 @click.option(
@@ -88,9 +94,7 @@ __all__ = ["audit_command"]
     help="Where to write the witness of a refutation.",
 )
 @json_option
-@click.pass_context
 def audit_command(
-    ctx: click.Context,
     mechanism: str,
     epsilon: float | None,
     delta: float | None,
@@ -98,6 +102,7 @@ def audit_command(
     pair_reference: str | None,
     data: Path | None,
     neighbour: str | None,
+    allow_nonfinite: bool,
     domain: str | None,
     dimension: int | None,
     layer: str,
@@ -110,7 +115,7 @@ def audit_command(
     store: Path | None,
     witness_path: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
 
     Your own is an object with a release method (and a claim and worst_case, or the
@@ -122,7 +127,7 @@ def audit_command(
     from dpaudit.audit import audit
 
     if witness_path is not None:
-        _check_writable(witness_path)
+        check_writable(witness_path)
     options: dict[str, Any]
     if ":" in mechanism:
         subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
@@ -136,6 +141,7 @@ def audit_command(
         neighbour=neighbour,
         dimension=dimension,
         relation=relation,
+        allow_nonfinite=allow_nonfinite,
     )
     if layer in ("exact", "white-box"):
         unused = (domain, witness_path, store)
@@ -148,7 +154,7 @@ def audit_command(
         refuted = _analyse(
             layer, subject, pair, claim, confidence, max_samples, seed, as_json
         )
-        ctx.exit(REFUTED if refuted else 0)
+        return REFUTED if refuted else 0
     with (
         Interrupt() as interrupt,
         told_in_a_line(),
@@ -183,8 +189,8 @@ def audit_command(
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
     if result.interrupted:
-        ctx.exit(INTERRUPTED)
-    ctx.exit(REFUTED if result.refuted else 0)
+        return INTERRUPTED
+    return REFUTED if result.refuted else 0
 
 
 def _catalogue_mechanism(
@@ -206,8 +212,7 @@ def _own_mechanism(
     from dpaudit.codec import load_reference
     from dpaudit.neighbours import Relation
 
-    # As for ``python -m``, modules beside the user are importable.
-    sys.path.insert(0, "")
+    look_for_modules()
     subject = load_reference(reference)
     options: dict[str, Any] = {"name": reference, "reference": reference}
     if isinstance(subject, type):
@@ -270,15 +275,3 @@ def _analyse(
     else:
         click.echo(str(outcome))
     return bool(refuted)
-
-
-def _check_writable(path: Path) -> None:
-    """Refuse before hours of work what could not be written after them."""
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {str(path)!r}: no such folder")
-    probe = path.with_name(path.name + ".part")
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
+from dpaudit.cli.exits import Command
+
 __all__ = ["bench_audit_command"]
 
 _UNSOUND = 1
 
 
-@click.command("bench-audit")
+@click.command("bench-audit", cls=Command)
 @click.option(
     "--profile",
     default="quick",
@@ -28,15 +30,13 @@ _UNSOUND = 1
 @click.option("--workers", type=int, help="Processes [one per core].")
 @click.option("--only", "only", multiple=True, metavar="STUDY", help="[all]")
 @click.option("--strict", is_flag=True, help="Fail if any target is not met.")
-@click.pass_context
 def bench_audit_command(
-    ctx: click.Context,
     profile: str,
     output: Path,
     workers: int | None,
     only: tuple[str, ...],
     strict: bool,
-) -> None:
+) -> int:
     """Audit the auditor: null coverage, tightness, speed, against stated targets.
 
     The exit code is 1 if a bound accuses mechanisms that keep their promise more often
@@ -54,7 +54,7 @@ def bench_audit_command(
         click.echo(f"\n{each.title}: {each.met} targets met, {each.missed} NOT MET")
     click.echo(f"\n{output / 'bench.md'}")
     failed = any(not each.sound or (strict and each.missed) for each in found)
-    ctx.exit(_UNSOUND if failed else 0)
+    return _UNSOUND if failed else 0
 
 
 def _steps() -> Callable[[str, int, int], None]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option
 from dpaudit.cli.tables import numbers, read_table
 from dpaudit.errors import InputError
@@ -16,7 +17,7 @@ __all__ = ["bound_command"]
 _METHODS = ("joint", "clopper-pearson", "gaussian")
 
 
-@click.command("bound")
+@click.command("bound", cls=Command)
 @click.argument(
     "scores",
     required=False,
@@ -220,13 +221,12 @@ def _read(
     label, score = label_column or "side", score_column or "score"
     for name in (label, score):
         check_name("column", name, columns)
-    labels: Any = pd.to_numeric(table[label], errors="coerce")
-    unknown = ~labels.isin([0, 1])
+    labels, scores = (numbers(table[name], name) for name in (label, score))
+    is_data = labels == 1
+    unknown = ~(is_data | (labels == 0))
     if unknown.any():
-        first = table[label][unknown].iloc[0]
-        raise InputError(f"column {label!r} must hold 1 (D) or 0 (D'), got {first!r}")
-    scores = numbers(table[score], score)
-    is_data = (labels == 1).to_numpy()
+        first = float(labels[unknown][0])
+        raise InputError(f"column {label!r} must hold 1 (D) or 0 (D'), got {first:g}")
     return scores[is_data], scores[~is_data]
 
 

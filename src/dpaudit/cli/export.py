@@ -4,13 +4,14 @@ from pathlib import Path
 
 import click
 
-from dpaudit.cli.options import INPUT_ERROR
+from dpaudit.atomic import replacing
+from dpaudit.cli.exits import INPUT_ERROR, Command
 from dpaudit.errors import InputError
 
 __all__ = ["export_command"]
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--format",
@@ -25,8 +26,7 @@ __all__ = ["export_command"]
     required=True,
     help="Where to write it.",
 )
-@click.pass_context
-def export_command(ctx: click.Context, store: Path, format_: str, output: Path) -> None:
+def export_command(store: Path, format_: str, output: Path) -> int:
     """Write the finished audits of a STORE as one table, a row each.
 
     It reads figures, and runs nothing that the store holds. A result that is damaged is
@@ -38,23 +38,21 @@ def export_command(ctx: click.Context, store: Path, format_: str, output: Path) 
     if output.exists() and store.exists() and output.samefile(store):
         raise InputError(f"cannot write {str(output)!r}: it is the store itself")
     frame, damage = Store(store).table()
-    partial = output.with_name(output.name + ".part")
     try:
-        if format_ == "csv":
-            frame.to_csv(partial, index=False, errors="backslashreplace")
-        else:
-            frame.to_parquet(partial, index=False, engine="pyarrow")
-        partial.replace(output)
+        with replacing(output) as new:
+            if format_ == "csv":
+                frame.to_csv(new, index=False, errors="backslashreplace")
+            else:
+                frame.to_parquet(new, index=False, engine="pyarrow")
+    except InputError:
+        raise
     except ImportError as error:
         raise InputError(
             "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
         ) from error
-    except (OSError, ValueError, TypeError) as error:
-        partial.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot write {str(output)!r}: {reason}") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"cannot write {str(output)!r}: {error}") from error
     click.echo(f"{len(frame):,} audits written to {output}")
     for sentence in damage:
         click.echo(f"dpaudit: {sentence}", err=True)
-    if damage:
-        ctx.exit(INPUT_ERROR)
+    return INPUT_ERROR if damage else 0

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from dpaudit.cli.exits import Command
 from dpaudit.errors import InputError
 
 __all__ = ["EXAMPLE", "init_command"]
@@ -63,7 +64,7 @@ def test_the_audit_sees_that_noise_is_missing(auditor):
 '''
 
 
-@click.command("init")
+@click.command("init", cls=Command)
 @click.argument(
     "path", default=_NAME, type=click.Path(path_type=Path), metavar="[PATH]"
 )

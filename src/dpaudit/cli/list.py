@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option
 
 __all__ = ["list_command"]
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @json_option
 def list_command(as_json: bool) -> None:
     """List the mechanisms of the catalogue."""

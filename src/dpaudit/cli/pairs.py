@@ -2,9 +2,12 @@
 
 import json
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.cli.tables import check_file, read_rows
 from dpaudit.errors import InputError
+from dpaudit.validation import check_real
 
 if TYPE_CHECKING:
     from dpaudit.neighbours import Pair
@@ -22,6 +25,7 @@ def chosen_pair(
     neighbour: str | None,
     dimension: int | None,
     relation: str | None,
+    allow_nonfinite: bool = False,
 ) -> "Pair | None":
     """Return the pair asked for, or None for the mechanism's own.
 
@@ -39,6 +43,8 @@ def chosen_pair(
         Columns of the mechanism's own worst case.
     relation : str, optional
         The pair must be neighbours under it.
+    allow_nonfinite : bool
+        Whether the data of a file may hold NaN and infinities.
 
     Raises
     ------
@@ -54,11 +60,16 @@ def chosen_pair(
         raise InputError(f"{' and '.join(given)} exclude each other")
     if (data is None) != (neighbour is None):
         raise InputError("--data and --neighbour need each other")
+    if allow_nonfinite and data is None:
+        raise InputError(
+            "--allow-nonfinite is for --data; a domain with such rows has a name that "
+            "ends in :nonfinite, as box:0,1:3:nonfinite"
+        )
     pair: Pair | None = None
     if reference is not None:
         pair = _referred(reference)
     elif data is not None and neighbour is not None:
-        pair = _edited(data, neighbour)
+        pair = _edited(data, neighbour, allow_nonfinite)
     elif dimension is not None:
         if not isinstance(subject, HasWorstCase):
             raise InputError("--dimension needs a mechanism that names a worst case")
@@ -85,48 +96,48 @@ def _referred(reference: str) -> "Pair":
     return pair
 
 
-def _edited(path: Path, edit: str) -> "Pair":
+def _edited(path: Path, edit: str, allow_nonfinite: bool) -> "Pair":
     import numpy as np
 
-    from dpaudit.cli.tables import read_rows
     from dpaudit.neighbours import Pair
 
-    rows = read_rows(path)
-    if rows.ndim == 0 or rows.dtype.kind not in "biuf":
-        raise InputError(f"{str(path)!r} must hold rows of numbers")
+    rows = check_real(repr(str(path)), read_rows(path), "rows of numbers")
+    if rows.ndim == 0:
+        raise InputError(f"{str(path)!r} must be rows of numbers, got one number")
     kind, _, rest = edit.partition(":")
-    if kind == "drop" and rest:
-        return Pair(rows, np.delete(rows, _place(rest, len(rows)), axis=0))
-    if kind == "add" and rest:
-        row = _row(Path(rest), rows.shape[1:])
-        return Pair(rows, np.concatenate([rows, row[np.newaxis]]))
     place, _, file = rest.partition(":")
-    if kind == "replace" and place and file:
-        other = np.array(rows, dtype=np.float64)
+    if kind == "drop" and rest:
+        other = np.delete(rows, _place(rest, len(rows)), axis=0)
+    elif kind == "add" and rest:
+        row = _row(Path(rest), rows.shape[1:])
+        other = np.concatenate([rows, row[np.newaxis]])
+    elif kind == "replace" and place and file:
+        other = rows.copy()
         other[_place(place, len(rows))] = _row(Path(file), rows.shape[1:])
-        return Pair(rows, other)
-    raise InputError(f"--neighbour must be {_EDITS}, got {edit!r}")
+    else:
+        raise InputError(f"--neighbour must be {_EDITS}, got {shortened(edit)}")
+    return Pair(rows, other, allow_nonfinite=allow_nonfinite)
 
 
 def _place(text: str, count: int) -> int:
-    if not text.isdecimal() or int(text) >= count:
+    # Longer numbers than any count of rows may be longer than Python reads.
+    if not text.isdecimal() or len(text) > 18 or int(text) >= count:
         allowed = (
             f"a row from 0 to {count - 1}" if count else "a row, and there is none"
         )
-        raise InputError(f"--neighbour must name {allowed}, got {text!r}")
+        raise InputError(f"--neighbour must name {allowed}, got {shortened(text)}")
     return int(text)
 
 
 def _row(path: Path, shape: tuple[int, ...]) -> Any:
-    import numpy as np
-
+    check_file(path)
     try:
-        row = np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.float64)
+        row = check_real("row", json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(
             f"cannot read {str(path)!r}: {error.strerror or error}"
         ) from None
-    except (TypeError, ValueError):
+    except (ValueError, RecursionError):
         raise InputError(
             f"{str(path)!r} must hold one row, as a JSON list of numbers"
         ) from None

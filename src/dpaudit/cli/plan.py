@@ -4,12 +4,13 @@ import json
 
 import click
 
+from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option
 
 __all__ = ["plan_command"]
 
 
-@click.command("plan")
+@click.command("plan", cls=Command)
 @click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
 @click.option(
     "--true",

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from dpaudit.cli.exits import Command
+
 __all__ = ["report_command"]
 
 
-@click.command("report")
+@click.command("report", cls=Command)
 @click.option("--profile", default="quick", show_default=True)
 @click.option(
     "--output",

@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import isatty, write
 from typing import Any
 
@@ -20,7 +20,7 @@ _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
 
 
 class Interrupt:
-    """Makes the first Ctrl-C a question, and leaves the second to Python.
+    """Makes the first Ctrl-C a question, and leaves the second to who was there before.
 
     Examples
     --------
@@ -51,9 +51,10 @@ class Interrupt:
 
     def _note(self, *_: object) -> None:
         self._asked = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, self._before)
         # Not by a stream, which may be in the middle of something.
-        write(2, b"\n" + _NOTE if isatty(2) else _NOTE)
+        with suppress(OSError):
+            write(2, b"\n" + _NOTE if isatty(2) else _NOTE)
 
 
 @contextmanager

@@ -5,40 +5,63 @@ from pathlib import Path
 
 import click
 
-from dpaudit.cli.options import REFUTED, json_option
+from dpaudit.cli.exits import REFUTED, Command
+from dpaudit.cli.modules import look_for_modules
+from dpaudit.cli.options import json_option
 
 __all__ = ["verify_command"]
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--mechanism",
     "reference",
     metavar="MODULE:OBJECT",
-    help="The mechanism, where the witness does not name an importable one.",
+    help="Test this mechanism; nothing that the witness names is imported.",
+)
+@click.option(
+    "--import-from",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where the module of the mechanism is, if not installed [current folder].",
 )
 @click.option("--confidence", type=float, default=0.999, show_default=True)
-@click.option("--max-samples", type=int, help="[10 times what the audit needed]")
+@click.option(
+    "--max-samples",
+    type=int,
+    help="Most releases on either side [10 times what the audit needed, at most 10^6].",
+)
 @click.option("--seed", type=int, help="[fresh randomness from the system]")
 @json_option
-@click.pass_context
 def verify_command(
-    ctx: click.Context,
     witness: Path,
     reference: str | None,
+    folder: Path | None,
     confidence: float,
     max_samples: int | None,
     seed: int | None,
     as_json: bool,
-) -> None:
-    """Re-test a WITNESS on fresh randomness (runs the code that it names)."""
+) -> int:
+    """Re-test a WITNESS on fresh randomness.
+
+    Without --mechanism this imports and runs the code that the witness names: verify
+    only what you would run. Modules are looked for in the current folder first, or in
+    that of --import-from.
+    """
     from dpaudit.audit import Witness, verify
     from dpaudit.codec import load_reference
 
+    evidence = Witness.load(witness)
+    look_for_modules(folder)
+    mechanism = None
+    if reference is not None:
+        mechanism = load_reference(reference)
+        if isinstance(mechanism, type):
+            mechanism = mechanism()
     verification = verify(
-        Witness.load(witness),
-        mechanism=None if reference is None else load_reference(reference),
+        evidence,
+        mechanism=mechanism,
         confidence=confidence,
         max_samples=max_samples,
         seed=seed,
@@ -47,4 +70,4 @@ def verify_command(
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
     else:
         click.echo(str(verification))
-    ctx.exit(REFUTED if verification.confirmed else 0)
+    return REFUTED if verification.confirmed else 0

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import check_biases, check_word
-from dpaudit.validation import check_fraction
+from dpaudit.validation import check_fraction, check_real
 
 __all__ = ["calibrated_threshold", "conditional_p_values", "rank_p_values"]
 
@@ -147,10 +147,7 @@ def conditional_p_values(
 
 
 def _scores(name: str, value: ArrayLike) -> Array:
-    try:
-        scores = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a vector of numbers") from None
+    scores = check_real(name, value, "a vector of numbers")
     if scores.ndim != 1 or not len(scores) or np.isnan(scores).any():
         raise InputError(
             f"{name} must be a vector of at least one number, none of them NaN, "

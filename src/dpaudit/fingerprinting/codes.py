@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_positive, check_real
 
 __all__ = [
     "Symbols",
@@ -291,10 +291,7 @@ def check_generator(rng: object) -> None:
 
 
 def _vector(name: str, value: ArrayLike) -> Array:
-    try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a vector of numbers") from None
+    vector = check_real(name, value, "a vector of numbers")
     if vector.ndim != 1 or not len(vector):
         raise InputError(
             f"{name} must be a vector of at least one number, got shape {vector.shape}"

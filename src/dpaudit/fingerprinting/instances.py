@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import TardosCode, check_generator, check_symbols
 from dpaudit.stacks import check_basis
-from dpaudit.validation import check_count, check_matrix, check_nonnegative
+from dpaudit.validation import check_count, check_matrix, check_nonnegative, check_real
 
 __all__ = ["PAD_RATIO", "Disguise", "HardInstance", "is_useful", "usefulness_gap"]
 
@@ -137,7 +137,7 @@ class Disguise:
             The first n rows belong to the symbols, the others to the padding. NaN
             where the basis is: no subspace stays none.
         """
-        v = np.asarray(basis, dtype=np.float64)
+        v = check_real("basis", basis)
         if v.ndim != 2 or len(v) != self.dimension:
             raise InputError(
                 f"basis must have {self.dimension} rows, got shape {v.shape}"
@@ -278,7 +278,7 @@ def usefulness_gap(rows: ArrayLike, basis: ArrayLike) -> float:
     0.75
     """
     a = check_matrix("rows", rows)
-    v = np.asarray(basis, dtype=np.float64)
+    v = check_real("basis", basis)
     if v.ndim != 2 or len(v) != a.shape[1]:
         raise InputError(f"basis must have {a.shape[1]} rows, got shape {v.shape}")
     # The squares of the singular values, from the smaller of the two Gram matrices.

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms import SymmetrisedWishart
-from dpaudit.claims import PureDP
+from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
+from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 
@@ -310,12 +311,39 @@ def test_the_exact_claim_is_attained_by_adding_a_row(d):
     assert exact.parameters["epsilon"] == pytest.approx(0.7, rel=1e-14)
 
 
-def test_no_exact_claim_for_replacing_a_row_by_another():
+@pytest.mark.parametrize(("gained", "lost"), [(1.0, 1.0), (0.9, 0.2), (0.3, 0.7)])
+def test_a_replaced_row_loses_as_much_as_is_said_and_no_more(gained, lost):
+    # Far out along diag(a, -a) the loss comes as near to the exact claim as one likes.
+    mechanism = SymmetrisedWishart.calibrated(0.8, relation=Relation.REPLACE_ONE)
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    rows, other = (
+        np.sqrt(square) * turn[:, [column]].T
+        for column, square in ((0, gained), (1, lost))
+    )
+    exact = mechanism.exact_claim(Pair(rows, other, Relation.REPLACE_ONE))
+    assert exact == mechanism.exact_claim(Pair(other, rows, Relation.REPLACE_ONE))
+    epsilon = exact.parameters["epsilon"]
+    assert epsilon == pytest.approx(0.8 * (gained + lost) / 2, rel=1e-12)
+    far = np.geomspace(0.1, 1e4, 50)[:, np.newaxis, np.newaxis]
+    noise = far * (turn @ np.diag([1.0, -1.0]) @ turn.T)
+    for data, without, some in ((rows, other, noise), (other, rows, -noise)):
+        found = mechanism.privacy_loss(data.T @ data + some, data, without)
+        assert 0.9998 * epsilon < found[-1] == found.max() < epsilon
+    inside = mechanism.draw(rows, 2000, rng=np.random.default_rng(0))
+    assert np.abs(mechanism.privacy_loss(inside, rows, other)).max() < epsilon
+
+
+def test_pure_dp_is_the_tightest_claim_for_a_replaced_row():
+    # The exact layer refutes every smaller epsilon, and no other.
     mechanism = SymmetrisedWishart.calibrated(1.0, relation=Relation.REPLACE_ONE)
-    with pytest.raises(UnsupportedError, match="semi-definite"):
-        mechanism.exact_claim(mechanism.worst_case(2))
-    exact = mechanism.exact_claim(Pair([[0.0, 0.0]], [[1.0, 0.0]]))
-    assert exact.parameters["epsilon"] == pytest.approx(0.5, rel=1e-14)
+    for dimension in (2, 5):
+        pair = mechanism.worst_case(dimension)
+        assert exact_verdict(mechanism, pair).outcome is ExactOutcome.HOLDS
+        verdict = exact_verdict(mechanism, pair, PureDP(0.999))
+        assert verdict.outcome is ExactOutcome.REFUTED
+        # How much more is lost is not known: nothing is said of an approximate claim.
+        verdict = exact_verdict(mechanism, pair, ApproxDP(0.5, 1e-6))
+        assert verdict.outcome is ExactOutcome.UNDECIDED
 
 
 @pytest.mark.parametrize("d", [3, 5])

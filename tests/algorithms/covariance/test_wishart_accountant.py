@@ -263,14 +263,37 @@ def test_shorter_rows_are_dominated(excess, size, epsilon, first, second):
     assert replaced <= bound * (1 + 1e-6) + 1e-13
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-@pytest.mark.parametrize(("excess", "shift"), [(8, 1.0), (60, 3.0), (2586, 20.0)])
-def test_the_bound_for_replaced_rows_is_nearly_attained(excess, shift, epsilon):
-    given_shift = {"excess": excess, "shift": shift}
-    attained = pair_delta(epsilon, excess=excess, gained=shift, lost=shift)
-    bound = neighbours_delta(epsilon, relation=REPLACE_ONE, **given_shift)
-    one_row = neighbours_delta(epsilon, relation=ADD_REMOVE, **given_shift)
-    assert attained <= bound <= attained + 2 * one_row
+@pytest.mark.parametrize("excess", [1, 3, 14, 300])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 4.0])
+def test_what_escapes_a_divergence_is_log_concave_in_the_difference(excess, epsilon):
+    # Prekopa's theorem, both ways round, along segments between random differences.
+    rng = np.random.default_rng(excess)
+    shift = np.sqrt(2 * (excess + 1))
+
+    def kept(point):
+        gained, lost = shift * point
+        return 1 - float(pair_delta(epsilon, excess=excess, gained=gained, lost=lost))
+
+    for first, second in rng.random((4, 2, 2)):
+        middle = kept((first + second) / 2)
+        assert middle >= np.sqrt(kept(first) * kept(second)) - 1e-8
+
+
+@pytest.mark.parametrize(
+    ("excess", "shift", "epsilon", "zeros_are_worse"),
+    [(14, 1.0, 4.0, True), (3, 0.5, 1.0, True), (60, 3.0, 1.0, False)],
+)
+def test_the_worse_corner_is_what_a_replaced_row_loses(
+    excess, shift, epsilon, zeros_are_worse
+):
+    # No less, or a pair would break it; and no more, beyond what quadrature may miss.
+    apart = pair_delta(epsilon, excess=excess, gained=shift, lost=shift)
+    zeros = pair_delta(epsilon, excess=excess, gained=shift, lost=0.0)
+    assert (zeros > 1.1 * apart) == zeros_are_worse
+    assert (apart > 1.1 * zeros) == (not zeros_are_worse)
+    worst = float(max(apart, zeros))
+    found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=REPLACE_ONE)
+    assert worst <= found <= worst * (1 + 2e-7) + 1e-13
 
 
 def test_a_row_replaced_by_a_slightly_different_one_loses_little():
@@ -427,6 +450,14 @@ def test_the_efficient_excess_is_the_first_that_is_nearly_gaussian(budget):
         (
             lambda: largest_shift(1.0, 0.0, excess=3, relation=ADD_REMOVE),
             "delta .* got 0.0",
+        ),
+        (
+            lambda: largest_shift(1.0, 1e-13, excess=3, relation=REPLACE_ONE),
+            "delta must be at least 1e-12 under replace-one",
+        ),
+        (
+            lambda: smallest_excess(1.0, 1e-13, shift=1.0, relation=REPLACE_ONE),
+            "delta must be at least 1e-12 under replace-one",
         ),
         (
             lambda: smallest_excess(1e-6, 1e-5, shift=1.0, relation=ADD_REMOVE),

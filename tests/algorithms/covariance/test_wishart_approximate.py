@@ -101,12 +101,43 @@ def test_adding_a_row_meets_the_claim_with_equality(budget, row_norm):
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-def test_replacing_a_row_meets_the_claim_nearly(budget):
+def test_replacing_a_row_meets_the_claim_with_equality(budget):
     epsilon, delta = budget
     mechanism = WishartApproximate.calibrated(epsilon, delta, relation="replace-one")
     assert mechanism.relation is REPLACE_ONE
     exact = mechanism.exact_claim(mechanism.worst_case(3))
-    assert 0.95 * delta <= exact.delta(epsilon) <= delta
+    assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=2e-5)
+    assert exact.delta(epsilon) <= delta
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "zeros_are_worse"),
+    [
+        (WishartApproximate.as_published(4.0, 1e-3, relation=REPLACE_ONE), True),
+        (WishartApproximate.calibrated(1.0, 1e-3, relation=REPLACE_ONE), False),
+    ],
+    ids=["few", "many"],
+)
+def test_the_worst_row_to_replace_depends_on_the_degrees(mechanism, zeros_are_worse):
+    worst, other = mechanism.canonical_pairs()
+    assert worst.data.any() != zeros_are_worse
+    assert other.data.any() == zeros_are_worse
+    epsilon = mechanism.claim.parameters["epsilon"]
+    lost = [float(mechanism.exact_claim(p).delta(epsilon)) for p in (worst, other)]
+    assert lost[0] > 1.1 * lost[1]
+    bound = neighbours_delta(
+        epsilon,
+        excess=mechanism.excess,
+        shift=1 / mechanism.scale,
+        relation=REPLACE_ONE,
+    )
+    assert lost[0] == pytest.approx(float(bound), rel=2e-5, abs=1e-13)
+    for dimension in (2, 5):
+        pair = mechanism.worst_case(dimension)
+        assert pair.neighbour.shape == (1, dimension)
+        assert pair.data.any() != zeros_are_worse
+    # One dimension has no room for two rows.
+    assert not mechanism.worst_case(1).data.any()
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -30,7 +30,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
 from dpaudit.attacks import Atoms, GaussianTranscript
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import (
@@ -81,7 +81,7 @@ def test_entries_are_built_and_conform(entry):
     other = entry.build(epsilon=0.7, delta=1e-4, row_norm=2.0)
     assert other.claim == ApproxDP(0.7, 1e-4)
     assert other.row_norm == 2.0
-    assert decode(encode(other)) == other
+    assert rebuild(encode(other)) == other
     pair = next(iter(mechanism.canonical_pairs()))
     short = Pair(pair.data[:7], pair.neighbour[:7])
     run_conformance(mechanism, pair=short, size=200)

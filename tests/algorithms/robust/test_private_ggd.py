@@ -33,7 +33,7 @@ from dpaudit.algorithms.robust.subsampling import subsampled_delta
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -59,6 +59,15 @@ FORMS = {
     ),
     "dp-sggd": PrivateSGGD.calibrated(
         1.0, 1e-5, n_components=2, iterations=4, rows=30, batch_size=5
+    ),
+    "dp-sggd, a row more": PrivateSGGD.calibrated(
+        1.0,
+        1e-5,
+        relation="add-remove",
+        n_components=2,
+        iterations=4,
+        rows=30,
+        batch_size=5,
     ),
     "dp-sggd-published": PublishedSGGD.as_published(
         1.0, 1e-5, n_components=2, iterations=4, batch_size=5
@@ -158,19 +167,40 @@ def test_other_starts_are_paid_for():
             PrivateGGD.calibrated(1.0, 1e-5, start=spent)
 
 
-def test_minibatch_noise_is_what_the_accountant_asks_for():
-    mechanism = PrivateSGGD.calibrated(1.0, 1e-3, iterations=20, rows=500)
+@pytest.mark.parametrize(
+    ("relation", "replaced"), [("replace-one", "opposite"), ("add-remove", None)]
+)
+def test_minibatch_noise_is_what_the_accountant_asks_for(relation, replaced):
+    mechanism = PrivateSGGD.calibrated(
+        1.0, 1e-3, relation=relation, iterations=20, rows=500
+    )
+    assert mechanism.relation == mechanism.start.relation == relation
     assert mechanism.batch_size == published_batch_size(1.0, 20, 500) == 56
     assert mechanism.rate == 56 / 500
     found = subsampled_delta(
-        1.0, mechanism.sigma, rate=mechanism.rate, steps=20, start=mechanism.start.claim
+        1.0,
+        mechanism.sigma,
+        rate=mechanism.rate,
+        steps=20,
+        start=mechanism.start.claim,
+        replaced=replaced,
     )
     assert 0.98e-3 < found <= 1e-3
     assert mechanism.budget.epsilon == 1.0
     assert mechanism.budget.leaves[0].name == "start"
-    free = PrivateSGGD.calibrated(1.0, 1e-3, rows=500, start=PublicStart())
+    free = PrivateSGGD.calibrated(
+        1.0, 1e-3, relation=relation, rows=500, start=PublicStart()
+    )
     assert free.sigma < mechanism.sigma
     assert free.budget.rule == "leaf"
+
+
+def test_small_budgets_are_not_lost_in_the_grid_of_the_accountant():
+    # Under so much noise all is Gaussian: a step moves by 2 q.
+    mechanism = PrivateSGGD.calibrated(1e-3, 1e-9, iterations=20, start_share=0.2)
+    rest = np.sqrt(0.8) * gaussian_mu(1e-3, 1e-9)
+    expected = 2 * mechanism.rate * np.sqrt(20) / rest
+    assert mechanism.sigma == pytest.approx(expected, rel=3e-3)
 
 
 def test_the_published_noise_is_the_print():
@@ -217,7 +247,7 @@ def test_entries_build_and_say_what_they_are(entry):
     assert mechanism.relation is entry.relations[0]
     promised = ApproxDP(0.3, 1e-5).parameters if entry.approximate else {"epsilon": 0.3}
     assert mechanism.claim.parameters == promised
-    assert decode(encode(mechanism)) == mechanism
+    assert rebuild(encode(mechanism)) == mechanism
     pair = mechanism.worst_case(5)
     assert pair.relation is mechanism.relation
     assert pair.data.shape[1] == 5
@@ -262,7 +292,7 @@ def test_extreme_data_are_well_defined(form, rows):
 
 
 def test_no_row_at_all_is_a_dataset_where_one_may_be_removed():
-    mechanism = FORMS["dp-sggd"]
+    mechanism = FORMS["dp-sggd, a row more"]
     assert mechanism.draw(np.empty((0, 4)), 2, rng=rng()).shape == (2, 4, 2)
     with pytest.raises(InputError, match="n >= 1"):
         FORMS["dp-ggd"].draw(np.empty((0, 4)), 2, rng=rng())
@@ -400,7 +430,7 @@ def test_published_minibatch_noise_is_refuted_by_few_transcripts():
     result = audit(
         corrected,
         layer="transcript",
-        pair=added_pair(1, 5, count=199),
+        pair=shown_pair(1, 5, count=199),
         confidence=NEARLY_CERTAIN,
         max_samples=30,
     )

@@ -41,7 +41,7 @@ from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -71,6 +71,9 @@ FORMS = {
     ),
     "dp-smd-reap": PrivateStochasticMirrorReaper.calibrated(
         1.0, 1e-5, rows=30, batch_size=5, **FULL
+    ),
+    "dp-sgd-reap, a row more": PrivateStochasticGradientReaper.calibrated(
+        1.0, 1e-5, relation="add-remove", rows=30, batch_size=5, **FULL
     ),
     "dp-sgd-reap-published": PublishedStochasticGradientReaper.as_published(
         1.0, 1e-5, batch_size=5, **FULL
@@ -248,8 +251,14 @@ def test_full_batch_noise_is_that_of_the_composition():
 
 def test_minibatch_noise_is_what_the_accountant_asks_for():
     mechanism = FORMS["dp-sgd-reap"]
-    multiplier = noise_multiplier(1.0, 1e-5, rate=5 / 30, steps=4)
-    assert np.isclose(mechanism.sigma, multiplier / np.sqrt(2))
+    for form, replaced in (
+        ("dp-sgd-reap", "orthogonal"),
+        ("dp-sgd-reap, a row more", None),
+    ):
+        multiplier = noise_multiplier(
+            1.0, 1e-5, rate=5 / 30, steps=4, replaced=replaced
+        )
+        assert np.isclose(FORMS[form].sigma, multiplier / np.sqrt(2))
     assert mechanism.sigma == FORMS["dp-smd-reap"].sigma
     assert (mechanism.rate, mechanism.batch_size) == (5 / 30, 5.0)
     assert mechanism.budget.delta == 1e-5
@@ -291,7 +300,7 @@ def test_entries_build_and_say_what_they_are(entry):
     assert mechanism.relation is entry.relations[0]
     promised = ApproxDP(0.3, 1e-5).parameters if entry.approximate else {"epsilon": 0.3}
     assert mechanism.claim.parameters == promised
-    assert decode(encode(mechanism)) == mechanism
+    assert rebuild(encode(mechanism)) == mechanism
     pair = mechanism.worst_case(5)
     assert pair.relation is mechanism.relation
     assert pair.data.shape[1] == 5
@@ -474,11 +483,16 @@ def test_the_loss_with_replacement_is_that_of_all_batches(kind):
     assert np.isclose(loss[0], sides[0] - sides[1])
 
 
-def test_watched_descents_conform_and_their_losses_are_theirs():
-    mechanism = replace(FORMS["dp-sgd-reap"], n_components=1, iterations=2, sigma=0.8)
-    run_conformance(
-        view_transcript(mechanism), pair=lone_pair(1, 2, count=3), size=2000
-    )
+@pytest.mark.parametrize(
+    ("form", "pair"),
+    [
+        ("dp-sgd-reap", apart_pair(1, 3, count=3)),
+        ("dp-sgd-reap, a row more", lone_pair(1, 2, count=3)),
+    ],
+)
+def test_watched_descents_conform_and_their_losses_are_theirs(form, pair):
+    mechanism = replace(FORMS[form], n_components=1, iterations=2, sigma=0.8)
+    run_conformance(view_transcript(mechanism), pair=pair, size=1000)
 
 
 def test_likelihoods_that_are_long_sums_are_refused():

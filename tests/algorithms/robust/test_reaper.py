@@ -100,6 +100,9 @@ def test_sensitivities_hold_for_every_symmetric_matrix(seed, d, inside):
     first, second = (reaper_term_sum(row[None], matrix)[0] for row in rows)
     assert max(map(np.linalg.norm, (first, second))) <= 1 + 1e-12
     assert np.linalg.norm(first - second) <= np.sqrt(2) + 1e-12
+    # Terms that lean away from each other are short.
+    room = (1 - np.sum(first**2)) * (1 - np.sum(second**2))
+    assert -np.sum(first * second) <= np.sqrt(max(room, 0.0)) + 1e-7
 
 
 def test_sensitivities_are_attained():

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
@@ -38,9 +39,11 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import HasTranscriptLoss
+from dpaudit.neighbours import Relation
 from dpaudit.testing import run_conformance
 
 TYPE_I_ERROR = 1e-9
+ADD_REMOVE, REPLACE_ONE = Relation
 
 
 def rng(seed=0):
@@ -132,6 +135,94 @@ def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
     assert exact <= found <= exact * 1.02 + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-3, 1e-9), (0.01, 1e-6), (0.2, 1e-7)]
+)
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_the_noise_is_not_lost_in_the_grid(rate, epsilon, delta):
+    # What it keeps by a grid eight times finer: all of the claim, and not much more.
+    multiplier = noise_multiplier(epsilon, delta, rate=rate, steps=50)
+    law = privacy_loss_distribution.from_gaussian_mechanism(
+        multiplier,
+        value_discretization_interval=rate / multiplier / 256,
+        sampling_prob=rate,
+    )
+    true = law.self_compose(50).get_epsilon_for_delta(delta)
+    assert 0.99 * epsilon < true <= epsilon
+
+
+def test_where_hardly_a_row_is_ever_read_hardly_any_noise_is_needed():
+    assert noise_multiplier(1.0, 1e-2, rate=1e-4, steps=3) < 0.11
+
+
+# A replaced row
+
+
+@pytest.mark.parametrize(
+    ("replaced", "moved"), [("opposite", 2), ("orthogonal", 2**0.5)]
+)
+@pytest.mark.parametrize("steps", [1, 30])
+def test_a_replaced_row_that_is_always_read_moves_a_normal_law(steps, replaced, moved):
+    mu = gaussian_mu(0.5, 1e-6)
+    multiplier = np.sqrt(steps) * moved / mu
+    found = subsampled_delta(0.5, multiplier, rate=1.0, steps=steps, replaced=replaced)
+    assert 1e-6 <= found <= 1.003e-6
+    needed = noise_multiplier(0.5, 1e-6, rate=1.0, steps=steps, replaced=replaced)
+    assert multiplier * (1 - 1e-9) <= needed <= 1.002 * multiplier
+
+
+def divergence(epsilon, rate, u, v):
+    """That of (1 - q) N(0) + q N(u) from the same with v, by the midpoint rule."""
+    grid = np.arange(-11, 11, 0.02) + 0.01
+    x, y = grid[:, np.newaxis], grid
+    none = np.exp(-(x**2 + y**2) / 2)
+    p, q = (
+        (1 - rate) * none
+        + rate * np.exp(-((x - each[0]) ** 2 + (y - each[1]) ** 2) / 2)
+        for each in (u, v)
+    )
+    excess = np.maximum(p - np.exp(epsilon) * q, 0.0)
+    return float(excess.sum()) * 0.02**2 / (2 * np.pi)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("rate", [0.1, 0.6])
+def test_no_two_terms_lose_more_than_the_pair_that_dominates(rate, epsilon):
+    # Terms up to the length 1.6 sigma, at all angles, against the accountant; and the
+    # pairs that attain it.
+    length = 1.6
+    most = {
+        replaced: subsampled_delta(
+            epsilon, 1 / length, rate=rate, steps=1, replaced=replaced
+        )
+        for replaced in ("opposite", "orthogonal")
+    }
+    for share, other, angle in product((0.3, 1.0), (0.6, 1.0), (0.5, 1.6, 2.4, np.pi)):
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        u, v = length * share * np.eye(2)[0], length * other * direction
+        found = divergence(epsilon, rate, u, v)
+        assert found <= most["opposite"] + 1e-5
+        inner = share * other * np.cos(angle)
+        if -inner <= np.sqrt((1 - share**2) * (1 - other**2)):
+            assert found <= most["orthogonal"] + 1e-5
+    u, v = length * np.eye(2)
+    for replaced, replacement in (("opposite", -u), ("orthogonal", v)):
+        found = divergence(epsilon, rate, u, replacement)
+        assert found == pytest.approx(most[replaced], rel=2e-3)
+    assert most["orthogonal"] < 0.99 * most["opposite"]
+
+
+@pytest.mark.parametrize("replaced", ["opposite", "orthogonal"])
+def test_a_replaced_row_costs_more_than_one_that_is_added(replaced):
+    # At the paper's parameters; 2 or sqrt 2 times as much in the Gaussian limit.
+    options = {"rate": 0.01, "steps": 2000}
+    added = noise_multiplier(0.8, 2000**-0.5, **options)
+    multiplier = noise_multiplier(0.8, 2000**-0.5, **options, replaced=replaced)
+    expected = {"opposite": 1.697, "orthogonal": 1.362}[replaced]
+    assert multiplier == pytest.approx(expected, rel=2e-3)
+    assert 1.2 * added < multiplier < 2 * added
+
+
 def test_the_accountant_of_renyi_divergences_is_above():
     multiplier = noise_multiplier(0.8, 2000**-0.5, rate=0.01, steps=2000)
     assert np.isclose(multiplier, 1.0751, rtol=2e-3)
@@ -152,6 +243,12 @@ def test_the_accountant_of_renyi_divergences_is_above():
         ({"start": PureDP(2.0)}, InputError, "start must leave some"),
         ({"start": GaussianDP(30.0)}, InputError, "start must leave some"),
         ({"start": ApproxDP(0.1, 1e-9)}, UnsupportedError, "GaussianDP or a PureDP"),
+        ({"delta": 1e-12}, InputError, "delta must be more than 1.03e-12 for 3 steps"),
+        (
+            {"start": GaussianDP(gaussian_mu(1.0, 1e-5) * (1 - 1e-12))},
+            InputError,
+            "start must leave more .* is lost in a grid of 65536 privacy losses",
+        ),
     ],
 )
 def test_bad_input_is_named(change, error, message):
@@ -260,6 +357,7 @@ def test_the_loss_with_replacement_is_that_of_all_batches():
                 sigma=0.8,
                 rate=0.4,
                 batch_size=3.0,
+                relation=ADD_REMOVE,
             ),
             added_pair(1, 2, count=3),
         ),
@@ -286,6 +384,7 @@ def test_likelihoods_that_are_long_sums_are_refused():
         sigma=1.0,
         rate=0.1,
         batch_size=10.0,
+        relation=ADD_REMOVE,
     )
     assert isinstance(mechanism, HasTranscriptLoss)
     rows = rng(8).standard_normal((6, 3))

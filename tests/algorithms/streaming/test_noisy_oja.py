@@ -24,7 +24,7 @@ from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap, GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
@@ -423,8 +423,8 @@ AUDITED = {
     ],
 )
 def test_half_the_noise_is_found_out_and_all_of_it_is_not(name, layer, attack):
-    # Planted bug: the noise for sensitivity beta where it is 2 beta, as equation (7)
-    # is printed; R^2/2 where it is R^2.
+    # Planted bug: the noise for sensitivity beta where it is 2 beta; R^2/2 where it is
+    # R^2.
     mechanism = AUDITED[name]
     options = {"pair": mechanism.worst_case(), "layer": layer, "attacks": [attack]}
     result = audit(mechanism, max_samples=400, confidence=1 - 1e-9, **options)
@@ -448,7 +448,7 @@ def test_what_a_mechanism_offers():
         assert isinstance(mechanism, HasComponents)
         # An upper bound for the last step is not the truth about it.
         assert not isinstance(mechanism, HasExactClaim)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
 
 
 # Pairs, scale, utility

@@ -9,6 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
@@ -23,7 +25,7 @@ from dpaudit.attacks import (
 )
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, Profile
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 from dpaudit.neighbours import Pair
@@ -187,17 +189,38 @@ def test_the_loss_of_a_release_is_the_ratio_of_densities():
 def test_the_exact_claim_is_known_for_a_lonely_row():
     for make in (PrivateHistogram.calibrated, PrivateHistogram.as_published):
         mechanism = make(1.0, 1e-3)
-        full, lonely = mechanism.canonical_pairs()
+        full, lonely, far = mechanism.canonical_pairs()
         assert mechanism.exact_claim(lonely) == Profile(
             (0.0,), (mechanism.noise.escape,)
         )
-        for pair in (full, Pair([0.5, 1.5], [1.5, 1.5]), Pair([0.5, 9.0], [9.0, 9.0])):
+        beside = Pair([0.5, 1.5], [1.5, 1.5]), Pair([0.5, 9.0], [9.0, 9.0])
+        for pair in (full, far, *beside):
             with pytest.raises(UnsupportedError, match="alone in its bin"):
                 mechanism.exact_claim(pair)
     planted = UnthresholdedHistogram.planted(1.0, 1e-3)
     lonely = planted.worst_case()
     with pytest.raises(UnsupportedError, match="alone in its bin"):
         planted.exact_claim(lonely)
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(FINITE, max_size=5),
+    FINITE,
+    FINITE,
+    st.floats(1e-300, 1e300),
+    st.integers(-(2**53), 2**53),
+)
+def test_in_doubles_too_a_row_is_in_one_bin(common, one, two, width, first):
+    mechanism = PrivateHistogram.calibrated(1.0, 1e-5, width=width, first=first)
+    here, there = (mechanism.counts([*common, value]) for value in (one, two))
+    assert sorted(here - there)[0] >= -1
+    assert sorted(here - there)[-1] <= 1
+    assert np.count_nonzero(here - there) <= 2
+    assert here.sum() <= len(common) + 1
 
 
 def test_what_it_offers():
@@ -208,7 +231,7 @@ def test_what_it_offers():
     assert mechanism.claim == ApproxDP(1.0, 1e-5)
     planted = UnthresholdedHistogram.planted(1.0, 1e-5)
     for each in (mechanism, planted):
-        assert decode(encode(each)) == each
+        assert rebuild(encode(each)) == each
     counts = [
         [mechanism.counts(side).tolist() for side in (pair.data, pair.neighbour)]
         for pair in mechanism.canonical_pairs()
@@ -216,16 +239,21 @@ def test_what_it_offers():
     assert counts == [
         [[45, 44, 0, 0, 0], [44, 45, 0, 0, 0]],
         [[44, 1, 0, 0, 0], [44, 0, 1, 0, 0]],
+        [[45, 0, 0, 0, 0], [44, 0, 0, 0, 0]],
     ]
     first, second = planted.canonical_pairs()
     np.testing.assert_array_equal(planted.worst_case().data, first.data)
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-@pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("planted", [False, True])
-def test_it_conforms(planted, number):
-    make = (UnthresholdedHistogram.planted, PrivateHistogram.calibrated)[not planted]
+@pytest.mark.parametrize(
+    ("make", "number"),
+    [
+        *((PrivateHistogram.calibrated, number) for number in range(3)),
+        *((UnthresholdedHistogram.planted, number) for number in range(2)),
+    ],
+)
+def test_it_conforms(make, number):
     mechanism = make(1.0, 1e-2)
     run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=500)
 
@@ -233,7 +261,7 @@ def test_it_conforms(planted, number):
 # Audits
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", range(3))
 def test_an_audit_does_not_refute_it(number):
     mechanism = PrivateHistogram.calibrated(1.0, 1e-2)
     pair = mechanism.canonical_pairs()[number]
@@ -274,6 +302,8 @@ def test_an_audit_refutes_it_without_a_threshold():
         ("delta", 1.0),
         ("width", 0.0),
         ("first", 0.5),
+        ("first", -(2**53) - 1),
+        ("first", 2**53 + 1),
         ("bins", 0),
     ],
 )

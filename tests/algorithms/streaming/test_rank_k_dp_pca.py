@@ -13,7 +13,7 @@ from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.attacks import Abnormal, Atoms, LinearDiscriminant
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasCanonicalPairs, HasComponents, HasTranscript
 from dpaudit.subspace import projector_distance
@@ -131,7 +131,7 @@ def test_what_a_mechanism_offers():
     mechanism = RankKDPPCA.calibrated(1.0, 1e-5, n_components=2, row_norm=1.0)
     for capability in (HasTranscript, HasComponents, HasCanonicalPairs):
         assert isinstance(mechanism, capability)
-    assert decode(encode(mechanism)) == mechanism
+    assert rebuild(encode(mechanism)) == mechanism
     assert mechanism.worst_case().data.shape[1] == 3
     four = RankKDPPCA.calibrated(1.0, 1e-5, n_components=4)
     assert four.worst_case().data.shape[1] == 5

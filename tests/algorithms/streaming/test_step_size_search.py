@@ -24,7 +24,7 @@ from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import HasComponents, HasTranscript, HasWorstCase, Mechanism
@@ -268,7 +268,7 @@ def test_what_it_offers():
     for mechanism in FORMS.values():
         for each in (Mechanism, HasTranscript, HasWorstCase, HasComponents):
             assert isinstance(mechanism, each)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
         draws = mechanism.draw(ROWS, 4, rng=rng())
         np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
         with pytest.raises(InputError, match="n_components must be the 1"):

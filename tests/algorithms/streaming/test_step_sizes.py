@@ -10,7 +10,7 @@ from dpaudit.algorithms.streaming.step_sizes import (
     as_step_sizes,
     burn_in,
 )
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 
 
@@ -22,7 +22,7 @@ def test_the_sequences_are_what_they_say():
     np.testing.assert_array_equal(ListedSteps((3.0, 1.0, 2.0)).sizes(2), [3.0, 1.0])
     for steps in (HarmonicSteps(1.0), ConstantSteps(1.0), ListedSteps((1.0,))):
         assert steps.sizes(0).shape == (0,)
-        assert decode(encode(steps)) == steps
+        assert rebuild(encode(steps)) == steps
 
 
 def test_the_steps_of_the_theorem():

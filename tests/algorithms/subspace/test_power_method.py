@@ -20,7 +20,7 @@ from dpaudit.algorithms.subspace.power_method import (
 )
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
@@ -422,7 +422,7 @@ def test_what_a_mechanism_offers():
         assert isinstance(mechanism, HasComponents)
         # An upper bound for the last step is not the truth about it.
         assert not isinstance(mechanism, HasExactClaim)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
     assert isinstance(NORMAL, HasGaussianSteps)
     assert not isinstance(LAPLACE, HasGaussianSteps)
 

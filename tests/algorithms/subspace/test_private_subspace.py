@@ -25,7 +25,7 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
     PublishedPrivateSubspace,
 )
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import decode, encode
+from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
@@ -397,7 +397,7 @@ def test_what_a_mechanism_offers():
         assert isinstance(mechanism, HasComponents)
         assert isinstance(mechanism, HasWorstCase)
         assert not isinstance(mechanism, HasExactClaim)
-        assert decode(encode(mechanism)) == mechanism
+        assert rebuild(encode(mechanism)) == mechanism
     assert isinstance(
         PrivateSubspace.calibrated(1.0, 1e-5, n_components=1), HasCanonicalPairs
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
 from dpaudit.audit.betting.chains import Chains, forward_chains
@@ -14,9 +15,9 @@ from dpaudit.audit.betting.families import (
     mu_family,
     single_null,
 )
-from dpaudit.audit.betting.pooling import pooled_chains
+from dpaudit.audit.betting.pooling import _pool, pooled_chains
 from dpaudit.audit.betting.projection import project
-from dpaudit.audit.betting.symmetry import symmetric_chains
+from dpaudit.audit.betting.symmetry import _agreeing_tails, symmetric_chains
 
 FAMILIES = {
     "pure": epsilon_family(1.0, 0.0, claimed=True),
@@ -27,11 +28,18 @@ FAMILIES = {
 }
 
 
+def forward(family, nulls, anchor, events, share):
+    """Choose events at the anchor, and for nulls below it at the null itself."""
+    return forward_chains(family, nulls, np.minimum(nulls, anchor), events, share)
+
+
 def exact_events(p, q, n, *, attack=None):
     """Return events whose counts are what is expected in n releases a side."""
     hits = np.round(np.array([p, q]) * n).astype(np.intp)
     attack = np.zeros(len(p), dtype=np.intp) if attack is None else np.array(attack)
-    return Events(attack, -np.arange(len(p), dtype=float), hits, np.full(hits.shape, n))
+    thresholds = -np.arange(len(p), dtype=float)
+    common = np.zeros(len(p), dtype=bool)
+    return Events(attack, thresholds, hits, np.full(hits.shape, n), common)
 
 
 def laplace_events(epsilon, n):
@@ -57,8 +65,8 @@ def all_chains(family, nulls, events, share=0.5):
     """Return every kind of chain that applies."""
     anchor, _ = find_anchor(family, events)
     ways = [
-        forward_chains(family, nulls, anchor, events, share),
-        symmetric_chains(family, nulls, events),
+        forward(family, nulls, anchor, events, share),
+        symmetric_chains(family, nulls, events, np.zeros(len(events))),
     ]
     if family is FAMILIES["gaussian"]:
         ways.append(pooled_chains(family, nulls, events))
@@ -190,23 +198,21 @@ def test_violation_tells_pairs_inside_a_null_apart():
     assert inside[0] < inside[-1] - 3
 
 
-@pytest.mark.parametrize("way", [forward_chains, None])
+@pytest.mark.parametrize("way", [forward, None])
 def test_both_tails_of_laplace_noise_are_found(way):
     """One event is where D is likelier, another one's complement where D' is."""
     family, events = FAMILIES["pure"], laplace_events(2.0, 30_000)
     null, anchor = np.array([family.claimed]), find_anchor(family, events)[0]
     if way is None:
-        chains = symmetric_chains(family, null, events)
+        chains = symmetric_chains(family, null, events, np.zeros(len(events)))
     else:
-        chains = forward_chains(family, null, anchor, events, 0.5)
+        chains = forward(family, null, anchor, events, 0.5)
     p, q = events.p[chains.events[0]], events.q[chains.events[0]]
     ratio, complement = np.log(p / q), np.log((1 - q) / (1 - p))
     assert ratio[0] > 1.8
     assert complement[-1] > 1.8
     growth = project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0]
-    one = forward_chains(
-        family, null, anchor, events.take([int(chains.events[0, 0])]), 0.5
-    )
+    one = forward(family, null, anchor, events.take([int(chains.events[0, 0])]), 0.5)
     alone = project(one.p1, one.q1, one.half_spaces, 0.5).growth[0]
     assert growth > 1.5 * alone
 
@@ -217,7 +223,7 @@ def test_the_first_event_is_the_one_that_violates_by_most():
     q = np.array([0.02, 0.1, 0.88, 0.29, 0.6])
     events = exact_events(p, q, 1000, attack=[0, 0, 0, 1, 1])
     family = FAMILIES["pure"]
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert 1 in chains.events[0]
     assert (events.attack[chains.events] == 0).all()
 
@@ -226,7 +232,7 @@ def test_forward_chains_stop_where_nothing_is_added():
     """Of randomised response and events without information, the one that tells."""
     events = exact_events([0.002, 0.75, 0.998], [0.002, 0.25, 0.998], 1000)
     family = FAMILIES["pure"]
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert np.unique(chains.events[0]).tolist() == [1]
 
 
@@ -234,10 +240,10 @@ def test_estimates_inside_a_null_are_lifted_just_outside():
     """By a standard error, if they lie inside by less than two; else they are kept."""
     family = FAMILIES["pure"]
     events = exact_events([0.73], [0.2689], 400)  # just about e^1 apart
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] > 0
     events = exact_events([0.5], [0.45], 400)
-    chains = forward_chains(family, np.array([family.claimed]), 0, events, 0.5)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     np.testing.assert_allclose(chains.p1[0], [events.p[0], 1 - events.p[0]])
     assert project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0] == 0
 
@@ -277,6 +283,68 @@ def test_pooled_chains_keep_what_events_disagree_on():
     np.testing.assert_allclose(q, events.q[chains.events[0]], atol=0.01)
 
 
+def uneven_events(mu, n_p, n_q, *, swapped=False):
+    """Tails of N(mu, 1) and N(0, 1), or exchanged, seen in n_p and n_q releases."""
+    x = np.linspace(3.0, -3.0 + mu, 41)
+    laws, n = [ndtr(mu - x), ndtr(-x)], np.array([[n_p], [n_q]])
+    hits = np.round(np.array(laws[::-1] if swapped else laws) * n).astype(np.intp)
+    scored = np.broadcast_to(n, hits.shape).copy()
+    return Events(np.zeros(41, dtype=np.intp), -np.arange(41.0), hits, scored)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_mirrored_tails_are_pooled_by_their_releases(swapped):
+    events = uneven_events(1.0, 400, 3600, swapped=swapped)
+    tails = _agreeing_tails(events)
+    assert len(tails.p) > 5
+    p, q = events.p, events.q
+    n, other = (3600, 400) if swapped else (400, 3600)
+    if swapped:
+        p, q = q, p
+    up, low = tails.upper, tails.lower
+    assert (tails.heavy == (not swapped)).all()
+    expected = (n * p[up] + other * (1 - q[low])) / 4000
+    np.testing.assert_allclose(tails.p, expected, rtol=1e-12)
+    expected = (other * q[up] + n * (1 - p[low])) / 4000
+    np.testing.assert_allclose(tails.q, expected, rtol=1e-12)
+    assert (np.abs(tails.p - p[up]) > 1e-4).any()  # or it would not matter
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 1.5])
+def test_pooling_knows_no_direction(mu):
+    """Exchange D and D', and the bets are exchanged: lifted away from 0 both times."""
+    family = FAMILIES["gaussian"]
+    near = int(np.searchsorted(family.parameter, mu))  # where estimates are lifted
+    nulls = np.array([0, near, near + 20, near + 400])
+    one = pooled_chains(family, nulls, uneven_events(mu, 2000, 2000))
+    other = pooled_chains(family, nulls, uneven_events(mu, 2000, 2000, swapped=True))
+    np.testing.assert_allclose(one.p1, other.q1, rtol=1e-9)
+    np.testing.assert_allclose(one.q1, other.p1, rtol=1e-9)
+    np.testing.assert_allclose(one.half_spaces.on_p, other.half_spaces.on_q, rtol=1e-9)
+    np.testing.assert_allclose(one.half_spaces.limit, other.half_spaces.limit)
+    p, q = (np.cumsum(law, axis=1)[:, :-1] for law in (one.p1, one.q1))
+    shift = (ndtri(p) - ndtri(q)).mean(axis=1)
+    assert (shift > 0.9 * mu).all()
+    assert (shift[1:3] > family.parameter[nulls[1:3]]).all()
+
+
+def test_the_pooled_shift_is_the_best_linear_estimate():
+    """Of the shifts of nested events, whose quantiles vary together (Aitken)."""
+    events = uneven_events(1.0, 700, 2300)
+    pooled = _pool(events, np.arange(41))
+    p, q = events.p[pooled.events], events.q[pooled.events]
+    covariance = np.zeros((len(p), len(p)))
+    for law, n in ((p, 700), (q, 2300)):
+        for i, a in enumerate(law):
+            for j, b in enumerate(law):
+                density = norm.pdf(norm.ppf(a)) * norm.pdf(norm.ppf(b))
+                covariance[i, j] += (min(a, b) - a * b) / (n * density)
+    inverse = np.linalg.inv(covariance)
+    shift = norm.ppf(p) - norm.ppf(q)
+    assert pooled.pooled == pytest.approx(inverse.sum(axis=0) @ shift / inverse.sum())
+    assert pooled.error == pytest.approx(1 / np.sqrt(inverse.sum()), rel=1e-5)
+
+
 def test_no_pooling_without_enough_hits():
     events = exact_events([0.5, 0.9], [0.1, 0.4], 8)
     assert pooled_chains(FAMILIES["gaussian"], np.array([0]), events) is None
@@ -298,12 +366,12 @@ HARD_CASES = {
 
 @pytest.mark.parametrize("key", FAMILIES)
 @pytest.mark.parametrize("case", HARD_CASES)
-def test_tiny_samples_and_ties_do_no_harm(case, key):
+@pytest.mark.parametrize("exclusive", [0, 1], ids=["exclusive", "common"])
+def test_tiny_samples_and_ties_do_no_harm(case, key, exclusive):
     hits, n = HARD_CASES[case]
     t = hits.shape[1]
-    events = Events(
-        np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float), hits, np.full((2, t), n)
-    )
+    attack, thresholds = np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float)
+    events = Events(attack, thresholds, hits, np.full((2, t), n), attack == exclusive)
     family = FAMILIES[key]
     nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
     anchor, top = find_anchor(family, events)
@@ -326,14 +394,14 @@ def test_large_claims_do_no_harm(claim):
         nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
         for events in (gaussian_events(1.0, 300), laplace_events(3.0, 300)):
             anchor, _ = find_anchor(family, events)
-            chains = forward_chains(family, nulls, anchor, events, 0.5)
+            chains = forward(family, nulls, anchor, events, 0.5)
             check(chains, events, len(nulls))
 
 
 def test_two_sets_of_chains_stack():
     family, events = FAMILIES["gaussian"], gaussian_events(1.0, 1000)
     nulls = np.array([10, 200])
-    first = forward_chains(family, nulls, 300, events, 0.5)
+    first = forward(family, nulls, 300, events, 0.5)
     second = pooled_chains(family, nulls, events)
     both = Chains.stack([first, second])
     assert len(both.events) == 4

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.special import expit
+from scipy.stats import norm
 
 from dpaudit import (
     ApproxDP,
@@ -103,6 +104,32 @@ def test_gaussian_half_planes_are_tight_where_the_estimates_are():
     np.testing.assert_allclose(
         p - np.exp(log_ratio[0, :, 0]) * q, delta[0, :, 0], atol=1e-12
     )
+
+
+def test_gaussian_half_planes_touch_half_way_between_the_estimates():
+    """As far below p as above q, in normal quantiles; with the curve's slope there."""
+    mu, null = 0.7, np.array([mu_family(0.7).claimed])
+    p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.25])
+    log_ratio, delta = mu_family(mu).half_planes(null, p, q)
+    below_p = (norm.ppf(p) - norm.ppf(q) - mu) / 2
+    touched_q = norm.cdf(norm.ppf(q) + below_p)
+    touched_p = norm.cdf(norm.ppf(p) - below_p)
+    np.testing.assert_allclose(GaussianDP(mu).tpr(touched_q), touched_p)
+    slope = norm.pdf(norm.ppf(touched_p)) / norm.pdf(norm.ppf(touched_q))
+    np.testing.assert_allclose(np.exp(log_ratio[0, :, 0]), slope)
+    np.testing.assert_allclose(delta[0, :, 0], touched_p - slope * touched_q)
+
+
+def test_profile_half_planes_are_those_that_stand_out_by_most():
+    """In standard errors of p - R q, over all slopes of the grid; that comes first."""
+    family = single_null(ZeroConcentratedDP(0.4))
+    p, q = np.array([0.2, 0.7, 0.95, 0.3]), np.array([0.01, 0.1, 0.5, 0.05])
+    ratio, limit = np.exp(family._log_ratio), family._delta
+    found, _ = family.half_planes(np.zeros(1, dtype=np.intp), p, q)
+    for a, b, log_ratio in zip(p, q, found[0, :, 0], strict=True):
+        error = np.sqrt(a * (1 - a) + ratio**2 * b * (1 - b))
+        expected = np.argmax((a - ratio * b - limit) / error)
+        assert log_ratio == family._log_ratio[expected]
 
 
 def test_gaussian_half_planes_take_an_estimate_for_every_null():

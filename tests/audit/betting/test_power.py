@@ -5,11 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, GaussianDP, PureDP
+from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.audit.betting.events import Events
-from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.power import detectable_epsilon, shown_epsilon
+from dpaudit.audit.betting.families import event_epsilon, families_for
+from dpaudit.audit.betting.power import (
+    _LEARNING,
+    _growth,
+    detectable_epsilon,
+    rarest_event,
+)
 from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.gaussian import gaussian_mu
 
 ALPHA = 0.01
 
@@ -51,7 +57,7 @@ def test_audits_detect_what_is_said_to_be_detectable(q, samples):
     p = q * math.exp(epsilon)
     if p >= 1 or (1 - q) / (1 - p) > math.exp(epsilon):
         p = 1 - (1 - q) * math.exp(-epsilon)
-    assert shown_epsilon(p, q, 0.0) == pytest.approx(epsilon)
+    assert event_epsilon(p, q, 0.0) == pytest.approx(epsilon)
     rng = np.random.default_rng(0)
     refuted = sum(refutes(null, p, q, samples, rng) for _ in range(24))
     assert refuted >= 12
@@ -94,15 +100,40 @@ def test_the_best_event_counts():
     assert both == pytest.approx(min(one, other))
 
 
-@pytest.mark.parametrize("claim", [ApproxDP(1.0, 0.05), GaussianDP(1.0)], ids=str)
-def test_other_claims(claim):
-    """More than the events show where the claim holds with equality."""
-    delta = claim.parameters.get("delta", 0.05)
-    null = claim_alone(claim)
-    for q in (0.05, 0.2):
-        allowed = shown_epsilon(float(claim.tpr(q)), q, delta)
-        found = detectable_epsilon(null, np.array([q]), 3000, 1e-3, delta)
-        assert allowed < found < allowed + 1.5
+CURVES = [
+    ApproxDP(1.0, 0.05),
+    GaussianDP(1.0),
+    ZeroConcentratedDP(0.5),
+    Profile((0.5, 1.5), (0.3, 0.1)),
+]
+
+
+@pytest.mark.parametrize("samples", [300, 3000, 10**6])
+@pytest.mark.parametrize("q", [1e-3, 0.05, 0.3])
+@pytest.mark.parametrize("claim", CURVES, ids=str)
+def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, samples):
+    """Whatever the event shows at this delta: elsewhere it may be the claim's limit."""
+    delta = claim.parameters.get("delta", 0.01)
+    if isinstance(claim, Profile):
+        delta = 0.2
+    found = detectable_epsilon(claim_alone(claim), np.array([q]), samples, 1e-3, delta)
+    assert found is not None
+    assert claim.epsilon(delta) <= found
+    # And in the end the claim is told from anything worse.
+    assert found < claim.epsilon(delta) + (10.0 if samples < 10**6 else 0.5)
+
+
+def test_what_is_detectable_of_a_gaussian_claim_is_a_mu():
+    """The event at its curve grows evidence as fast as is needed, and not faster."""
+    null, q, delta, samples = claim_alone(GaussianDP(1.0)), 0.2, 1e-5, 2000
+    epsilon = detectable_epsilon(null, np.array([q]), samples, 1e-3, delta)
+    mu = gaussian_mu(epsilon, delta)
+    assert 1.0 < mu < 1.5
+    p = GaussianDP(mu).tpr(np.array([q]))
+    (growth,) = _growth(null, p, np.array([q]))
+    growth *= 2 * samples / _LEARNING
+    z = 1.2815515655446004  # the 0.9 quantile of the normal law
+    assert growth - z * math.sqrt(2 * growth) == pytest.approx(math.log(1e3), rel=1e-3)
 
 
 def test_nothing_is_detectable_in_a_handful_of_releases():
@@ -123,5 +154,37 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
         (0.2, 0.2, 0.1, 0.0),
     ],
 )
-def test_shown_epsilon(p, q, delta, epsilon):
-    assert shown_epsilon(p, q, delta) == pytest.approx(epsilon)
+def test_event_epsilon(p, q, delta, epsilon):
+    assert event_epsilon(p, q, delta) == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_rarest_event_in_closed_form(epsilon):
+    """Releases on D never give what has probability p on D'.
+
+    With half of the releases on either side, the least of KL(p || p') + KL(0 || q')
+    over the null, p' = e^epsilon q', is p log(1 + e^-epsilon) for small p.
+    """
+    null, samples = claim_alone(PureDP(epsilon)), 10**6
+    p = rarest_event(null, samples, 1e-3)
+    z = 1.2815515655446004
+    root = (z * math.sqrt(2) + math.sqrt(2 * z**2 - 4 * math.log(1e-3))) / 2
+    growth = p * math.log1p(math.exp(-epsilon)) / 2
+    assert growth == pytest.approx(2 * root**2 / (2 * samples), rel=0.02)
+
+
+def test_the_rarest_event_is_more_than_what_delta_allows():
+    for delta in (1e-5, 1e-2, 0.2):
+        found = rarest_event(claim_alone(ApproxDP(1.0, delta)), 10**7, 1e-3)
+        assert delta < found < 3 * delta + 1e-4
+
+
+def test_a_handful_of_releases_sees_no_event():
+    assert rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0
+
+
+def test_rarer_events_take_more_releases():
+    null = claim_alone(PureDP(1.0))
+    found = [rarest_event(null, n, 1e-3) for n in (100, 1000, 10**4, 10**6)]
+    assert found == sorted(found, reverse=True)
+    assert found[1] > 0.03

@@ -402,6 +402,23 @@ def test_step_down_needs_every_smaller_null():
     assert test.frontier == len(test.family) - 1
 
 
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.1), GaussianDP(1.0)])
+def test_a_claim_is_refuted_just_if_the_bound_reaches_it(claim):
+    """Whichever nulls are rejected; that of the claim alone does not suffice."""
+    family, rng = coarse(claim), np.random.default_rng(0)
+    test, refuted = SequentialTest(family, ALPHA), 0
+    for _ in range(300):
+        leading = rng.integers(0, len(family) + 1)
+        test.rejected = rng.random(len(family)) < 0.5
+        test.rejected[:leading] = True
+        assert test.refutes_claim == (test.lower_bound >= family.parameter[40])
+        refuted += test.refutes_claim
+    assert 50 < refuted < 250
+    test.rejected = np.arange(len(family)) == family.claimed
+    assert not test.refutes_claim
+    assert test.lower_bound == 0.0
+
+
 def test_a_family_without_the_claim_refutes_nothing():
     family = families_for(GaussianDP(1.0), 1e-5, 1.0)["epsilon"]
     test = SequentialTest(family, 0.05)

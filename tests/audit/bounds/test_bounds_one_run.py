@@ -9,7 +9,7 @@ from scipy.sparse import lil_matrix
 from scipy.stats import binom
 
 from dpaudit.audit.bounds import one_run, one_run_p_value
-from dpaudit.audit.bounds.one_run import _sum_of_modes
+from dpaudit.audit.bounds.one_run import _Guesses, _sum_of_modes
 from dpaudit.errors import InputError
 
 
@@ -141,7 +141,106 @@ def test_sum_of_modes(number, success):
         else binom.pmf(int((j + 1) * success), j, success)
         for j in range(number)
     )
-    assert exact * (1 - 1e-12) <= _sum_of_modes(number, success) <= exact * 1.02
+    (found,) = _sum_of_modes(number, np.array([1 - success]))
+    assert exact * (1 - 1e-12) <= found <= exact * 1.02
+
+
+STEP = 2.0**-17
+CASES = [
+    # right, guesses, canaries, delta: where p-values first fall and then rise,
+    (36, 40, 40, 0.05),
+    (60, 60, 10**4, 1e-4),
+    (95, 100, 2000, 1e-3),
+    # fall a little, and do not fall at all.
+    (180, 200, 200, 1e-4),
+    (70, 100, 150, 0.0),
+    (0, 3, 5, 0.1),
+]
+
+
+def for_one_epsilon(correct, guesses, canaries, delta, epsilon):
+    """Return the bound on P(W >= correct) that the theorem gives at one epsilon."""
+    q = 1 / (1 + np.exp(-epsilon))
+    j = np.arange(guesses)
+    modes = binom.pmf(np.minimum(np.floor((j + 1) * q), j), j, q).sum()
+    leaks = delta * (1 - q) * (modes + canaries - guesses)
+    return binom.sf(correct - 1, guesses, q) + leaks
+
+
+@pytest.mark.parametrize(
+    ("correct", "guesses", "canaries", "delta", "confidence", "about"),
+    [
+        (36, 40, 40, 0.05, 0.8, 1.42),
+        (1000, 1000, 10**6, 1e-5, 0.94, 5.56),
+        (1000, 1000, 10**6, 1e-5, 0.9, 5.95),
+    ],
+)
+def test_what_small_epsilons_excuse_larger_ones_may_not(
+    correct, guesses, canaries, delta, confidence, about
+):
+    """Of epsilon 0 the theorem alone says less than of a larger one."""
+    case = (correct, guesses, canaries, delta)
+    assert for_one_epsilon(*case, 0.0) > 1 - confidence
+    names = ("correct", "guesses", "canaries", "delta")
+    options = dict(zip(names, case, strict=True))
+    found = one_run(**options, confidence=confidence).value
+    assert found == pytest.approx(about, abs=0.01)
+    assert for_one_epsilon(*case, found) <= 1 - confidence
+    further = np.concatenate([[found + 1e-4], np.linspace(found + 0.1, 20, 50)])
+    assert all(for_one_epsilon(*case, e) > 1 - confidence for e in further)
+    assert one_run_p_value(**options, epsilon=0.0) <= 1 - confidence
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_search_misses_nothing(case):
+    """On every 256th place of the grid, in one go."""
+    guessed = _Guesses(*case)
+    names = ("correct", "guesses", "canaries", "delta")
+    options = dict(zip(names, case, strict=True))
+    places = np.arange(0, int(20 / STEP), 256)
+    fair, leaks = guessed.fair(places), guessed.leaks(places)
+    # What the search leaves out, it leaves out for this.
+    assert (np.diff(fair) >= 0).all()
+    assert (np.diff(leaks) <= 1e-14 * leaks[:-1]).all()
+    for first in (0, 1000, 5000):
+        found = one_run_p_value(**options, epsilon=places[first] * STEP)
+        least = min(1.0, (fair + leaks)[first:].min())
+        assert 0.999 * least <= found <= least
+    for alpha in (0.3, 0.06, 1e-3):
+        small = np.flatnonzero(fair + leaks <= alpha)
+        scanned = places[small[-1]] * STEP if len(small) else 0.0
+        found = one_run(**options, confidence=1 - alpha).value
+        assert scanned <= found < scanned + 256 * STEP
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_bound_and_p_value_never_contradict_each_other(case):
+    """A claim is rejected just if the bound reaches it, on the grid and off it."""
+    names = ("correct", "guesses", "canaries", "delta")
+    options = dict(zip(names, case, strict=True))
+    rng = np.random.default_rng(0)
+    for confidence in (0.6, 0.8, 0.94, 0.95, 0.999):
+        bound = one_run(**options, confidence=confidence).value
+        near = [bound - STEP / 3, bound, bound + STEP / 3, bound + STEP]
+        claims = [e for e in [*near, *rng.exponential(2, 5), 49.0] if e > 0]
+        p_values = [one_run_p_value(**options, epsilon=e) for e in claims]
+        assert [p <= 1 - confidence for p in p_values] == [e <= bound for e in claims]
+
+
+def test_the_p_value_grows_with_epsilon():
+    options = {"correct": 95, "guesses": 100, "canaries": 2000, "delta": 1e-3}
+    epsilons = np.sort(np.random.default_rng(1).uniform(0, 6, 40))
+    p_values = [one_run_p_value(**options, epsilon=e) for e in epsilons]
+    assert p_values == sorted(p_values)
+    assert p_values[0] < p_values[-1] == 1.0
+
+
+def test_beyond_its_reach_nothing_is_rejected():
+    many = {"correct": 10**15, "guesses": 10**15, "canaries": 10**15}
+    assert one_run_p_value(**many, epsilon=25.0) < 1e-9
+    assert one_run_p_value(**many, epsilon=50.1) == 1.0
+    assert one_run_p_value(**many, epsilon=1e308) == 1.0
+    assert one_run(**many).value < 50
 
 
 def test_delta_and_abstentions_only_weaken():

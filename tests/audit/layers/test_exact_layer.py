@@ -100,6 +100,63 @@ def test_a_gaussian_breaks_every_pure_claim_and_keeps_its_concentrated_one():
     assert outcome(GaussianDP(0.3), ZeroConcentratedDP(0.02)) is ExactOutcome.REFUTED
 
 
+# Their deltas at the epsilon: 0.0027, 1e-61, and 1e-1000, which no double can hold.
+GAUSSIANS = [(1.0, 3.0), (0.3, 5.0), (0.0411, 2.80018)]
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), GAUSSIANS)
+@pytest.mark.parametrize("pure", [PureDP, lambda e: ApproxDP(e, 0.0)])
+def test_a_pure_claim_of_a_gaussian_is_false_whatever_a_double_can_hold(
+    mu, epsilon, pure
+):
+    verdict = decided(Known(GaussianDP(mu)), PAIR, pure(epsilon))
+    assert verdict.refuted
+    text = str(verdict)
+    assert "the exact delta is 0," not in text
+    if gaussian_delta(epsilon, mu) < 1e-15:
+        # By sign: there is nothing that it had to exceed, and its size is said.
+        assert verdict.epsilon == epsilon
+        assert verdict.tolerance == 0.0
+        assert verdict.exact_delta == gaussian_delta(epsilon, mu)
+        assert ("positive" in text) == (verdict.exact_delta == 0)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-62, 1e-16])
+@pytest.mark.parametrize(("mu", "epsilon"), GAUSSIANS[1:])
+def test_a_violation_below_the_tolerance_of_a_positive_delta_is_not_reported(
+    mu, epsilon, delta
+):
+    """Whether or not the exact delta is larger, and a double."""
+    verdict = decided(Known(GaussianDP(mu)), PAIR, ApproxDP(epsilon, delta))
+    assert verdict.outcome is ExactOutcome.HOLDS
+    assert verdict.tolerance >= 1e-15
+    assert "up to the tolerance" in str(verdict)
+    assert "the exact delta is 0," not in str(verdict)
+    assert outcome(GaussianDP(1.0), ApproxDP(epsilon, delta)) is ExactOutcome.REFUTED
+
+
+def test_zeros_of_a_table_are_numbers():
+    """A Gaussian's own table, that underflows at its end, holds with equality."""
+    mu, epsilons = 0.0411, np.linspace(0.0, 3.0, 7)
+    table = Profile(epsilons, gaussian_delta(epsilons, mu))
+    assert table.delta(3.0) == 0.0
+    assert outcome(GaussianDP(mu), table) is ExactOutcome.HOLDS
+    assert outcome(GaussianDP(2 * mu), table) is ExactOutcome.REFUTED
+    assert outcome(GaussianDP(1.0), Profile((3.0,), (0.0,))) is ExactOutcome.REFUTED
+    assert outcome(PureDP(1.0), Profile((0.9,), (0.0,))) is ExactOutcome.UNDECIDED
+
+
+def test_pure_epsilons_are_held_apart_by_the_same_tolerance():
+    """Of 4e-12 (1 + epsilon), either way; not more of one kind of claim."""
+    for epsilon in (0.01, 1.0, 30.0):
+        step = 4e-12 * (1 + epsilon)
+        for claim, expected in (
+            (PureDP(epsilon - 0.9 * step), ExactOutcome.HOLDS),
+            (PureDP(epsilon - 1.1 * step), ExactOutcome.REFUTED),
+        ):
+            assert outcome(PureDP(epsilon), claim) is expected
+
+
 def test_a_claim_at_one_epsilon_says_nothing_about_others():
     claim = ApproxDP(1.0, float(gaussian_delta(1.0, 1.0)))
     assert outcome(GaussianDP(1.0), claim) is ExactOutcome.HOLDS

@@ -23,6 +23,10 @@ SPECS = [
     "binary:1",
     "categories:4",
     "codes:2",
+    "box:0,1:2:nonfinite",
+    "scalar:0,1:nonfinite",
+    "ball:3:rows=2:nonfinite",
+    "categories:3:nonfinite",
 ]
 relations = st.sampled_from(list(Relation))
 specs = st.sampled_from(SPECS)
@@ -45,9 +49,8 @@ def check(pair: Pair, domain: Domain, relation: Relation) -> None:
 
 
 def same(one: Pair, two: Pair) -> bool:
-    return np.array_equal(one.data, two.data) and np.array_equal(
-        one.neighbour, two.neighbour
-    )
+    sides = ((one.data, two.data), (one.neighbour, two.neighbour))
+    return all(np.array_equal(*side, equal_nan=True) for side in sides)
 
 
 def sums(pairs) -> set[tuple]:
@@ -202,13 +205,69 @@ class Textbook:
 OUTSIDE = Pair([5.0], [5.0, 9.0])
 
 
-def test_canonical_pairs_come_first_and_may_lie_outside_the_domain():
+def test_canonical_pairs_come_first_brought_into_the_domain():
     mechanism = Textbook(OUTSIDE, OUTSIDE, Pair([], [1.0]))
     assert isinstance(mechanism, HasCanonicalPairs)
-    first = Proposals(mechanism, Box(0, 1), "add-remove", 0).first()
-    assert first[0] is OUTSIDE
+    first = Proposals(mechanism, Box(0, 6), "add-remove", 0).first()
+    assert same(first[0], Pair([5.0], [5.0, 6.0]))
     assert first[1] is mechanism.pairs[2]
     assert sum(same(pair, first[1]) for pair in first) == 1
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        Pair([5.0], [9.0]),  # both become 1
+        Pair([[5.0]], [[0.0]]),  # rows of another shape
+        Pair([np.nan], [0.0], allow_nonfinite=True),
+    ],
+)
+def test_canonical_pairs_that_no_domain_holds_are_left_out(outside):
+    mechanism = Textbook(outside)
+    source = Proposals(mechanism, Box(0, 1), "replace-one", 0)
+    plain = proposals("scalar:0,1", "replace-one")
+    assert all(map(same, source.first(), plain.first()))
+
+
+@given(
+    specs,
+    relations,
+    st.integers(0, 1000),
+    st.sampled_from([0.1, 1.0, 5.0]),
+    st.booleans(),
+)
+def test_all_pairs_are_legal_whatever_the_mechanism_names(
+    spec, relation, seed, size, strange
+):
+    """First, random, and ascending from wherever the mechanism's own pairs lie."""
+    rng = np.random.default_rng(seed)
+    domain = Domain.parse(spec)
+    named = []
+    for shape in (domain.shape, domain.shape, (), (2,)):
+        rows = size * rng.standard_normal((4, *shape))
+        if strange:
+            rows[2:] = rng.choice([np.nan, np.inf, -np.inf])
+        other = rows[1:]
+        if relation is Relation.REPLACE_ONE:
+            other = rows.copy()
+            other[rng.integers(2)] *= -1
+        named.append(Pair(rows, other, relation, allow_nonfinite=True))
+    source = Proposals(Textbook(*named), domain, relation, seed)
+    for pair in source.first():
+        check(pair, domain, relation)
+    check(source.random(rng), domain, relation)
+    for pair in source.first()[:4]:
+        check(source.ascend(pair, 0.3, rng), domain, relation)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_strange_rows_come_first_where_they_are_legal(relation):
+    first = proposals("box:0,1:2:nonfinite", relation).first()
+    added = [pair.neighbour[-1] for pair in first[:3]]
+    np.testing.assert_array_equal(added, np.full((2, 3), [np.nan, np.inf, -np.inf]).T)
+    assert all(pair.finite for pair in first[3:])
+    finite = proposals("box:0,1:2", relation).first()
+    assert all(map(same, first[3:], finite))
 
 
 def test_without_a_domain_there_are_the_canonical_pairs_alone():

@@ -1,0 +1,157 @@
+"""How a command ends: its exit code, and one sentence where something went wrong.
+
+The code is what a command *returns*, and never follows from an exception: what is
+audited may raise anything, `SystemExit` and click's own exceptions among it, and must
+not be able to say that it was refuted, or that it was not. All exceptions end as 2, 3
+or 130. So does a verdict that could not be printed, since nobody has heard it.
+"""
+
+import errno
+import os
+import sys
+import sysconfig
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from dpaudit.errors import DPAuditError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.printable import printable, said
+
+__all__ = ["INPUT_ERROR", "INTERRUPTED", "OWN_ERROR", "REFUTED", "Command", "Group"]
+
+REFUTED = 1
+INPUT_ERROR = 2
+OWN_ERROR = 3
+INTERRUPTED = 130
+"""After Ctrl-C, as shells have it: 128 + SIGINT."""
+
+_LONGEST = 5000  # characters of a sentence
+_UNHEARD = "cannot write to standard output"
+_REPORT = (
+    "this is an error of dpaudit itself, and no verdict: please report it with the "
+    "output of dpaudit --debug"
+)
+
+
+class Command(click.Command):
+    """A command whose function returns its exit code; None is 0."""
+
+    def invoke(self, ctx: click.Context) -> int:
+        with telling_interrupts():
+            try:
+                return super().invoke(ctx) or 0
+            except BaseException as error:
+                return _told(error, debug=ctx.find_root().params["debug"])
+
+
+class Group(click.Group):
+    """The program: it ends with the code of its command."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:
+        run: Any = super().main
+        if "_DPAUDIT_COMPLETE" in os.environ:  # a shell asks what can follow
+            return run(*args, standalone_mode=standalone_mode, **options)
+        try:
+            if sys.stdout is None:  # as >&- leaves it
+                raise OSError(errno.EBADF, f"{_UNHEARD}: it is closed")
+            code = run(*args, standalone_mode=False, **options)
+        except click.ClickException as error:  # wrong usage
+            error.show()
+            code = INPUT_ERROR
+        except click.Abort:  # click's word for Ctrl-C, here outside of any command
+            code = _told(KeyboardInterrupt(), debug=False)
+        except SystemExit:  # its word for a closed pipe, from a command's --help
+            code = INPUT_ERROR
+        except BaseException as error:
+            code = _told(error, debug=False)
+        code = _heard(code)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from dpaudit.validation import check_name
+
+            check_name("command", args[0], self.list_commands(ctx))
+            raise
+
+
+def _told(error: BaseException, *, debug: bool) -> int:
+    """Say what went wrong on standard error; return the exit code."""
+    code, sentence = _reading(error)
+    with suppress(OSError, ValueError):  # nor can this be said
+        if debug:
+            traceback.print_exception(error)
+        click.echo(f"dpaudit: {printable(sentence, longest=_LONGEST)}", err=True)
+    return code
+
+
+def _reading(error: BaseException) -> tuple[int, str]:
+    """Return the exit code that an exception means, and a sentence."""
+    if isinstance(error, KeyboardInterrupt) and raised_by_signal(error):
+        return INTERRUPTED, "stopped at once"
+    if isinstance(error, DPAuditError):
+        return INPUT_ERROR, str(error)
+    if sys.stdout is None or sys.stdout.closed:
+        return INPUT_ERROR, f"{_UNHEARD}: it is closed"
+    if (frame := _foreign_frame(error)) is not None:
+        name, line = Path(frame.f_code.co_filename).name, frame.f_lineno
+        where = f"{name}, line {line}, in {frame.f_code.co_name}"
+        return INPUT_ERROR, f"code under audit raised {said(error)} ({where})"
+    if isinstance(error, OSError):
+        if error.errno in (errno.EPIPE, errno.ENOSPC) and error.filename is None:
+            return INPUT_ERROR, f"{_UNHEARD}: {error.strerror}"
+        of = "" if error.filename is None else f"{str(error.filename)!r}: "
+        return INPUT_ERROR, f"{of}{error.strerror or said(error)}"
+    if isinstance(error, MemoryError):
+        return INPUT_ERROR, f"there is not enough memory for this ({said(error)})"
+    return OWN_ERROR, f"{said(error)}; {_REPORT}"
+
+
+def _foreign_frame(error: BaseException) -> FrameType | None:
+    """Return where the traceback was last in code that is neither ours nor installed.
+
+    Such code is the user's: the mechanism, or what it is made of.
+    """
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    installed = {Path(sysconfig.get_path(kind)) for kind in kinds}
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module = str(frame.f_globals.get("__name__", ""))
+        path = Path(frame.f_code.co_filename)
+        if not (
+            module.split(".")[0] == "dpaudit"
+            or path.name.startswith("<")  # made by Python itself
+            or {"site-packages", "dist-packages"} & set(path.parts)
+            or any(path.is_relative_to(folder) for folder in installed)
+        ):
+            found = frame
+    return found
+
+
+def _heard(code: int) -> int:
+    """Return the code if all that was printed has left, else that of an error."""
+    try:
+        if sys.stdout is None or sys.stdout.closed:
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.flush()  # what the code under audit has printed, too
+    except OSError as error:
+        # The rest must not be tried again at the end, which would change the code.
+        if sys.stdout is not None:
+            with suppress(OSError, ValueError):  # a closed one has no number
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if code != INPUT_ERROR:  # in which case that was said, or something else
+            with suppress(OSError, ValueError):
+                click.echo(f"dpaudit: {_UNHEARD}: {error.strerror}", err=True)
+        return INPUT_ERROR
+    return code

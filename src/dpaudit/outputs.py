@@ -1,0 +1,456 @@
+"""What a mechanism returns: its layout, and the numbers in it.
+
+Whatever comes back is an output: an array, a dictionary of arrays, nested and ragged
+lists, a text, an exception. Its *layout* is what is left when every number is taken
+out: keys in their order, lengths, shapes, the types of numbers, words. Two outputs of
+one layout differ in their numbers alone, so these are stacked, and attacks have one
+model of them per layout; an output without numbers is told by its layout.
+
+    array([1.5, 2.0])                       shape (2,)
+    7                                       int64, shape ()
+    {"a": 1.0, "b": {"c": [1.0, 2.0]}}      shapes {a: (), b: {c: (2,)}}
+    [[1.0], [1.0, 2.0]]                     shapes [(1,), (2,)]
+    "the sum is 17.2"                       value 'the sum is {}'
+    ValueError("no rows")                   raises ValueError
+
+Numbers are read as doubles, those in a text too (JSON, CSV); a text is never cut: a
+layout that would be long ends in a digest of all of it. What is told apart by its type
+alone, because there is no other way to read it, is called ``returns TYPE``; of an
+exception, too, the type counts and not the message.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanism import Release
+
+__all__ = [
+    "UNREAD",
+    "Batch",
+    "Output",
+    "Part",
+    "arrays_of",
+    "map_arrays",
+    "raised",
+    "read",
+    "read_stack",
+]
+
+Array: TypeAlias = NDArray[np.float64]
+
+UNREAD = "returns "
+"""How the layout of an output begins of which only the type was read."""
+
+_LONGEST = 80  # characters of a layout; beyond, a digest stands for the rest
+_KEPT, _DIGEST = 44, 24
+_DEEPEST = 30
+_MOST_DIGITS = 17  # that a double can hold; more are a word
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.])"
+    r"|(?<![\w.])[-+]?(?:nan|NaN|inf|Infinity)(?![\w.])"
+)
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
+
+
+class Output(NamedTuple):
+    """One output: its layout, and its numbers if it has any."""
+
+    layout: str
+    numbers: Release | None
+
+
+def read(output: Any) -> Output:
+    """Return the layout of one output of a mechanism, and its numbers.
+
+    Parameters
+    ----------
+    output : object
+        Anything. Numbers are copied: it may be the mechanism's own buffer.
+
+    Examples
+    --------
+    >>> read({"a": 1.5, "b": "high"})
+    Output(layout="shapes {a: (), b: 'high'}", numbers={'a': array(1.5)})
+    >>> read("17.2, 3")
+    Output(layout="value '{}, {}'", numbers=array([17.2,  3. ]))
+    """
+    return _read(output, 0, leading=0).output
+
+
+def read_stack(outputs: Any) -> Output | list[Output] | None:
+    """Return what a batched draw returned: outputs of one layout stacked, or a list.
+
+    Parameters
+    ----------
+    outputs : object
+        An array, or a dictionary of arrays, whose first axis runs over the outputs; or
+        a sequence of single ones.
+
+    Returns
+    -------
+    Output, list of Output, or None
+        The numbers of a single `Output` have the leading axis; the layout is that of
+        one of them. None for what is none of these.
+    """
+    if isinstance(outputs, Mapping):
+        stacked = _read(outputs, 0, leading=1).output
+        return None if stacked.numbers is None else stacked
+    tree = _array(outputs, leading=1)
+    if tree is not None:
+        return tree.output
+    singles = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
+    if isinstance(singles, list | tuple):
+        return [read(single) for single in singles]
+    return None
+
+
+def raised(error: BaseException) -> Output:
+    """Return the output that an exception is."""
+    return Output(_shortened(f"raises {type(error).__name__}"), None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The outputs of one layout in a batch.
+
+    Parameters
+    ----------
+    places : ndarray of int, shape (n,)
+        Where in the batch they stand; increasing.
+    numbers : Release or None
+        Stacked; None if the layout has none.
+    """
+
+    places: NDArray[np.intp]
+    numbers: Release | None
+
+    def slice(self, low: int, high: int, start: int) -> "Part":
+        """Return some of them, for a batch that begins at another place."""
+        places = self.places[low:high] - start
+        if self.numbers is None:
+            return Part(places, None)
+        return Part(places, map_arrays(self.numbers, lambda array: array[low:high]))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some outputs of a mechanism, in order.
+
+    Parameters
+    ----------
+    size : int
+    parts : mapping of str to Part
+        By layout, in order of appearance; every output is in one of them.
+    """
+
+    size: int
+    parts: Mapping[str, Part]
+
+    @classmethod
+    def of(cls, output: Output) -> "Batch":
+        """Return a batch of stacked outputs, see `read_stack`."""
+        assert output.numbers is not None
+        size = len(arrays_of(output.numbers)[0])
+        return cls(size, {output.layout: Part(np.arange(size), output.numbers)})
+
+    @classmethod
+    def gather(cls, outputs: Sequence[Output]) -> "Batch":
+        """Return single outputs as a batch."""
+        places: dict[str, list[int]] = {}
+        for place, output in enumerate(outputs):
+            places.setdefault(output.layout, []).append(place)
+        return cls(
+            len(outputs),
+            {
+                layout: Part(
+                    np.array(where),
+                    _combined([outputs[place].numbers for place in where], np.stack),
+                )
+                for layout, where in places.items()
+            },
+        )
+
+    def numbers(self, layout: str) -> Release | None:
+        """Return the stacked numbers of one layout, None where there are none."""
+        part = self.parts.get(layout)
+        return None if part is None else part.numbers
+
+    def count(self, layout: str) -> int:
+        """Return how many outputs have a layout."""
+        part = self.parts.get(layout)
+        return 0 if part is None else len(part.places)
+
+    def end(self, layout: str, most: int) -> int:
+        """Return where a section ends that holds `most` outputs of a layout, or all."""
+        part = self.parts.get(layout)
+        if part is None or len(part.places) <= most:
+            return self.size
+        return int(part.places[most])
+
+    @property
+    def layouts(self) -> NDArray[np.object_]:
+        """The layout of every output, shape (size,)."""
+        every = np.empty(self.size, dtype=object)
+        for layout, part in self.parts.items():
+            every[part.places] = layout
+        return every
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many outputs have each layout."""
+        return {layout: len(part.places) for layout, part in self.parts.items()}
+
+    @property
+    def bytes_each(self) -> float:
+        """Memory per output that holds numbers, at least one byte; 0 if none does."""
+        arrays = [
+            array
+            for part in self.parts.values()
+            if part.numbers is not None
+            for array in arrays_of(part.numbers)
+        ]
+        holding = sum(
+            len(part.places) for part in self.parts.values() if part.numbers is not None
+        )
+        return max(sum(a.nbytes for a in arrays) / holding, 1.0) if holding else 0.0
+
+    def equals(self, other: "Batch") -> bool:
+        """Say whether another batch holds the same outputs, NaN equal to itself."""
+        if self.size != other.size or self.parts.keys() != other.parts.keys():
+            return False
+        return all(
+            np.array_equal(part.places, other.parts[layout].places)
+            and _are_equal(part.numbers, other.parts[layout].numbers)
+            for layout, part in self.parts.items()
+        )
+
+    def section(self, start: int, stop: int) -> "Batch":
+        """Return the outputs from one place to another; 0 <= start, stop."""
+        stop = min(stop, self.size)
+        start = min(start, stop)
+        parts = {}
+        for layout, part in self.parts.items():
+            low, high = np.searchsorted(part.places, (start, stop)).tolist()
+            if low < high:
+                parts[layout] = part.slice(low, high, start)
+        return Batch(stop - start, parts)
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """Return the first half and the rest."""
+        middle = self.size // 2
+        return self.section(0, middle), self.section(middle, self.size)
+
+    @classmethod
+    def join(cls, batches: Iterable["Batch"]) -> "Batch":
+        """Return the outputs of several batches as one."""
+        size = 0
+        found: dict[str, list[Part]] = {}
+        for batch in batches:
+            for layout, part in batch.parts.items():
+                moved = Part(part.places + size, part.numbers)
+                found.setdefault(layout, []).append(moved)
+            size += batch.size
+        return cls(size, {layout: _joined(parts) for layout, parts in found.items()})
+
+
+def arrays_of(numbers: Release) -> list[Array]:
+    """Return the arrays that releases consist of."""
+    return list(numbers.values()) if isinstance(numbers, Mapping) else [numbers]
+
+
+def map_arrays(numbers: Release, change: Callable[[Array], Array]) -> Release:
+    """Return releases with every array changed."""
+    if isinstance(numbers, Mapping):
+        return {key: change(value) for key, value in numbers.items()}
+    return change(numbers)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """An output, read.
+
+    `layout` is what the output is called by itself, `text` what it is called inside
+    another; `leaf` is set where it is one array, `numbers` are those of a branch by
+    their paths.
+    """
+
+    layout: str
+    text: str
+    numbers: Mapping[str, Array]
+    leaf: Array | None = None
+
+    @property
+    def output(self) -> Output:
+        layout = _shortened(self.layout)
+        return Output(layout, self.numbers or None if self.leaf is None else self.leaf)
+
+
+def _read(output: Any, depth: int, leading: int) -> _Tree:
+    """Read an output, or the first one of stacked ones where `leading` is 1."""
+    if depth > _DEEPEST:
+        return _unread(output)
+    if isinstance(output, str | bytes | bytearray):
+        return _text(output)
+    if isinstance(output, Mapping):
+        items = [(_key(key), value) for key, value in output.items()]
+        return _branch("{}", items, depth, leading) if items else _unread(output)
+    if isinstance(output, AbstractSet):
+        output = _ordered(output)
+    tree = _array(output, leading)
+    if tree is not None:
+        return tree
+    if isinstance(output, np.ndarray):
+        return _read(output.tolist(), depth + 1, leading)
+    if isinstance(output, list | tuple):
+        items = [(str(place), value) for place, value in enumerate(output)]
+        return _branch("[]", items, depth, leading)
+    return _number(output)
+
+
+def _branch(
+    brackets: str,
+    items: Sequence[tuple[str, Any]],
+    depth: int,
+    leading: int,
+    word: str = "shapes ",
+) -> _Tree:
+    texts, numbers = [], {}
+    for place, (key, value) in enumerate(items):
+        tree = _read(value, depth + 1, leading)
+        texts.append(f"{key}: {tree.text}" if brackets == "{}" else tree.text)
+        key = f"{key}#{place}" if key in numbers else key  # unlike keys may look alike
+        if tree.leaf is not None:
+            numbers[key] = tree.leaf
+        for path, array in tree.numbers.items():
+            numbers[f"{key}.{path}"] = array
+    text = brackets[0] + ", ".join(texts) + brackets[1]
+    return _Tree(word + text, text, numbers)
+
+
+def _array(value: Any, leading: int) -> _Tree | None:
+    """Return what can be read as one array of numbers, or None."""
+    if isinstance(value, np.ma.MaskedArray):
+        parts = [("data", value.data), ("mask", np.ma.getmaskarray(value))]
+        return _branch("{}", parts, 0, leading, "masked ")
+    try:
+        array = np.asarray(value)
+    except Exception:  # ragged, or its __array__ raises
+        return None
+    match array.dtype.kind:
+        case "b" | "i" | "u" | "f":
+            # A copy, in one order: BLAS rounds by it, and it does not survive a
+            # journey between processes.
+            numbers = np.array(array, dtype=np.float64, order="C")
+        case "c":
+            numbers = np.stack([array.real, array.imag], axis=-1).astype(np.float64)
+        case "m" | "M":
+            numbers = np.where(np.isnat(array), np.nan, array.astype(np.int64))
+        case "V" if array.dtype.names:
+            fields = [(_key(name), array[name]) for name in array.dtype.names]
+            return _branch("{}", fields, 0, leading)
+        case _:
+            return None
+    shape, kind = str(array.shape[leading:]), str(array.dtype)
+    if kind == "float64":
+        return _Tree(f"shape {shape}", shape, {}, numbers)
+    return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
+
+
+def _number(value: Any) -> _Tree:
+    """Return a number that NumPy has no type for, or what cannot be read."""
+    kind = type(value).__name__
+    if not isinstance(value, Real | Decimal):
+        return _unread(value)
+    try:
+        number = np.array(float(value))
+    except OverflowError:
+        return _text(hex(value)) if isinstance(value, int) else _unread(value)
+    except Exception:
+        return _unread(value)
+    return _Tree(f"{kind}, shape ()", f"{kind} ()", {}, number)
+
+
+def _text(value: str | bytes | bytearray) -> _Tree:
+    """Take the numbers out of a text; a pair of braces stands for each."""
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    numbers: list[float] = []
+    pieces, end = [], 0
+    for found in _NUMBER.finditer(text):
+        if sum(map(str.isdigit, found.group())) > _MOST_DIGITS:
+            continue
+        numbers.append(float(found.group()))
+        pieces += [_escaped(text[end : found.start()]), "{}"]
+        end = found.end()
+    bare = "".join([*pieces, _escaped(text[end:])])
+    quoted = repr(bare if isinstance(value, str) else bare.encode("latin-1"))
+    leaf = np.array(numbers if len(numbers) > 1 else numbers[0]) if numbers else None
+    return _Tree(f"value {quoted}", quoted, {}, leaf)
+
+
+def _escaped(text: str) -> str:
+    """Double the braces of a text, so that none of it looks like a number."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _unread(value: Any) -> _Tree:
+    kind = type(value).__name__
+    return _Tree(UNREAD + kind, kind, {})
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
+        return key
+    try:
+        return repr(key)
+    except Exception:
+        return f"<{type(key).__name__}>"
+
+
+def _ordered(members: AbstractSet[Any]) -> list[Any]:
+    try:
+        return sorted(members)
+    except Exception:
+        return sorted(members, key=_key)
+
+
+def _shortened(layout: str) -> str:
+    if len(layout) <= _LONGEST:
+        return layout
+    digest = hashlib.sha256(layout.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{layout[:_KEPT]}... sha256:{digest[:_DIGEST]}"
+
+
+def _are_equal(first: Release | None, second: Release | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    both = zip(arrays_of(first), arrays_of(second), strict=True)
+    return all(np.array_equal(one, two, equal_nan=True) for one, two in both)
+
+
+def _combined(
+    numbers: Sequence[Release | None], how: Callable[[list[Array]], Array]
+) -> Release | None:
+    """Return the numbers of several outputs, or stacks, of one layout as one."""
+    first = numbers[0]
+    if first is None:
+        return None
+    if isinstance(first, Mapping):
+        mappings = cast(Sequence[Mapping[str, Array]], numbers)
+        return {key: how([mapping[key] for mapping in mappings]) for key in first}
+    return how(cast(list[Array], list(numbers)))
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    if len(parts) == 1:
+        return parts[0]
+    places = np.concatenate([part.places for part in parts])
+    return Part(places, _combined([part.numbers for part in parts], np.concatenate))

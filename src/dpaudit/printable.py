@@ -1,0 +1,63 @@
+"""Text that somebody else wrote, made fit for a line on a terminal.
+
+Names come from witnesses, from modules under audit, from programs in other languages.
+Printed raw, a name could hold a newline and forge a line of a result, or an escape
+sequence and repaint the screen.
+"""
+
+import traceback
+
+__all__ = ["printable", "said"]
+
+_LONGEST = 500
+_MARK = "[...]"
+
+
+def printable(text: object, *, longest: int = _LONGEST) -> str:
+    r"""Return text on one line that shows what it is and does nothing.
+
+    Every character that `str.isprintable` denies is written as Python would in a
+    string: newlines and other control characters, those that change the direction of
+    writing, halves of surrogate pairs. What is printable stays as it is.
+
+    Parameters
+    ----------
+    text : object
+        Anything with a `str`.
+    longest : int, optional
+        Of a longer text the beginning and the end are shown.
+
+    Examples
+    --------
+    >>> printable("mean of \N{GREEK SMALL LETTER MU}")
+    'mean of μ'
+    >>> print(printable("a\nb \x1b[31mred"))
+    a\nb \x1b[31mred
+    >>> printable("abcdefghijklmnop", longest=11)
+    'abc[...]nop'
+    """
+    whole = str(text)
+    if len(whole) > longest:
+        kept = max(longest - len(_MARK), 2) // 2
+        whole = whole[:kept] + _MARK + whole[-kept:]
+    if whole.isprintable():
+        return whole
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for character in whole
+    )
+
+
+def said(error: BaseException) -> str:
+    """Return the type of an exception and what it says, on one line.
+
+    Safe where its own ``__str__`` raises.
+
+    Examples
+    --------
+    >>> said(KeyError("lost"))
+    "KeyError: 'lost'"
+    """
+    return printable(" ".join(traceback.format_exception_only(error)[-1].split()))

@@ -1,0 +1,141 @@
+"""Whatever a mechanism raises is an output; what a signal raises in it is not."""
+
+import os
+import signal
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpaudit import MechanismError, Pair, PureDP
+from dpaudit.audit import audit, process_pool
+from dpaudit.audit.sampling import Sampler
+from dpaudit.audit.workers import Crew
+from dpaudit.errors import ExecutorError
+
+PAIR = Pair([0.0], [0.0, 1.0])
+
+
+class Own(BaseException):
+    pass
+
+
+EXCEPTIONS = [SystemExit, KeyboardInterrupt, GeneratorExit, Own, MemoryError]
+
+
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@dataclass(frozen=True)
+class Raising:
+    """Raises on datasets with so many rows or more."""
+
+    error: type[BaseException]
+    rows: int = 2
+
+    def release(self, data, *, rng):
+        noise = rng.laplace()
+        if len(data) >= self.rows:
+            raise self.error(1)
+        return noise
+
+
+@dataclass(frozen=True)
+class RaisingInDraw(Raising):
+    def draw(self, data, size, *, rng):
+        return np.array([self.release(data, rng=rng) for _ in range(size)])
+
+
+@pytest.mark.parametrize("error", EXCEPTIONS)
+@pytest.mark.parametrize("kind", [Raising, RaisingInDraw])
+def test_what_is_raised_on_one_side_only_refutes(error, kind):
+    result = audit(kind(error), pair=PAIR, claim=PureDP(1.0), max_samples=100)
+    assert result.refuted
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("error", EXCEPTIONS)
+def test_what_is_raised_always_is_an_error(error):
+    with pytest.raises(MechanismError, match=f"raises {error.__name__} on both"):
+        audit(Raising(error, rows=0), pair=PAIR, claim=PureDP(1.0))
+
+
+def layouts(mechanism, executor):
+    sampler = Sampler(mechanism, PAIR, 0, crew=Crew(executor))
+    batches = [batch for _, batch in sampler.round(0, (3, 3))]
+    return [layout for batch in batches for layout in batch.layouts]
+
+
+def test_workers_and_threads_see_the_same():
+    with process_pool(1) as executor:
+        for error in EXCEPTIONS:
+            expected = ["shape ()"] * 3 + [f"raises {error.__name__}"] * 3
+            assert layouts(Raising(error), executor) == expected
+    with ThreadPoolExecutor(1) as executor:
+        assert (
+            layouts(Raising(KeyboardInterrupt), executor)[3:]
+            == ["raises KeyboardInterrupt"] * 3
+        )
+
+
+class Failing:
+    """An executor whose tasks end in an exception, as where results are read back."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def submit(self, *_):
+        future: Future[None] = Future()
+        future.set_exception(self.error)
+        return future
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), Own("o"), RuntimeError("r")])
+def test_what_comes_from_an_executor_is_its_failure(error):
+    with pytest.raises(ExecutorError, match=f"was lost .{type(error).__name__}: "):
+        audit(Raising(Own), pair=PAIR, claim=PureDP(1.0), executor=Failing(error))
+
+
+def ends_its_process(data, rng):
+    os._exit(1)
+
+
+def test_a_mechanism_that_ends_its_worker_has_lost_it():
+    with process_pool(1) as executor, pytest.raises(ExecutorError, match="was lost"):
+        audit(ends_its_process, pair=PAIR, claim=PureDP(1.0), executor=executor)
+
+
+def test_ctrl_c_ends_an_audit_wherever_it_comes():
+    calls = []
+
+    def interrupted(data, rng):
+        calls.append(None)
+        if len(calls) == 30:
+            signal.raise_signal(signal.SIGINT)
+        return rng.laplace()
+
+    with pytest.raises(KeyboardInterrupt):
+        audit(interrupted, pair=PAIR, claim=PureDP(1.0), max_samples=100)
+    assert len(calls) == 30
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_time_limit_that_a_signal_keeps_ends_an_audit():
+    def out_of_time(*_):
+        raise TimeoutError("took too long")
+
+    def slow(data, rng):
+        signal.raise_signal(signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, out_of_time)
+    try:
+        with pytest.raises(TimeoutError, match="took too long"):
+            audit(slow, pair=PAIR, claim=PureDP(1.0))
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -1,0 +1,159 @@
+"""``dpaudit verify``: where it finds the mechanism, what it says, what it runs."""
+
+import json
+import os
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.cli import main
+
+OWN = """
+import numpy as np
+from dpaudit import InputError, Pair, PureDP, Relation
+
+pair = Pair([0.0], [0.0, 1.0])
+
+def good(data, rng):
+    return data.sum() + rng.laplace()
+
+def refusing(data, rng):
+    raise InputError("two\\nlines and \\x1b[2J")
+
+class Leaking:
+    claim = PureDP(1.0)
+    relation = Relation.ADD_REMOVE
+    scale = 0.1
+
+    def release(self, data, *, rng):
+        return data.sum() + rng.laplace(scale=self.scale)
+
+instance = Leaking()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder; `sys.path` and modules are as they were afterwards."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    yield tmp_path / "work"
+    sys.modules.pop("mechanism_of_mine", None)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def install(folder):
+    """Put the module there, where no earlier import has it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "mechanism_of_mine.py").write_text(OWN)
+    sys.modules.pop("mechanism_of_mine", None)
+
+
+@pytest.fixture
+def witness(folder):
+    """A witness that names ``mechanism_of_mine:instance``."""
+    install(folder)
+    audited = run(
+        *("audit", "mechanism_of_mine:instance", "--pair", "mechanism_of_mine:pair"),
+        *("--witness", "w.json"),
+    )
+    assert audited.exit_code == 1
+    sys.modules.pop("mechanism_of_mine", None)
+    sys.path[:] = [place for place in sys.path if place]
+    return folder / "w.json"
+
+
+def test_modules_of_the_current_folder_are_found(witness):
+    result = run("verify", "w.json")
+    assert result.exit_code == 1
+    assert "WARNING" not in result.stdout
+
+
+def test_modules_of_another_folder_are_found_when_it_is_named(witness, tmp_path):
+    (witness.parent / "mechanism_of_mine.py").rename(tmp_path / "mechanism_of_mine.py")
+    missing = run("verify", "w.json")
+    assert missing.exit_code == 2
+    assert "cannot import module 'mechanism_of_mine'" in missing.stderr
+    assert missing.stderr.count("\n") == 1
+    assert run("verify", "w.json", "--import-from", str(tmp_path)).exit_code == 1
+    assert run("verify", "w.json", "--import-from", "nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["instance", "Leaking"])
+def test_the_mechanism_may_be_named(witness, name):
+    result = run("verify", "w.json", "--mechanism", f"mechanism_of_mine:{name}")
+    assert result.exit_code == 1
+    # An instance of the class may have any state: it is not what the witness names.
+    assert ("WARNING" in result.stdout) == (name == "Leaking")
+
+
+def test_another_mechanism_is_said_to_be_another(witness):
+    arguments = ("--mechanism", "mechanism_of_mine:good", "--max-samples", "500")
+    result = run("verify", "w.json", *arguments)
+    assert result.exit_code == 0
+    line = (
+        "the mechanism given is mechanism_of_mine:good, the witness names "
+        "mechanism_of_mine:instance"
+    )
+    assert f"  WARNING        {line}\n" in result.stdout
+    printed = json.loads(run("verify", "w.json", *arguments, "--json").stdout)
+    assert printed["warnings"] == [line]
+
+
+def test_what_the_witness_names_is_not_imported_beside_a_mechanism(witness, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "mended.py").write_text(OWN)
+    stored = json.loads(witness.read_text())
+    stored["mechanism"] = {"$reference": "mechanism_of_mine:instance"}
+    witness.write_text(json.dumps(stored))
+    (witness.parent / "mechanism_of_mine.py").write_text("raise SystemExit(1)")
+    where = ("--import-from", str(tmp_path / "mine"), "--max-samples", "300")
+    assert run("verify", "w.json", "--mechanism", "mended:good", *where).exit_code == 0
+    assert "mechanism_of_mine" not in sys.modules
+    sys.modules.pop("mended", None)
+    failing = run("verify", "w.json")
+    assert failing.exit_code == 2
+    assert "it raised SystemExit: 1" in failing.stderr
+
+
+def test_errors_are_one_line_whoever_wrote_them(witness):
+    refused = run("verify", "w.json", "--mechanism", "mechanism_of_mine:refusing")
+    assert refused.exit_code == 2
+    assert refused.stderr == "dpaudit: two\\nlines and \\x1b[2J\n"
+    stored = json.loads(witness.read_text())
+    for place, name in (("layer", "a\x1b[2J\nb"), ("version", "\u202e" * 10_000)):
+        witness.write_text(json.dumps(stored | {place: name}))
+        result = run("verify", "w.json")
+        assert result.exit_code == 2
+        assert result.stderr[:-1].isprintable()
+        assert len(result.stderr) < 1000
+
+
+def test_what_is_no_witness_is_refused(folder):
+    os.mkfifo(folder / "pipe.json")
+    (folder / "bomb.json").write_text("[" * 100_000)
+    (folder / "latin.json").write_bytes(b"\xe9")
+    for name, sentence in {
+        "pipe.json": "not a regular file",
+        "bomb.json": "nested too deeply",
+        "latin.json": "is not complete JSON",
+        "missing.json": "cannot read",
+    }.items():
+        result = run("verify", name)
+        assert result.exit_code == 2
+        assert sentence in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_forged_number_of_releases_is_not_drawn(witness):
+    stored = json.loads(witness.read_text())
+    stored["found"]["samples"] = 10**18
+    witness.write_text(json.dumps(stored))
+    result = run("verify", "w.json")
+    assert result.exit_code == 2
+    assert "samples must be an integer >= 1 and <= 9007199254740992" in result.stderr

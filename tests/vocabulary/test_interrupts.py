@@ -1,0 +1,107 @@
+"""What a signal's handler raises is told from what the interrupted code raises."""
+
+import signal
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+
+
+@contextmanager
+def handling(number, handler):
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
+    with handling(signal.SIGINT, signal.default_int_handler):
+        yield
+
+
+def verdict(function):
+    try:
+        function()
+    except BaseException as error:
+        return raised_by_signal(error)
+    raise AssertionError("nothing was raised")
+
+
+def raising(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+def pressing_ctrl_c():
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_is_told_from_an_exception_of_the_same_kind():
+    with telling_interrupts():
+        assert verdict(pressing_ctrl_c)
+        assert not verdict(raising(KeyboardInterrupt))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_where_python_handles_ctrl_c_it_cannot_be_told():
+    assert verdict(pressing_ctrl_c)
+    assert verdict(raising(KeyboardInterrupt))
+    assert not verdict(raising(SystemExit))
+
+
+def test_it_may_be_nested():
+    with telling_interrupts():
+        with telling_interrupts():
+            assert verdict(pressing_ctrl_c)
+        assert verdict(pressing_ctrl_c)
+        assert not verdict(raising(KeyboardInterrupt))
+
+
+def handle(*_):
+    raise TimeoutError
+
+
+class Handler:
+    def method(self, *_):
+        raise TimeoutError
+
+
+@pytest.mark.parametrize("handler", [handle, Handler().method])
+def test_handlers_of_any_signal_count(handler):
+    with handling(signal.SIGUSR1, handler):
+        assert verdict(lambda: signal.raise_signal(signal.SIGUSR1))
+        assert not verdict(raising(TimeoutError))
+
+
+def test_somebody_elses_handler_of_ctrl_c_stays():
+    with handling(signal.SIGINT, handle), telling_interrupts():
+        assert signal.getsignal(signal.SIGINT) is handle
+        assert verdict(pressing_ctrl_c)
+        assert not verdict(raising(KeyboardInterrupt))
+
+
+def test_a_handler_that_is_set_inside_stays():
+    with telling_interrupts():
+        signal.signal(signal.SIGINT, handle)
+    assert signal.getsignal(signal.SIGINT) is handle
+
+
+def test_no_signal_is_handled_in_another_thread():
+    seen = []
+
+    def work():
+        with telling_interrupts():
+            seen.append(verdict(raising(KeyboardInterrupt)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]

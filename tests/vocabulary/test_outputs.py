@@ -1,0 +1,264 @@
+"""Outputs: their layout and their numbers, one by one and in batches."""
+
+import datetime
+import decimal
+import fractions
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.outputs import Batch, Output, raised, read, read_stack
+
+
+class Unspeakable:
+    """Raises whatever it is asked."""
+
+    def __array__(self, *arguments, **options):
+        raise RuntimeError("no array")
+
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+    __str__ = __repr__
+
+
+def nested(depth):
+    inner = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
+STRUCTURED = np.array([(1, 2.5)], dtype=[("count", "i4"), ("sum", "f8")])
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+
+
+@pytest.mark.parametrize(
+    ("output", "layout", "numbers"),
+    [
+        (1.5, "shape ()", 1.5),
+        (np.float32(1.5), "float32, shape ()", 1.5),
+        (7, "int64, shape ()", 7),
+        (True, "bool, shape ()", 1),
+        ([1.0, np.nan], "shape (2,)", [1, np.nan]),
+        ((1, 2), "int64, shape (2,)", [1, 2]),
+        ([], "shape (0,)", []),
+        (1 + 2j, "complex128, shape ()", [1, 2]),
+        (10**400 // 10**380, "int, shape ()", 1e20),
+        (fractions.Fraction(1, 4), "Fraction, shape ()", 0.25),
+        (decimal.Decimal("2.5"), "Decimal, shape ()", 2.5),
+        (np.array([1, 2], dtype=object), "int64, shape (2,)", [1, 2]),
+        (np.array([1.0, 2.0], dtype=">f8"), ">f8, shape (2,)", [1, 2]),
+        (np.datetime64("1970-01-03"), "datetime64[D], shape ()", 2),
+        (np.datetime64("NaT"), "datetime64, shape ()", np.nan),
+        ({2, 1, 3}, "int64, shape (3,)", [1, 2, 3]),
+        ({"a": 1.5}, "shapes {a: ()}", {"a": 1.5}),
+        ({"b": 1.0, "a": 2.0}, "shapes {b: (), a: ()}", {"a": 2, "b": 1}),
+        ({"a": 1, "b": [1.0]}, "shapes {a: int64 (), b: (1,)}", {"a": 1, "b": [1]}),
+        ({1: 2.0}, "shapes {1: ()}", {"1": 2.0}),
+        ({1: 2.0, "1": 3.0}, "shapes {1: (), '1': ()}", {"1": 2.0, "'1'": 3.0}),
+        ({"a": {"b": 1.0}}, "shapes {a: {b: ()}}", {"a.b": 1.0}),
+        ({"a.b": 1.0}, "shapes {'a.b': ()}", {"'a.b'": 1.0}),
+        ([[1.0], [1.0, 2.0]], "shapes [(1,), (2,)]", {"0": [1], "1": [1, 2]}),
+        ([1.0, "two 2"], "shapes [(), 'two {}']", {"0": 1, "1": 2}),
+        (STRUCTURED[0], "shapes {count: int32 (), sum: ()}", {"count": 1, "sum": 2.5}),
+        (
+            MASKED,
+            "masked {data: (2,), mask: bool (2,)}",
+            {"data": [1, 2], "mask": [0, 1]},
+        ),
+        ("17.2", "value '{}'", 17.2),
+        ("-1e3, nan", "value '{}, {}'", [-1000, np.nan]),
+        ('{"a": 1}', "value '{{\"a\": {}}}'", 1),
+        (b"sum 4", "value b'sum {}'", 4),
+        (np.array("sum 4"), "value 'sum {}'", 4),
+        (np.array(["a", "b"]), "shapes ['a', 'b']", None),
+        ("no", "value 'no'", None),
+        ("{}", "value '{{}}'", None),
+        ("a1b2", "value 'a1b2'", None),
+        ("1.2.3", "value '1.2.3'", None),
+        ("123456789012345678", "value '123456789012345678'", None),
+        ("٣", "value '٣'", None),
+        ({"a": None}, "shapes {a: NoneType}", None),
+        (None, "returns NoneType", None),
+        ({}, "returns dict", None),
+        (object(), "returns object", None),
+        (Unspeakable(), "returns Unspeakable", None),
+        ({Unspeakable(): 1.0}, "shapes {<Unspeakable>: ()}", {"<Unspeakable>": 1}),
+        (datetime.date(2026, 1, 1), "returns date", None),
+    ],
+)
+def test_an_output_is_a_layout_and_numbers(output, layout, numbers):
+    found = read(output)
+    assert found.layout == layout
+    if isinstance(numbers, dict):
+        assert found.numbers.keys() == numbers.keys()
+        for key, value in numbers.items():
+            np.testing.assert_array_equal(found.numbers[key], value)
+    elif numbers is None:
+        assert found.numbers is None
+    else:
+        assert found.numbers.dtype == np.float64
+        np.testing.assert_array_equal(found.numbers, numbers)
+
+
+def test_long_texts_are_told_apart_by_all_of_them():
+    """Nothing is cut: what differs in the last of many characters differs."""
+    texts = ["x" * 10_000 + end for end in ("a", "b", "é", "\ud800")]
+    layouts = {read(text).layout for text in texts}
+    assert len(layouts) == 4
+    assert all(len(layout) <= 80 for layout in layouts)
+    hidden = "x" * 100 + " 17"
+    assert read(hidden).numbers == 17
+
+
+def test_a_digest_is_no_text_of_its_own():
+    long = read("x" * 100).layout
+    assert read(long).layout != long
+
+
+@pytest.mark.parametrize("output", [nested(100), nested(100_000), {"a": nested(100)}])
+def test_what_is_nested_deeply_ends(output):
+    assert read(output).numbers is None
+
+
+def test_a_cycle_ends():
+    cycle = [1.0]
+    cycle.append(cycle)
+    cycle.append("word")
+    assert read(cycle).layout.startswith("shapes [")
+
+
+def test_numbers_are_copies():
+    buffer = np.zeros(3)
+    for numbers in (read(buffer).numbers, read_stack(buffer).numbers):
+        assert not np.shares_memory(numbers, buffer)
+    mapping = {"a": buffer}
+    assert not np.shares_memory(read(mapping).numbers["a"], buffer)
+
+
+def test_exceptions_are_told_by_their_type():
+    assert raised(ValueError("17")) == Output("raises ValueError", None)
+    kind = type("E" * 200, (Exception,), {})
+    assert len(raised(kind()).layout) <= 80
+
+
+@pytest.mark.parametrize(
+    ("stacked", "layout"),
+    [
+        (np.zeros((4, 2)), "shape (2,)"),
+        (np.zeros(4, dtype=np.int64), "int64, shape ()"),
+        ([1.0, 2.0], "shape ()"),
+        ({"a": np.zeros((4, 2)), "b": np.zeros(4)}, "shapes {a: (2,), b: ()}"),
+        ({"a": {"b": np.zeros(4)}}, "shapes {a: {b: ()}}"),
+        (np.zeros(4, dtype=complex), "complex128, shape ()"),
+        (np.zeros(4, dtype=[("x", "f8")]), "shapes {x: ()}"),
+    ],
+)
+def test_a_stack_has_the_layout_of_one(stacked, layout):
+    assert read_stack(stacked).layout == layout
+
+
+def test_stacks_agree_with_single_outputs():
+    rng = np.random.default_rng(0)
+    for stacked in (rng.normal(size=(5, 2)), rng.integers(5, size=(5, 1)), np.ones(5)):
+        found = read_stack(stacked)
+        for place, single in enumerate(stacked):
+            alone = read(single)
+            assert alone.layout == found.layout
+            assert np.array_equal(alone.numbers, found.numbers[place])
+
+
+def test_what_is_no_stack():
+    assert read_stack("words") is None
+    assert read_stack(None) is None
+    assert read_stack({}) is None
+    assert read_stack({"a": None}) is None
+    words = read_stack(["no", 1.0])
+    assert [word.layout for word in words] == ["value 'no'", "shape ()"]
+    assert len(read_stack(np.array(["no", "yes"]))) == 2
+
+
+# Batches of single numbers, pairs and words.
+SINGLES = st.lists(
+    st.one_of(
+        st.floats(),
+        st.tuples(st.floats(), st.floats()),
+        st.sampled_from(["no", "yes"]),
+        st.builds(lambda a, b: {"a": a, "b": [b]}, st.floats(), st.floats()),
+    ),
+    max_size=12,
+)
+
+
+def batch_of(singles):
+    return Batch.gather([read(single) for single in singles])
+
+
+def outputs_of(batch):
+    """Return the outputs in order, as text so that NaN equals itself."""
+    found = [None] * batch.size
+    for layout, part in batch.parts.items():
+        assert (np.diff(part.places) > 0).all()
+        for index, place in enumerate(part.places):
+            assert found[place] is None
+            numbers = part.numbers
+            if isinstance(numbers, dict):
+                numbers = {key: value[index].tolist() for key, value in numbers.items()}
+            elif numbers is not None:
+                numbers = numbers[index].tolist()
+            found[place] = f"{layout} {numbers!r}"
+    assert None not in found
+    return found
+
+
+def words(singles):
+    return [text for single in singles for text in outputs_of(batch_of([single]))]
+
+
+@given(SINGLES)
+def test_a_batch_holds_its_outputs_in_order(singles):
+    batch = batch_of(singles)
+    assert outputs_of(batch) == words(singles)
+    assert sum(batch.counts.values()) == batch.size == len(singles)
+    for layout, count in batch.counts.items():
+        assert batch.count(layout) == count
+        assert (batch.layouts == layout).sum() == count
+
+
+@given(SINGLES, st.integers(0, 14), st.integers(0, 14))
+def test_a_section_keeps_order(singles, start, stop):
+    section = batch_of(singles).section(start, stop)
+    assert outputs_of(section) == words(singles[start : max(start, stop)])
+
+
+@given(SINGLES)
+def test_halves_are_all_of_it(singles):
+    first, second = batch_of(singles).halves()
+    assert abs(first.size - second.size) <= 1
+    assert outputs_of(first) + outputs_of(second) == words(singles)
+
+
+@given(st.lists(SINGLES, max_size=4))
+def test_joining_keeps_order(several):
+    joined = Batch.join(batch_of(singles) for singles in several)
+    assert outputs_of(joined) == words([single for s in several for single in s])
+
+
+@given(SINGLES, st.integers(0, 5))
+def test_the_end_of_some_outputs_of_a_layout(singles, most):
+    batch = batch_of(singles)
+    for layout, count in batch.counts.items():
+        section = batch.section(0, batch.end(layout, most))
+        assert section.count(layout) == min(most, count)
+    assert batch.end("never seen", most) == batch.size
+
+
+@given(SINGLES, SINGLES)
+def test_batches_are_equal_if_their_outputs_are(first, second):
+    same = words(first) == words(second)
+    assert batch_of(first).equals(batch_of(first))
+    # -0.0 equals 0.0.
+    assert batch_of(first).equals(batch_of(second)) or not same

@@ -1,0 +1,70 @@
+"""Arrays of real numbers are taken whole, and what would be cut is refused."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit import InputError
+from dpaudit.validation import check_matrix, check_real
+
+WHOLE = [
+    [[1.0, 2.0]],
+    [[1, 2]],
+    [[True, False]],
+    [[Fraction(1, 2), 3]],
+    [[2**70, 1]],
+    np.float32([[1, 2]]),
+    np.longdouble([[1, 2]]),
+    np.ma.getdata(np.ma.array([[1.0, 2.0]])),
+    pd.DataFrame({"a": [1], "b": [2.5]}),
+]
+
+
+@pytest.mark.parametrize("value", WHOLE, ids=repr)
+def test_numbers_of_any_type_become_doubles(value):
+    for checked in (check_matrix("rows", value), check_real("rows", value)):
+        assert checked.dtype == np.float64
+        assert checked.tolist() == [[float(x) for x in np.asarray(value)[0]]]
+
+
+CUT = {
+    "complex": np.array([[1 + 2j]]),
+    "complex, though real": np.array([[1 + 0j]]),
+    "complex objects": np.array([[1 + 2j]], dtype=object),
+    "dates": np.array([["2020-01-01"]], "M8[D]"),
+    "durations": np.array([[3]], "m8[s]"),
+    "words": [["1", "2"]],
+    "bytes": [[b"1"]],
+    "nothing": [[None]],
+    "decimals": [[Decimal("1.5")]],
+    "fields": np.zeros((2, 2), [("a", float)]),
+    "a mask": np.ma.array([[1.0]], mask=[[True]]),
+    "an idle mask": np.ma.array([[1.0]]),
+    "a mask within": [[1.0], np.ma.array([2.0], mask=[True])],
+    "a masked entry": [[1.0, np.ma.masked]],
+    "ragged": [[1.0], [1.0, 2.0]],
+    "too large": [[10**400]],
+    "an object": object(),
+}
+
+
+@pytest.mark.parametrize("value", CUT.values(), ids=CUT)
+def test_what_would_be_cut_is_refused_in_a_sentence(value):
+    for check in (check_matrix, check_real):
+        with pytest.raises(InputError, match=r"^rows must be a numeric array.*, got "):
+            check("rows", value)
+
+
+def test_nan_and_infinities_stay():
+    value = [np.nan, np.inf, -np.inf]
+    np.testing.assert_array_equal(check_real("rows", value), value)
+    with pytest.raises(InputError, match="row 0 has a NaN or infinity"):
+        check_matrix("rows", [value])
+
+
+def test_doubles_are_not_copied():
+    value = np.zeros((2, 2))
+    assert check_matrix("rows", value) is value
