@@ -6,6 +6,7 @@ that a fork, a second process or an end without notice could spoil.
 
 import sqlite3
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 _HOLDERS: list[tuple[Path, int]] = []  # files that are held open, and by which process
 _PATIENCE = 60.0  # seconds to wait for another writer
+_PAUSE = 0.01
 _TRIES = 3  # to begin anew with a damaged file
 _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
@@ -220,7 +222,16 @@ class Database:
     def _create(self, db: sqlite3.Connection) -> None:
         # The mode is a property of the file, and cannot change in a transaction.
         db.execute("ROLLBACK")
-        db.execute("PRAGMA journal_mode = WAL")
+        deadline = time.monotonic() + _PATIENCE
+        while True:  # SQLite itself does not wait for this
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
         db.execute("BEGIN IMMEDIATE")
         if not self._is_blank(db):
             return  # somebody else was quicker

@@ -511,6 +511,19 @@ def test_two_audits_at_once_are_one(tmp_path, monkeypatch):
     assert len(Store(path).to_pandas()) == 1
 
 
+def test_a_file_is_begun_while_others_look_at_it(tmp_path):
+    """SQLite waits for them by itself at every moment but one."""
+    path = tmp_path / "audits.db"
+    path.touch()
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM sqlite_master").fetchall()
+    goes = threading.Timer(0.1, other.close)
+    goes.start()
+    assert Store(path).add_round("a", 0, b"mine") == b"mine"
+    goes.join()
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_process_that_was_forked_meanwhile_is_refused(tmp_path):
     """SQLite's locks would not hold in it."""
