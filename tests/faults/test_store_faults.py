@@ -511,17 +511,26 @@ def test_two_audits_at_once_are_one(tmp_path, monkeypatch):
     assert len(Store(path).to_pandas()) == 1
 
 
-def test_a_file_is_begun_while_others_look_at_it(tmp_path):
-    """SQLite waits for them by itself at every moment but one."""
-    path = tmp_path / "audits.db"
-    path.touch()
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN")
-    other.execute("SELECT * FROM sqlite_master").fetchall()
-    goes = threading.Timer(0.1, other.close)
-    goes.start()
+def test_a_file_is_begun_beside_others_that_begin_it(tmp_path, monkeypatch):
+    """SQLite waits for them by itself at every moment but one: here they come in it."""
+    path, came = tmp_path / "audits.db", []
+    connect = sqlite3.connect
+    other = connect(path, isolation_level=None, check_same_thread=False)
+
+    class Disturbed(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if statement == "PRAGMA journal_mode = WAL" and not came:
+                other.execute("BEGIN IMMEDIATE")
+                came.append(threading.Timer(0.1, other.close))
+                came[0].start()
+            return super().execute(statement, *values)
+
+    def disturbed(address, **options):
+        return connect(address, factory=Disturbed, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", disturbed)
     assert Store(path).add_round("a", 0, b"mine") == b"mine"
-    goes.join()
+    came[0].join()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
