@@ -8,14 +8,15 @@ mechanism, not about one pair, all pairs play for the same wealth, and a violati
 by searching needs no second look.
 """
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dpaudit.attacks import Attack
 from dpaudit.audit.arena import Arena
 from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.betting.events import Events
@@ -23,10 +24,11 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.checkpoint import freeze, thaw
+from dpaudit.audit.purity import fingerprint, repeats
 from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.settings import Settings
 from dpaudit.audit.workers import Crew
-from dpaudit.claims import Claim
-from dpaudit.errors import InputError, MechanismError
+from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 
 __all__ = ["Campaign", "Loudest"]
@@ -65,15 +67,7 @@ class Campaign:
     ----------
     mechanism : Mechanism or callable
     search : PairSearch
-    claim : Claim
-    reference_point : tuple of float
-        Epsilon and delta at which delta and epsilon are bounded.
-    alpha : float
-    seed : int
-    max_samples : int
-        Releases a side, on average of the two.
-    attacks : sequence of Attack
-    stop_when_refuted : bool
+    settings : Settings
     crew : Crew, optional
         Who draws; by default whoever plays.
     """
@@ -82,34 +76,29 @@ class Campaign:
         self,
         mechanism: Mechanism | Callable[..., Any],
         search: PairSearch,
-        claim: Claim,
-        reference_point: tuple[float, float],
-        *,
-        alpha: float,
-        seed: int,
-        max_samples: int,
-        attacks: Sequence[Attack],
-        stop_when_refuted: bool,
+        settings: Settings,
         crew: Crew | None = None,
     ) -> None:
-        self.claim, self.alpha, self.seed = claim, alpha, seed
-        self.at_epsilon, self.at_delta = reference_point
-        families = families_for(claim, self.at_delta, self.at_epsilon)
+        self.claim, self.alpha = settings.claim, settings.alpha
+        self.seed = settings.seed
+        self.at_epsilon, self.at_delta = settings.reference_point
+        families = families_for(self.claim, self.at_delta, self.at_epsilon)
+        stops = settings.stop_when_refuted
         self.tests = {
             key: SequentialTest(
                 family,
-                alpha,
-                shares=_TO_REFUTE if stop_when_refuted else _TO_BOUND,
-                planned=_PLANNED_BESIDE if place and stop_when_refuted else _PLANNED,
-                renewed=_RENEWED if stop_when_refuted else 0.0,
-                shared=_SHARED if stop_when_refuted else 0.0,
+                self.alpha,
+                shares=_TO_REFUTE if stops else _TO_BOUND,
+                planned=_PLANNED_BESIDE if place and stops else _PLANNED,
+                renewed=_RENEWED if stops else 0.0,
+                shared=_SHARED if stops else 0.0,
             )
             for place, (key, family) in enumerate(families.items())
         }
         self.verdict = next(iter(self.tests.values()))
         self.drawn = np.zeros(2, dtype=np.intp)
-        self._mechanism, self._attacks = mechanism, attacks
-        self._max_samples, self._stop = max_samples, stop_when_refuted
+        self._mechanism, self._attacks = mechanism, settings.attacks
+        self._max_samples, self._stop = settings.max_samples, stops
         self._search, self._crew = search, crew or Crew()
         self._history: list[tuple[int, int, float, int]] = []
         self._arenas: dict[int, Arena] = {}
@@ -126,6 +115,36 @@ class Campaign:
         """Whether there is nothing more to play for."""
         refuted = self._stop and self.verdict.refutes_claim
         return refuted or self.samples >= self._max_samples
+
+    @property
+    def played(self) -> int:
+        """How many rounds were played, those on refused pairs included."""
+        return len(self._history)
+
+    @property
+    def outcome(self) -> bytes:
+        """A digest of what the last round showed: the same only if that is the same.
+
+        It covers the evidence after the round, and the releases of a pilot, which are
+        no evidence, but tell whether the mechanism repeats itself.
+        """
+        _, arm, _, _ = self._history[-1]
+        seen = self._history[-1], self.drawn.tolist()
+        digest = hashlib.sha256(json.dumps(seen).encode())
+        for test in self.tests.values():
+            digest.update(test.log_wealth.tobytes())
+        arena = self._arenas.get(arm)
+        if arena is not None and arena.drawn.sum() == 2 * arena.pilot_size:
+            digest.update(fingerprint(*(arena.first_look or ())))
+        return digest.digest()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the pilot on the worst pair comes out again as it did."""
+        try:
+            return not self.pairs or repeats(self._arenas[self._search.best()])
+        except DPAuditError:
+            return False
 
     def rounds(self) -> Iterator[tuple[int, float]]:
         """Play to the end; yield the releases a side and the bound after each round."""
@@ -235,7 +254,7 @@ class Campaign:
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)
-        self._history.append((asked, arm, score, releases))
+        self._history.append((asked, arm, float(score), releases))
 
     @property
     def _null_in_play(self) -> int:

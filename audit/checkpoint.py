@@ -5,17 +5,39 @@ itself: the mechanism, the claim, the attacks, the datasets. So none of these ne
 be picklable, and a checkpoint holds only what was learned. Every release comes from a
 stream that is named by its place in the audit (`dpaudit.audit.sampling`), so the rounds
 that follow are those that would have followed.
+
+That is so for a mechanism whose only randomness is the generator that it is handed.
+Rounds between the last checkpoint and a kill are drawn again; of a mechanism with
+randomness of its own they come out differently, and whoever kills an audit when it goes
+badly would have as many tries as he likes at one error probability. Therefore
+
+1. the outcome of every round is put on record before anybody is told of it, and a round
+   that is drawn again must come out as it is on record;
+2. after an audit that was not ended between two rounds, a round may have been lost of
+   which nothing is on record: then the pilot is drawn again, too, and must come out as
+   it did.
+
+Else the audit is refused, and stays so. This is sound. The first outcomes that are put
+on record for rounds 1, 2, ... are one sequence, whoever drew them and in how many
+processes. Every round is played with bets that were fixed before it, so its e-value has
+mean at most 1 given all that was told before; a round that is drawn again adds nothing
+to the evidence, since it has to give what is on record; to refuse is to stop. So the
+evidence is a supermartingale of the kind in `dpaudit.audit.betting.sequential`, stopped
+at some time, and a true claim falls with probability at most alpha over all processes
+together. It is assumed that a kill in the middle of a round knows nothing of the
+outcome, of which nobody was told; the second rule is for mechanisms that end their own
+process, and knows them only by a pilot that does not repeat itself.
 """
 
 import io
 import pickle
 import time
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpaudit.audit.database import StoreWarning
+from dpaudit.audit.database import tell
 from dpaudit.audit.identity import code_version
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.store import Checkpoint, Store
@@ -27,6 +49,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "freeze", "thaw"]
 
+T = TypeVar("T")
+
+_DIFFERENT = (
+    "the audit cannot go on from its store: what was drawn before comes out otherwise "
+    "now, since the mechanism draws randomness of its own or keeps state (or this "
+    "machine rounds differently), and to draw it again would be a second try; begin "
+    "another audit, with another seed"
+)
 _EVERY = 1.0  # seconds between two checkpoints, at least
 _SHARE = 0.01  # of the time that all of them may take, ...
 _DEARER = 2.0  # ... if the next takes so many times as long as the last one
@@ -105,7 +135,6 @@ class Recorder:
     """
 
     def __init__(self, store: Store, key: str, claim: Claim) -> None:
-        store.prepare()
         self._store, self._key = store, key
         self._supplied = {"claim": claim}
         self._warned = False
@@ -113,29 +142,69 @@ class Recorder:
         self._due, self._spent = self._started + _EVERY, 0.0
 
     def finished(self) -> AuditResult | None:
-        """Return the result if the audit was finished before."""
+        """Return the result if the audit was finished before; nothing is written."""
         frozen = self._store.result(self._key)
         if frozen is None:
             return None
-        result: AuditResult = thaw(frozen, self._supplied)
+        result = thaw(frozen, self._supplied)
+        if not isinstance(result, AuditResult):
+            raise InputError(f"{self._store!r} holds no result under the audit's key")
         return replace(result, from_store=True)
 
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Make sure that work can be kept, and keep the store open meanwhile.
+
+        Raises
+        ------
+        InputError
+            If nothing can be written.
+        """
+        self._store.prepare()
+        with self._store.held():
+            yield
+
     def resume(self, campaign: "Campaign") -> float:
-        """Bring a fresh campaign to where it was; return the seconds it had taken."""
-        checkpoint = self._store.checkpoint(self._key)
+        """Bring a fresh campaign to where it was; return the seconds it had taken.
+
+        Raises
+        ------
+        InputError
+            If the campaign cannot go on as the one that was begun.
+        """
+        checkpoint, on_record = self._store.resume(self._key)
         if checkpoint is None:
             return 0.0
         campaign.thaw(checkpoint.frozen)
+        ended_here = checkpoint.closed and campaign.played >= on_record
+        if not ended_here and not campaign.repeats:
+            raise InputError(_DIFFERENT)
         return checkpoint.seconds
 
-    def keep(self, campaign: "Campaign", seconds: float, *, now: bool = False) -> None:
-        """Write a checkpoint if it is time to, or `now`."""
+    def note(self, campaign: "Campaign") -> None:
+        """Put the outcome of a round on record, before anybody is told of it.
+
+        Raises
+        ------
+        InputError
+            If another outcome is on record.
+        """
+        number, outcome = campaign.played - 1, campaign.outcome
+        said = self._try(lambda: self._store.add_round(self._key, number, outcome))
+        if said not in (None, outcome):
+            raise InputError(_DIFFERENT)
+
+    def keep(
+        self, campaign: "Campaign", seconds: float, *, closing: bool = False
+    ) -> None:
+        """Write a checkpoint if it is time to, or the audit ends here: `closing`."""
         begun = time.perf_counter()
-        if not now and begun < self._due:
+        if not closing and begun < self._due:
             return
 
         def write() -> None:
-            checkpoint = Checkpoint(campaign.samples, seconds, campaign.freeze())
+            frozen = campaign.freeze()
+            checkpoint = Checkpoint(campaign.samples, seconds, frozen, closing)
             self._store.add_checkpoint(self._key, checkpoint)
 
         self._try(write)
@@ -154,11 +223,11 @@ class Recorder:
 
         self._try(write)
 
-    def _try(self, write: Callable[[], None]) -> None:
+    def _try(self, write: Callable[[], T]) -> T | None:
         try:
-            write()
+            return write()
         except InputError as error:
             if not self._warned:
-                said = f"the audit goes on, but is not kept: {error}"
-                warnings.warn(said, StoreWarning, stacklevel=3)
+                tell(f"the audit goes on, but is not kept: {error}")
             self._warned = True
+            return None

@@ -1,39 +1,38 @@
 """`audit`: attack a mechanism until its claim falls, or the releases are spent.
 
-Here the arguments are checked, and it is settled who works and where the work is kept.
+Here the arguments become `dpaudit.audit.settings.Settings`, and it is settled who works
+and where the work is kept.
 The work is done by a `dpaudit.audit.campaign.Campaign`, and put into words by
 `dpaudit.audit.summary.summarise`.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.checkpoint import Recorder
-from dpaudit.audit.identity import describe_mechanism, key_of
+from dpaudit.audit.identity import key_of
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.progress import Clock, Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
+from dpaudit.audit.settings import Settings
 from dpaudit.audit.store import Store
 from dpaudit.audit.summary import summarise
 from dpaudit.audit.workers import Crew, single_threaded
-from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.claims import Claim
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["audit"]
-
-_REFERENCE_DELTA = 1e-5
 
 
 def audit(
@@ -126,7 +125,10 @@ def audit(
     InputError
         If an argument is not allowed, or pair or claim is missing and the mechanism
         has none, or the mechanism's relation is not the pair's; if the mechanism
-        cannot be sent to another process, or the store cannot be written to.
+        cannot be sent to another process; if the store cannot be written to, or cannot
+        tell the mechanism from others (`dpaudit.audit.description`), or if the audit
+        was interrupted and its rounds come out differently now
+        (`dpaudit.audit.checkpoint`).
     MechanismError
         If the mechanism does nothing but raise, or breaks the protocol.
     ExecutorError
@@ -143,57 +145,42 @@ def audit(
     >>> str(result.verdict)
     'REFUTED'
     """
-    claim = _claim(mechanism, claim)
-    alpha = 1 - check_fraction("confidence", confidence)
-    max_samples = check_count("max_samples", max_samples, minimum=2)
-    seed = check_count("seed", seed, minimum=0)
-    layer = _layer(layer)
-    subject = view_transcript(mechanism) if layer is Layer.TRANSCRIPT else mechanism
-    attacks = tuple((BITS if bits else PORTFOLIO) if attacks is None else attacks)
-    if isinstance(domain, str):
-        domain = Domain.parse(domain)
-    source = pair_source(mechanism, pair, domain, relation, seed)
+    if attacks is None:
+        attacks = BITS if bits else PORTFOLIO
+    settings = Settings(
+        claim=_claim(mechanism, claim),
+        confidence=confidence,
+        max_samples=max_samples,
+        seed=seed,
+        stop_when_refuted=stop_when_refuted,
+        layer=cast(Layer, layer),
+        bits=bits,
+        attacks=tuple(attacks),
+        name=name,
+        reference=reference,
+    )
+    transcript = settings.layer is Layer.TRANSCRIPT
+    subject = view_transcript(mechanism) if transcript else mechanism
+    source = pair_source(mechanism, pair, domain, relation, settings.seed)
     crew = Crew(executor)
     crew.check(subject)
     recorder = None
     if store is not None:
-        key = key_of(
-            mechanism=describe_mechanism(mechanism, reference),
-            pairs=source.first(),
-            domain=domain,
-            claim=claim,
-            confidence=confidence,
-            max_samples=max_samples,
-            seed=seed,
-            stop_when_refuted=stop_when_refuted,
-            layer=layer,
-            bits=bits,
-            attacks=attacks,
-            name=name,
-            reference=reference,
-        )
+        key = key_of(mechanism=mechanism, source=source, settings=settings)
         kept_in = store if isinstance(store, Store) else Store(store)
-        recorder = Recorder(kept_in, key, claim)
+        recorder = Recorder(kept_in, key, settings.claim)
         found = recorder.finished()
         if found is not None:
             return found
-    campaign = Campaign(
-        subject,
-        PairSearch(source, seed),
-        claim,
-        _reference_point(claim),
-        alpha=alpha,
-        seed=seed,
-        max_samples=max_samples,
-        attacks=attacks,
-        stop_when_refuted=stop_when_refuted,
-        crew=crew,
-    )
-    before = 0.0 if recorder is None else recorder.resume(campaign)
-    clock = Clock(campaign, max_samples, before)
+    campaign = Campaign(subject, PairSearch(source, settings.seed), settings, crew)
     interrupted = False
-    with single_threaded():
+    kept = nullcontext() if recorder is None else recorder.open()
+    with single_threaded(), kept:
+        before = 0.0 if recorder is None else recorder.resume(campaign)
+        clock = Clock(campaign, settings.max_samples, before)
         for _ in campaign.rounds():
+            if recorder is not None:
+                recorder.note(campaign)
             if progress is not None:
                 progress(clock.progress())
             # Where no pair was accepted yet, there is nothing to report.
@@ -204,7 +191,7 @@ def audit(
                 and should_stop()
             )
             if recorder is not None:
-                recorder.keep(campaign, clock.seconds, now=interrupted)
+                recorder.keep(campaign, clock.seconds, closing=interrupted)
             if interrupted:
                 break
         result = summarise(
@@ -212,23 +199,14 @@ def audit(
             mechanism=mechanism,
             name=name,
             reference=reference,
-            layer=layer,
-            bits=bits,
+            layer=settings.layer,
+            bits=settings.bits,
             interrupted=interrupted,
         )
-    result = replace(result, seconds=clock.seconds)
-    if recorder is not None and not interrupted:
-        recorder.finish(result)
+        result = replace(result, seconds=clock.seconds)
+        if recorder is not None and not interrupted:
+            recorder.finish(result)
     return result
-
-
-def _layer(layer: Layer | str) -> Layer:
-    sampled = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
-    if layer not in sampled:
-        raise InputError(
-            f"layer must be one of {[x.value for x in sampled]}, got {layer!r}"
-        )
-    return Layer(layer)
 
 
 def _claim(mechanism: Any, claim: Claim | None) -> Claim:
@@ -236,17 +214,4 @@ def _claim(mechanism: Any, claim: Claim | None) -> Claim:
         claim = getattr(mechanism, "claim", None)
         if claim is None:
             raise InputError("claim is needed: the mechanism makes none")
-    if not isinstance(claim, Claim):
-        raise InputError(f"claim must be a Claim, got {claim!r}")
-    return claim
-
-
-def _reference_point(claim: Claim) -> tuple[float, float]:
-    """Return where epsilon and delta are bounded: at the claim's own point if any."""
-    if isinstance(claim, PureDP | ApproxDP):
-        return claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
-    for delta in (_REFERENCE_DELTA, 1e-3, 0.1, 0.5, 0.9):
-        epsilon = claim.epsilon(delta)
-        if math.isfinite(epsilon):
-            return max(epsilon, 0.1), delta
-    raise InputError(f"the claim {claim} promises next to nothing")
+    return cast(Claim, claim)

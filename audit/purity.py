@@ -12,13 +12,23 @@ And an audit sees only what it can read and compare: outputs of which the type a
 known, and words that never occur twice, tell it nothing.
 """
 
+import hashlib
 from typing import Any
+
+import numpy as np
 
 from dpaudit.audit.arena import Arena
 from dpaudit.errors import DPAuditError
-from dpaudit.outputs import UNREAD, Batch, read
+from dpaudit.outputs import UNREAD, Batch, arrays_of, read
 
-__all__ = ["impurities", "same_output", "signs", "unreadable"]
+__all__ = [
+    "fingerprint",
+    "impurities",
+    "repeats",
+    "same_output",
+    "signs",
+    "unreadable",
+]
 
 _STATE = (
     "the same seed gave another release at the end than at the beginning: the "
@@ -35,15 +45,41 @@ _MOST = 0.5
 
 def impurities(arena: Arena) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an arena."""
-    first = arena.first_look
-    assert first is not None  # the pilot was drawn
     try:
-        again = arena.replay_pilot()
-        repeats = all(a.equals(b) for a, b in zip(first, again, strict=True))
-        return signs(repeats=repeats, uses_rng=arena.uses_rng())
+        return signs(repeats=repeats(arena), uses_rng=arena.uses_rng())
     except DPAuditError:
         # It refuses now what it took at the beginning.
         return signs(repeats=False, uses_rng=True)
+
+
+def repeats(arena: Arena) -> bool:
+    """Say whether the same streams give the first releases of an arena once more.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own.
+    """
+    first = arena.first_look
+    assert first is not None  # the pilot was drawn
+    again = arena.replay_pilot()
+    return all(a.equals(b) for a, b in zip(first, again, strict=True))
+
+
+def fingerprint(*batches: Batch) -> bytes:
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
+    digest = hashlib.sha256()
+    for batch in batches:
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.digest()
 
 
 def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 One SQLite database. What is written, is written in one transaction, so a process may
 be killed at any moment, and several may write at once. Results are inserted and never
 changed; the database itself refuses to. Of an audit's checkpoints the furthest is kept
-until its result is there.
+until its result is there, and the outcomes of its rounds. Every row has a digest of
+all that it holds: what is not what was written is never used.
 
 A store is to be trusted like code: to resume an audit, or to return its result, is to
 unpickle what the store holds, which can run anything. Do not resume from a store of
@@ -13,36 +14,44 @@ somebody else's; `Store.to_pandas` and ``dpaudit export`` read the figures alone
 import hashlib
 import json
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.audit.database import DamagedError, Database
+from dpaudit.audit.database import DamagedError, Database, tell
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Checkpoint", "Store"]
 
-_FORMAT = 1
+_FORMAT = 2
 _APPLICATION = int.from_bytes(b"dpau", "big")
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS results (
+CREATE TABLE results (
     key TEXT PRIMARY KEY, code TEXT NOT NULL, finished TEXT NOT NULL,
     record TEXT NOT NULL, frozen BLOB NOT NULL, digest BLOB NOT NULL
 );
-CREATE TRIGGER IF NOT EXISTS results_are_not_changed BEFORE UPDATE ON results
+CREATE TRIGGER results_are_not_changed BEFORE UPDATE ON results
     BEGIN SELECT RAISE(ABORT, 'results are never changed'); END;
-CREATE TRIGGER IF NOT EXISTS results_are_not_deleted BEFORE DELETE ON results
+CREATE TRIGGER results_are_not_deleted BEFORE DELETE ON results
     BEGIN SELECT RAISE(ABORT, 'results are never deleted'); END;
-CREATE TABLE IF NOT EXISTS checkpoints (
+CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, key TEXT NOT NULL, samples INTEGER NOT NULL,
-    seconds REAL NOT NULL, frozen BLOB NOT NULL, digest BLOB NOT NULL
+    seconds REAL NOT NULL, closed INTEGER NOT NULL, frozen BLOB NOT NULL,
+    digest BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS checkpoints_of_an_audit ON checkpoints (key, samples);
+CREATE INDEX checkpoints_of_an_audit ON checkpoints (key, samples);
+CREATE TABLE rounds (
+    key TEXT NOT NULL, number INTEGER NOT NULL, outcome BLOB NOT NULL,
+    digest BLOB NOT NULL, PRIMARY KEY (key, number)
+);
 """
-
+_RESULT = "SELECT key, code, finished, record, frozen, digest FROM results WHERE "
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 _OPTIONAL = ("mu_lower", "detectable_epsilon")  # numbers, or None
 
 
@@ -58,11 +67,14 @@ class Checkpoint:
         Work so far.
     frozen : bytes
         Its state.
+    closed : bool
+        Whether the audit was ended here, rather than going on.
     """
 
     samples: int
     seconds: float
     frozen: bytes
+    closed: bool = False
 
 
 class Store:
@@ -70,8 +82,9 @@ class Store:
 
     A file that is damaged is renamed to FILE.corrupt-1 (or -2, ...) with a
     `~dpaudit.audit.database.StoreWarning`, and a new one begun. The methods that write
-    raise `~dpaudit.errors.InputError` if the file cannot be written to, is of a newer
-    format, or is a database of something else.
+    raise `~dpaudit.errors.InputError` if the file cannot be written to, is of another
+    format, or is a database of something else. Results are read from files, too, that
+    cannot be written to.
 
     Parameters
     ----------
@@ -109,25 +122,30 @@ class Store:
 
         def check(db: sqlite3.Connection) -> None:
             if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
-                raise DamagedError("its pages do not fit together")
+                raise DamagedError(self.path, "its pages do not fit together")
             # What it is already: a file that is read-only is found by writing to it.
             db.execute(f"PRAGMA user_version = {_FORMAT}")
 
         self._database.write(check)
 
-    def result(self, key: str) -> bytes | None:
-        """Return the frozen result of an audit, or None."""
+    def held(self) -> AbstractContextManager[None]:
+        """Return a context in which it takes a hundredth of the time to write."""
+        return self._database.held()
 
-        def find(db: sqlite3.Connection) -> bytes | None:
-            rows = db.execute(
-                "SELECT record, frozen, digest FROM results WHERE key = ?", (key,)
-            )
-            for record, frozen, digest in rows:
-                _verify(digest, record.encode(), frozen)
-                return bytes(frozen)
+    def result(self, key: str) -> bytes | None:
+        """Return the frozen result of an audit, or None. The file may be read-only."""
+        if not self.path.is_file():
             return None
 
-        return self._database.write(find)
+        def find(db: sqlite3.Connection) -> bytes | None:
+            for row in db.execute(_RESULT + "key = ?", (key,)):
+                return bytes(self._verified((key, *row[1:]))[-1])
+            return None
+
+        try:
+            return self._database.read(find, None)
+        except DamagedError:
+            return self._database.write(find)
 
     def add_result(
         self, key: str, code: str, record: dict[str, Any], frozen: bytes
@@ -145,42 +163,86 @@ class Store:
         """
         text = json.dumps(record, allow_nan=False)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (key, code, now, text, frozen, _digest(text.encode(), frozen))
+        row = _signed(key, code, now, text, frozen)
 
         def add(db: sqlite3.Connection) -> None:
             db.execute("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?, ?)", row)
             db.execute("DELETE FROM checkpoints WHERE key = ?", (key,))
+            db.execute("DELETE FROM rounds WHERE key = ?", (key,))
 
         self._database.write(add)
 
-    def checkpoint(self, key: str) -> Checkpoint | None:
-        """Return the furthest checkpoint of an audit, or None."""
+    def resume(self, key: str) -> tuple[Checkpoint | None, int]:
+        """Return where an audit goes on, and how many of its rounds are on record.
 
-        def find(db: sqlite3.Connection) -> Checkpoint | None:
+        Whoever asks goes on from there: the checkpoint is no longer where it ended.
+
+        Returns
+        -------
+        Checkpoint or None
+            The furthest one; `closed` as it was.
+        int
+        """
+
+        def find(db: sqlite3.Connection) -> tuple[Checkpoint | None, int]:
+            ((last,),) = db.execute(
+                "SELECT MAX(number) FROM rounds WHERE key = ?", (key,)
+            )
+            if not isinstance(last, int | None):
+                raise self._damaged()
+            rounds = 0 if last is None else last + 1
             rows = db.execute(
-                "SELECT samples, seconds, frozen, digest FROM checkpoints "
-                "WHERE key = ? ORDER BY samples DESC LIMIT 1",
+                "SELECT number, samples, seconds, closed, frozen, digest "
+                "FROM checkpoints WHERE key = ? "
+                "ORDER BY samples DESC, number DESC LIMIT 1",
                 (key,),
             )
-            for samples, seconds, frozen, digest in rows:
-                _verify(digest, frozen)
-                return Checkpoint(samples, seconds, bytes(frozen))
-            return None
+            for number, *row in rows.fetchall():
+                samples, seconds, closed, frozen = self._verified((key, *row))[1:]
+                db.execute("DELETE FROM checkpoints WHERE number = ?", (number,))
+                open_ = Checkpoint(samples, seconds, frozen)
+                self._insert(db, key, open_)
+                return replace(open_, closed=bool(closed)), rounds
+            return None, rounds
 
         return self._database.write(find)
 
     def add_checkpoint(self, key: str, checkpoint: Checkpoint) -> None:
         """Keep a checkpoint in place of those that are less far."""
-        samples, frozen = checkpoint.samples, checkpoint.frozen
-        row = (key, samples, checkpoint.seconds, frozen, _digest(frozen))
 
         def add(db: sqlite3.Connection) -> None:
-            db.execute("INSERT INTO checkpoints VALUES (NULL, ?, ?, ?, ?, ?)", row)
+            self._insert(db, key, checkpoint)
             db.execute(
-                "DELETE FROM checkpoints WHERE key = ? AND samples < ?", (key, samples)
+                "DELETE FROM checkpoints WHERE key = ? AND samples < ?",
+                (key, checkpoint.samples),
             )
 
         self._database.write(add)
+
+    def add_round(self, key: str, number: int, outcome: bytes) -> bytes:
+        """Put the outcome of a round on record; return the one that is there then.
+
+        Parameters
+        ----------
+        key : str
+        number : int
+            Counted from 0.
+        outcome : bytes
+        """
+
+        def add(db: sqlite3.Connection) -> bytes:
+            db.execute(
+                "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?, ?)",
+                _signed(key, number, outcome),
+            )
+            for row in db.execute(
+                "SELECT outcome, digest FROM rounds WHERE key = ? AND number = ?",
+                (key, number),
+            ):
+                return bytes(self._verified((key, number, *row))[-1])
+            raise self._damaged()
+
+        return self._database.write(add)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the results, one row each in the order in which they were finished.
@@ -197,29 +259,83 @@ class Store:
         ------
         InputError
             If there is no such file, or it cannot be read.
+
+        Warns
+        -----
+        StoreWarning
+            Of results that are damaged and left out.
         """
+        frame, damage = self.table()
+        for sentence in damage:
+            tell(sentence)
+        return frame
+
+    def table(self) -> tuple["pd.DataFrame", list[str]]:
+        """Return what `to_pandas` does, and a sentence on each result left out."""
         import pandas as pd
 
-        def rows(db: sqlite3.Connection) -> list[dict[str, Any]]:
-            found = db.execute(
-                "SELECT key, code, finished, record FROM results ORDER BY rowid"
-            )
-            return [
-                {"key": key, "code": code, "finished": finished, **_flat(record)}
-                for key, code, finished, record in found
-            ]
+        rows: list[dict[str, Any]] = []
+        damage: list[str] = []
 
-        frame = pd.DataFrame(self._database.read(rows))
-        return frame.astype({name: float for name in _OPTIONAL if name in frame})
+        def read(db: sqlite3.Connection) -> None:
+            for place in sorted(_places(db, damage)):
+                try:
+                    row = db.execute(_RESULT + "rowid = ?", (place,)).fetchone()
+                    if row is None:  # so says one of two lists
+                        raise self._damaged()
+                    key, code, finished, record, _ = self._verified(row)
+                    told = {"key": key, "code": code, "finished": finished}
+                    rows.append({**told, **_flat(record)})
+                except (sqlite3.DatabaseError, DamagedError, *_MALFORMED):
+                    damage.append(
+                        f"result {place} of {str(self.path)!r} is not what was "
+                        "written, and is left out"
+                    )
+
+        self._database.read(read, None)
+        frame = pd.DataFrame(rows)
+        frame = frame.astype({name: float for name in _OPTIONAL if name in frame})
+        return frame, damage
+
+    def _insert(self, db: sqlite3.Connection, key: str, point: Checkpoint) -> None:
+        row = point.samples, float(point.seconds), int(point.closed), point.frozen
+        db.execute(
+            "INSERT INTO checkpoints VALUES (NULL, ?, ?, ?, ?, ?, ?)",
+            _signed(key, *row),
+        )
+
+    def _verified(self, row: Sequence[Any]) -> tuple[Any, ...]:
+        """Return a row without the digest at its end, if that is the right one."""
+        if _signed(*row[:-1]) != tuple(row):
+            raise self._damaged()
+        return tuple(row[:-1])
+
+    def _damaged(self) -> DamagedError:
+        return DamagedError(self.path, "an entry is not what was written")
 
 
-def _digest(*parts: bytes) -> bytes:
-    return hashlib.sha256(b"\0".join(parts)).digest()
+def _signed(*values: Any) -> tuple[Any, ...]:
+    """Return values with a digest of them, of their types and of their order."""
+    digests = (
+        hashlib.sha256(
+            f"{type(value).__name__}:".encode()
+            + (value if isinstance(value, bytes) else repr(value).encode())
+        ).digest()
+        for value in values
+    )
+    return *values, hashlib.sha256(b"".join(digests)).digest()
 
 
-def _verify(digest: bytes, *parts: bytes) -> None:
-    if digest != _digest(*parts):
-        raise DamagedError("an entry is not what was written")
+def _places(db: sqlite3.Connection, damage: list[str]) -> set[int]:
+    """Return where results are, by the table and by its index; either may be broken."""
+    places: set[int] = set()
+    for source in ("NOT INDEXED", "INDEXED BY sqlite_autoindex_results_1"):
+        try:
+            for (place,) in db.execute(f"SELECT rowid FROM results {source}"):
+                places.add(place)
+        except sqlite3.DatabaseError as error:
+            damage.append(f"there may be results that cannot be found: {error}")
+    return places
 
 
 def _flat(record: str) -> dict[str, Any]:
@@ -231,4 +347,7 @@ def _flat(record: str) -> dict[str, Any]:
         for name, value in fields.items()
         if name not in ("from_store", "interrupted")  # never so of what is kept
     }
+    for name in _OPTIONAL:
+        if flat.get(name) is not None:
+            flat[name] = float(flat[name])
     return flat | {"drawn_data": on_data, "drawn_neighbour": on_neighbour}

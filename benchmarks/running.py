@@ -74,7 +74,7 @@ class StoreShare:
         self.folder.cleanup()
 
     def track_store_share(self) -> float:
-        """Return the share of the time that goes into checkpoints and the result."""
+        """Return the share of the time that goes into what the store keeps."""
         spent = [0.0]
         harness.Recorder = _timed(Recorder, spent)  # type: ignore[misc]
         started = time.perf_counter()
@@ -104,5 +104,5 @@ def _timed(kind: type, spent: list[float]) -> type:
 
         return call
 
-    names = ("__init__", "finished", "resume", "keep", "finish")
+    names = ("__init__", "finished", "resume", "note", "keep", "finish")
     return type(kind.__name__, (kind,), {n: timed(getattr(kind, n)) for n in names})

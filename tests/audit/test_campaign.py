@@ -1,7 +1,10 @@
 """Arenas and campaigns: the budget, uneven sampling, and the search for a pair."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from plain_settings import SETTINGS
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
@@ -43,17 +46,15 @@ def half_laplace_sum(data, rng):
 
 
 def campaign(mechanism, *pairs, claim=1.0, max_samples=500, seed=0, **options):
-    return Campaign(
-        mechanism,
-        PairSearch(Pairs(*(pairs or [PAIR])), seed),
-        PureDP(claim),
-        (claim, 0.0),
-        alpha=options.pop("alpha", 1e-3),
-        seed=seed,
+    settings = replace(
+        SETTINGS,
+        claim=PureDP(claim),
         max_samples=max_samples,
-        attacks=[Identity()],
-        stop_when_refuted=options.pop("stop_when_refuted", True),
+        seed=seed,
+        attacks=(Identity(),),
+        **options,
     )
+    return Campaign(mechanism, PairSearch(Pairs(*(pairs or [PAIR])), seed), settings)
 
 
 def play(state):
@@ -186,6 +187,45 @@ def test_a_campaign_is_reproducible():
     once, again = (campaign(laplace_sum, PAIR, OTHER, max_samples=200) for _ in "ab")
     assert play(once) == play(again)
     assert np.array_equal(once.verdict.log_wealth, again.verdict.log_wealth)
+
+
+def test_pairs_have_random_streams_of_their_own():
+    """Else what one pair shows by chance, the others show too, and none is new."""
+    drawn = {}
+
+    def noted(data, rng):
+        number = rng.random()
+        drawn.setdefault(data.max(), set()).add(number)
+        return number
+
+    play(campaign(noted, PAIR, OTHER, max_samples=100))
+    assert len(drawn) == 3
+    assert len(set.union(*drawn.values())) == sum(map(len, drawn.values())) >= 200
+
+
+def test_a_thawed_campaign_knows_which_pairs_were_refused():
+    """And goes on as it would have: refused pairs have rounds, too."""
+
+    def refuses_small(data, rng):
+        if data.max() < 5:
+            refused.append(data)
+            raise InputError("n must be >= 5")
+        return laplace_sum(data, rng)
+
+    refused = []
+    pairs = PAIR, OTHER, Pair([2.0], [2.0, 1.0]), Pair([6.0], [6.0, 1.0])
+    state, other = (
+        campaign(refuses_small, *pairs, max_samples=200) for _ in ("one", "other")
+    )
+    rounds = state.rounds()
+    while state.samples < 60:
+        next(rounds)
+    assert len(refused) == 2
+    other.thaw(state.freeze())
+    assert list(other.rounds()) == list(rounds)
+    assert len(refused) == 2
+    assert other.played == state.played
+    assert other.outcome == state.outcome
 
 
 def test_nothing_speaks_against_a_constant():

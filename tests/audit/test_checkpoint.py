@@ -1,9 +1,13 @@
 """Audits that were interrupted: they end as they would have."""
 
 import time
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pytest
+from plain_settings import SETTINGS
 
 from dpaudit import GaussianDP, InputError, Pair, PureDP
 from dpaudit.algorithms import SymmetricNoise
@@ -14,6 +18,7 @@ from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.checkpoint import Recorder, freeze, thaw
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
+from dpaudit.errors import ExecutorError
 
 PAIR = Pair([0.0], [0.0, 1.0])
 CLAIM = PureDP(1.0)
@@ -113,43 +118,38 @@ def test_an_interrupted_audit_ends_as_it_would_have(case, tmp_path):
     assert "from the store" not in str(result)
 
 
-class Calls:
-    """A count that says nothing of its state, as a lock would not."""
+@dataclass(frozen=True)
+class Counted:
+    """Counts its calls, which is none of its fields."""
 
-    count = 0
+    @cached_property
+    def calls(self):
+        return []
 
-    def __reduce_ex__(self, protocol):
-        raise TypeError
-
-
-CALLS = Calls()
-
-
-def counted(data, rng):
-    CALLS.count += 1
-    return laplace_sum(data, rng)
+    def __call__(self, data, rng):
+        self.calls.append(len(data))
+        return laplace_sum(data, rng)
 
 
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": [Identity()]}
 
 
 def test_a_finished_audit_costs_nothing(tmp_path):
-    store = tmp_path / "audits.db"
+    store, counted = tmp_path / "audits.db", Counted()
     audit(counted, **OPTIONS, store=store)
-    spent = CALLS.count
+    spent = len(counted.calls)
     assert spent >= 80
     assert audit(counted, **OPTIONS, store=store).from_store
-    assert CALLS.count == spent
+    assert len(counted.calls) == spent
 
 
 def test_only_what_is_missing_is_drawn(tmp_path):
     """In the end the pilot, and twice one release, are looked at for purity."""
-    store, stop, audits = tmp_path / "audits.db", Every(8), 1
-    CALLS.count = 0
+    store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
     while audit(counted, **OPTIONS, store=store, should_stop=stop).interrupted:
         audits += 1
     assert audits > 2
-    assert CALLS.count <= 2 * 40 + audits * (2 * 2 + 2)
+    assert len(counted.calls) <= 2 * 40 + audits * (2 * 2 + 2)
 
 
 def test_other_settings_are_another_audit(tmp_path):
@@ -170,26 +170,20 @@ def test_other_settings_are_another_audit(tmp_path):
     ]
     for other in others:
         assert not audit(laplace_sum, **(options | other)).from_store, other
-    assert not audit(counted, **options).from_store
+    assert not audit(Counted(), **options).from_store
     again = audit(laplace_sum, **options)
     assert again.from_store
     assert values(again) == values(first)
     assert len(Store(store).to_pandas()) == len(others) + 2
 
 
+def settings(max_samples):
+    return replace(SETTINGS, max_samples=max_samples, attacks=(Identity(),))
+
+
 def campaign(mechanism=laplace_sum, domain=None):
     source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
-    return Campaign(
-        mechanism,
-        PairSearch(source, 0),
-        CLAIM,
-        (1.0, 0.0),
-        alpha=1e-3,
-        seed=0,
-        max_samples=60,
-        attacks=[Identity()],
-        stop_when_refuted=True,
-    )
+    return Campaign(mechanism, PairSearch(source, 0), settings(60))
 
 
 def test_a_thawed_campaign_has_what_it_was_supplied_with():
@@ -215,13 +209,7 @@ def test_a_checkpoint_does_not_hold_the_data():
     state = Campaign(
         lambda data, rng: rng.laplace(),
         PairSearch(pair_source(None, big, None, None, 0), 0),
-        CLAIM,
-        (1.0, 0.0),
-        alpha=1e-3,
-        seed=0,
-        max_samples=50,
-        attacks=[Identity()],
-        stop_when_refuted=True,
+        settings(50),
     )
     next(state.rounds())
     assert len(state.freeze()) < 2e6 < big.data.nbytes
@@ -281,21 +269,162 @@ class TestRecorder:
         assert np.diff(written).min() >= 1.0
         assert spent[0] >= 0.006 * clock[0]
         count = len(written)
-        recorder.keep(state, 0.0, now=True)
+        recorder.keep(state, 0.0, closing=True)
         assert len(written) == count + 1
 
     def test_what_cannot_be_written_is_a_warning(self, recorder, tmp_path):
-        (tmp_path / "audits.db").unlink()
         (tmp_path / "audits.db").mkdir()
         with pytest.warns(StoreWarning, match="goes on, but is not kept: cannot write"):
-            recorder.keep(campaign(), 1.0, now=True)
+            recorder.keep(campaign(), 1.0, closing=True)
         recorder.finish(audit(laplace_sum, **OPTIONS))  # said once is enough
 
     def test_states_that_cannot_be_frozen_are_a_warning(self, recorder, monkeypatch):
         state = campaign()
         state.favourite = lambda: 0
         with pytest.warns(StoreWarning, match="state cannot be stored"):
-            recorder.keep(state, 1.0, now=True)
+            recorder.keep(state, 1.0, closing=True)
+
+
+class Kill(BaseException):
+    """Ends an audit wherever it is."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """Draws now and then from a generator of its own, which goes on from run to run."""
+
+    seed: int
+    share: float = 1.0
+    scale: float = 1.0
+
+    @cached_property
+    def own(self):
+        return np.random.default_rng(self.seed)
+
+    def __call__(self, data, rng):
+        source = self.own if rng.random() < self.share else rng
+        return data.sum() + source.laplace(scale=self.scale)
+
+
+def killed(mechanism, store, when=lambda progress: progress.samples > 20, **options):
+    """Begin an audit, or go on with it, and kill it as soon as it has told `when`."""
+
+    def tell(progress):
+        if when(progress):
+            raise Kill
+
+    with pytest.raises(Kill):
+        audit(mechanism, **(OPTIONS | options), store=store, progress=tell)
+
+
+class Short(Executor):
+    """Is lost after so many tasks, in the middle of a round."""
+
+    def __init__(self, tasks):
+        self.tasks = tasks
+
+    def submit(self, function, /, *arguments):
+        self.tasks -= 1
+        if self.tasks < 0:
+            raise OSError("no more")
+        future = Future()
+        future.set_result(function(*arguments))
+        return future
+
+
+@pytest.fixture
+def every_round(monkeypatch):
+    """A checkpoint of each, so that nothing is drawn again that anybody was told of."""
+    monkeypatch.setattr(module, "_EVERY", 0.0)
+    monkeypatch.setattr(module, "_SHARE", 1e9)
+
+
+SECOND_TRY = "to draw it again would be a second try"
+
+
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_own_randomness_is_not_drawn_again_after_a_kill(tmp_path, share):
+    """Even if it shows in one round of those that were told."""
+    options = OPTIONS | {"stop_when_refuted": False}
+    store, mechanism = tmp_path / "audits.db", Own(0, share)
+    killed(mechanism, store, stop_when_refuted=False)
+    for _ in range(2):  # nor the second time
+        with pytest.raises(InputError, match=SECOND_TRY):
+            audit(mechanism, **options, store=store)
+    assert not audit(mechanism, **(options | {"seed": 1}), store=store).from_store
+
+
+@pytest.mark.usefixtures("every_round")
+def test_own_randomness_is_not_drawn_again_for_a_round_that_was_lost(tmp_path):
+    """Nobody was told of it; but it may have been lost for what it showed."""
+    for mechanism in (Own(0), laplace_sum):
+        store = tmp_path / f"{type(mechanism).__name__}.db"
+        with pytest.raises(ExecutorError):
+            audit(mechanism, **OPTIONS, store=store, executor=Short(30))
+        if mechanism is laplace_sum:
+            assert not audit(mechanism, **OPTIONS, store=store).from_store
+        else:
+            with pytest.raises(InputError, match=SECOND_TRY):
+                audit(mechanism, **OPTIONS, store=store)
+
+
+def test_own_randomness_goes_on_from_where_an_audit_was_ended(tmp_path):
+    """Where nothing has to be drawn again. Once it has gone on, a kill is a kill."""
+    store, mechanism = tmp_path / "audits.db", Own(0)
+    stop = Every(5)
+    first = audit(mechanism, **OPTIONS, store=store, should_stop=stop)
+    second = audit(mechanism, **OPTIONS, store=store, should_stop=stop)
+    assert first.interrupted
+    assert second.interrupted
+    assert second.samples > first.samples
+    with pytest.raises(ExecutorError):
+        audit(mechanism, **OPTIONS, store=store, executor=Short(0))
+    with pytest.raises(InputError, match=SECOND_TRY):
+        audit(mechanism, **OPTIONS, store=store)
+
+
+def test_a_mechanism_that_repeats_itself_goes_on_after_any_kill(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_SHARE", 1e9)
+    for every in (0.0, 1e9):
+        monkeypatch.setattr(module, "_EVERY", every)
+        store = tmp_path / f"{every}.db"
+        killed(laplace_sum, store)
+        killed(laplace_sum, store, when=lambda progress: progress.samples > 30)
+        result = audit(laplace_sum, **OPTIONS, store=store)
+        assert values(result) == values(audit(laplace_sum, **OPTIONS))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.05])
+def test_to_kill_and_try_again_shows_nothing_else(tmp_path, monkeypatch, share):
+    """Whoever kills an audit that goes badly has one try, as the proof supposes.
+
+    Of each round one outcome is told, in all processes together.
+    """
+    monkeypatch.setattr(module, "_SHARE", 1e9)
+    told, rng = {}, np.random.default_rng(0)
+    mechanism = Own(0, share, 0.3)
+    options = OPTIONS | {"confidence": 0.5, "stop_when_refuted": False}
+
+    def note(progress):
+        told.setdefault(progress.samples, set()).add(progress.epsilon_lower)
+        if progress.samples > 12 and rng.random() < 0.3:
+            raise Kill
+
+    for _ in range(12):
+        monkeypatch.setattr(module, "_EVERY", rng.choice([0.0, 1e9]))
+        try:
+            audit(mechanism, **options, store=tmp_path / "audits.db", progress=note)
+        except (Kill, InputError):
+            pass
+    assert len(set.union(*told.values())) > 1
+    assert all(len(bounds) == 1 for bounds in told.values())
+
+
+def test_what_is_no_result_is_not_returned(tmp_path):
+    store = Store(tmp_path / "audits.db")
+    store.add_result("key", "code", {"drawn": [1, 1]}, freeze("no result", {}))
+    with pytest.raises(InputError, match="holds no result under"):
+        Recorder(store, "key", CLAIM).finished()
 
 
 def test_seconds_are_those_of_all_processes(tmp_path):

@@ -1,28 +1,28 @@
 """Keys of audits: the same for what behaves alike, and for nothing else."""
 
 import functools
-import importlib
 import json
 import subprocess
 import sys
 import textwrap
 import threading
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, fields, make_dataclass, replace
 from enum import Enum
+from inspect import signature
+from random import choice
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plain_settings import SETTINGS
 
 from dpaudit import ApproxDP, Domain, InputError, Pair, Profile, PureDP
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
-from dpaudit.audit.identity import (
-    code_version,
-    describe,
-    describe_mechanism,
-    key_of,
-)
+from dpaudit.audit import Layer, audit
+from dpaudit.audit.description import describe
+from dpaudit.audit.identity import _digest_of_sources, code_version, key_of
+from dpaudit.audit.settings import Settings
 
 SCALE = 0.5
 CALLS = threading.Lock()
@@ -87,6 +87,31 @@ class Slotted:
 
     def __init__(self, scale):
         self.scale = scale
+
+
+class Scale(float):
+    def __new__(cls, value, factor=1.0):
+        made = super().__new__(cls, value)
+        made.factor = factor
+        return made
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What it was handed is in none of its fields."""
+
+    scale: InitVar[float]
+
+    def __post_init__(self, scale):
+        object.__setattr__(self, "_scale", scale)
+
+
+class Beside(Frozen):
+    """A subclass that is no dataclass itself."""
+
+    def __init__(self, rate):
+        super().__init__()
+        object.__setattr__(self, "rate", rate)
 
 
 class Colour(Enum):
@@ -155,6 +180,8 @@ DIFFERENT = [
     Thawed(2.0),
     Plain(1.0),
     Plain(2.0),
+    Plain(1.0).release,
+    Plain(2.0).release,
     Child(1.0),
     Slotted(1.0),
     Slotted(2.0),
@@ -171,6 +198,36 @@ DIFFERENT = [
     len,
     [].append,
     [1].append,
+    # One name, argument, flag or handler apart.
+    lambda data, rng: rng.laplace(),
+    lambda data, rng: rng.standard_normal(),
+    lambda data, *rng: rng.laplace(),
+    lambda data, rng, *, a, b: a,
+    lambda data, rng, *, b, a: b,
+    # Of which another object of the same look, or class, is in this list.
+    bytearray(b"1"),
+    frozenset({1}),
+    Scale(1.0),
+    Scale(1.0, factor=2.0),
+    np.zeros((2, 1)).view(np.matrix),
+    np.ma.masked_array([0.0, 0.0], [True, False]),
+    np.ma.masked_array([0.0, 0.0], [False, True]),
+    np.array([(0.0,)], dtype=[("a", float)]),
+    np.array([(0.0,)], dtype=[("b", float)]),
+    np.ones((2, 2)),
+    np.ones((2, 2), order="F"),
+    2**64,
+    hex(2**64),
+    Handed(1.0),
+    Handed(2.0),
+    Beside(1.0),
+    Beside(2.0),
+    type("Made", (Plain,), {"rate": 0.3}),
+    type("Made", (Plain,), {"rate": 0.4}),
+    make_dataclass("Made", [("scale", float, 1.0)])(),
+    make_dataclass("Made", [("scale", float, 2.0)])(),
+    functools.lru_cache(lambda data: 2),
+    functools.lru_cache(lambda data: 3),
 ]
 
 
@@ -255,30 +312,57 @@ def locks(data, rng):
         return rng.laplace()
 
 
-def test_what_shows_no_state_is_refused_where_it_matters():
-    text(locks)  # a global that is named may be anything
-    stateless = threading.Lock(), closure(threading.Lock()), Plain(i for i in [])
+GENERATOR = (number for number in [])
+
+
+def names_a_generator(data, rng):
+    return next(GENERATOR)
+
+
+class HoldsOne(Plain):
+    numbers = GENERATOR
+
+
+def test_what_shows_no_state_is_refused_wherever_it_matters():
+    """Wherever it is met: an object of the kind may decide what comes out."""
+    stateless = (
+        GENERATOR,
+        closure(GENERATOR),
+        Plain(GENERATOR),
+        Frozen(GENERATOR),
+        names_a_generator,
+        HoldsOne(1.0),
+        functools.partial(default, scale=GENERATOR),
+        np.frompyfunc(lambda x: 2 * x, 1, 1),  # pickles by a name that is not its own
+    )
     for value in stateless:
         with pytest.raises(InputError, match="cannot tell"):
             describe(value)
 
 
-def test_a_reference_serves_where_no_state_is_shown(tmp_path, monkeypatch):
-    source = tmp_path / "referred.py"
-    source.write_text("import threading\nlock = threading.Lock()\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    lock = importlib.import_module("referred").lock
+def test_locks_have_no_state_that_could_matter():
+    assert text(locks) == text(locks)
+    assert text(closure(threading.Lock())) == text(closure(threading.Lock()))
 
-    def described(reference):
-        return describe_mechanism(lock, reference)
 
-    first = described("referred:lock")
-    assert described("referred:lock") == first != described("referred:other")
-    source.write_text(source.read_text() + "# changed")
-    assert described("referred:lock") != first
-    with pytest.raises(InputError, match="cannot tell"):
-        described(None)
-    assert describe_mechanism(default, "referred:lock") == describe(default)
+def shuffled(data, rng):
+    return choice(data) + np.random.random()  # noqa: NPY002
+
+
+def test_generators_that_all_share_have_no_state_that_could_matter():
+    """They are seeded anew in every process, and would make every key another."""
+    before = text(shuffled), text(np.random.normal)
+    choice([0.0])
+    np.random.random()  # noqa: NPY002
+    assert (text(shuffled), text(np.random.normal)) == before
+
+
+def test_what_is_nested_too_deeply_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InputError, match="nested as deeply"):
+        describe(deep)
 
 
 class Unsaid:
@@ -288,7 +372,7 @@ class Unsaid:
 
 def test_the_message_names_the_object_and_what_to_do():
     with pytest.raises(
-        InputError, match=r"'Unsaid' objects apart \(no\): let the mech"
+        InputError, match=r"'Unsaid' objects apart \(no\): let the mechanism be a func"
     ):
         key_of(mechanism=Unsaid())
 
@@ -319,9 +403,73 @@ def test_the_code_version_covers_what_results_depend_on():
     assert len(code_version().split("+")[-1]) == 12
 
 
+def test_sources_go_by_their_names_and_contents():
+    sources = [
+        [("a.py", b"x"), ("b.py", b"y")],
+        [("a.py", b"y"), ("b.py", b"x")],
+        [("a.py", b"x"), ("c.py", b"y")],
+        [("a.py", b"xb.pyy")],
+        [("a.py", b"x")],
+    ]
+    assert len(set(map(_digest_of_sources, sources))) == len(sources)
+
+
+def another(value):
+    """Return another value for a setting, whatever it is that is set."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value + 1
+        case float():
+            return value / 2
+        case Layer():
+            return Layer.TRANSCRIPT
+        case str() | None:
+            return "another"
+        case tuple():
+            return value[1:]
+        case PureDP():
+            return PureDP(2.0)
+    raise AssertionError(f"say what else a setting like {value!r} may be")
+
+
+@pytest.mark.parametrize("setting", [field.name for field in fields(Settings)])
+def test_every_setting_is_in_the_key(setting):
+    other = replace(SETTINGS, **{setting: another(getattr(SETTINGS, setting))})
+    assert key_of(settings=other) != key_of(settings=SETTINGS)
+    assert key_of(settings=replace(SETTINGS)) == key_of(settings=SETTINGS)
+
+
+def test_an_audit_takes_every_setting_by_its_name():
+    """And nothing decides a result that is neither a setting, nor what is audited."""
+    subject = {"mechanism", "pair", "domain", "relation"}
+    beside = {"executor", "store", "progress", "should_stop"}
+    settings = {field.name for field in fields(Settings)}
+    assert set(signature(audit).parameters) == subject | beside | settings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"claim": 1.0}, "claim must be a Claim, got 1.0"),
+        ({"confidence": 1.0}, "confidence must be in"),
+        ({"max_samples": 1}, "max_samples must be an integer >= 2"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"layer": "exact"}, "layer must be one of"),
+        ({"attacks": ["identity"]}, "attacks must be instances of Attack, got 'ident"),
+        ({"name": 5}, "name must be a string or None, got 5"),
+        ({"reference": 5}, "reference must be a string or None, got 5"),
+    ],
+)
+def test_a_setting_that_is_not_allowed_is_named(wrong, words):
+    with pytest.raises(InputError, match=words):
+        replace(SETTINGS, **wrong)
+
+
 SCRIPT = """
 import numpy as np
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, fields, make_dataclass, replace
 {comment}
 SCALE = 0.5
 

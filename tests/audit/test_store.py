@@ -1,6 +1,7 @@
 """The file: append-only, shared, and never mistaken for another."""
 
 import io
+import json
 import sqlite3
 import subprocess
 import sys
@@ -42,14 +43,14 @@ def test_results_and_checkpoints_come_back(path):
     store = Store(path)
     store.prepare()
     assert store.result("a") is None
-    assert store.checkpoint("a") is None
+    assert store.resume("a")[0] is None
     store.add_checkpoint("a", Checkpoint(10, 1.5, b"ten"))
     store.add_checkpoint("b", Checkpoint(5, 0.5, b"five"))
-    assert store.checkpoint("a") == Checkpoint(10, 1.5, b"ten")
+    assert store.resume("a")[0] == Checkpoint(10, 1.5, b"ten")
     store.add_result("a", "code", RECORD, b"all of it")
     assert Store(path).result("a") == b"all of it"
-    assert store.checkpoint("a") is None
-    assert store.checkpoint("b") == Checkpoint(5, 0.5, b"five")
+    assert store.resume("a")[0] is None
+    assert store.resume("b")[0] == Checkpoint(5, 0.5, b"five")
     assert sound(path)
     assert repr(store) == f"Store({str(path)!r})"
 
@@ -58,7 +59,7 @@ def test_the_furthest_checkpoint_counts_whoever_wrote_last(path):
     store = Store(path)
     for samples in (10, 30, 20):
         store.add_checkpoint("a", Checkpoint(samples, 1.0, b"%d" % samples))
-    assert store.checkpoint("a").frozen == b"30"
+    assert store.resume("a")[0].frozen == b"30"
     store.add_checkpoint("a", Checkpoint(40, 1.0, b"40"))
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT samples FROM checkpoints").fetchall() == [(40,)]
@@ -118,7 +119,7 @@ def test_two_writers_get_along(path):
     expected = {f"{name}{i}" for name in ("a", "b", "shared") for i in range(30)}
     assert len(frame) == 90
     assert set(frame["key"]) == expected
-    assert Store(path).checkpoint("both").samples == 29
+    assert Store(path).resume("both")[0].samples == 29
     assert sound(path)
     assert not list(path.parent.glob("*corrupt*"))
 
@@ -154,16 +155,86 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
     damage(path)
     content = path.read_bytes()
     # A damaged entry shows when it is read.
-    use = (
-        (lambda: store.checkpoint("a")) if damage is damage_an_entry else store.prepare
-    )
+    use = (lambda: store.resume("a")[0]) if damage is damage_an_entry else store.prepare
     with pytest.warns(StoreWarning, match=r"is damaged \(.*aside as 'audits.db.corr"):
         assert use() is None
-    assert store.checkpoint("a") is None
+    assert store.resume("a")[0] is None
     assert path.with_name("audits.db.corrupt-1").read_bytes() == content
     store.add_checkpoint("a", Checkpoint(2, 1.0, b"new"))
-    assert store.checkpoint("a").frozen == b"new"
+    assert store.resume("a")[0].frozen == b"new"
     assert sound(path)
+
+
+def change(path, statement, *values):
+    """Change a store as its own triggers forbid."""
+    db = sqlite3.connect(path)
+    guards = db.execute("SELECT name, sql FROM sqlite_master WHERE type='trigger'")
+    guards = guards.fetchall()
+    for name, _ in guards:
+        db.execute(f"DROP TRIGGER {name}")
+    db.execute(statement, values)
+    for _, sql in guards:
+        db.execute(sql)
+    db.commit()
+    db.close()
+
+
+RECORDED = json.dumps(RECORD)
+CHANGES = {
+    "another figure": ("record = ?", RECORDED.replace("0.5", "0.9")),
+    "another name": ("code = ?", "another"),
+    "another time": ("finished = ?", "2001-01-01T00:00:00+00:00"),
+    "no text": ("record = ?", 5),
+    "bytes for text": ("record = ?", RECORDED.encode()),
+    "bytes that look like text": ("code = ?", b"'code'"),
+    "no Unicode": ("record = CAST(? AS TEXT)", b"\xff\xfe"),
+    "text for bytes": ("frozen = ?", "b"),
+    "no digest": ("digest = ?", b""),
+    "another's": ("key = ?", "c"),
+}
+
+
+@pytest.mark.parametrize("change_", CHANGES)
+def test_a_result_that_was_changed_is_left_out_alone(path, change_):
+    store = Store(path)
+    for key in ("a", "b"):
+        store.add_result(key, "code", RECORD | {"name": key}, key.encode())
+    assignment, value = CHANGES[change_]
+    change(path, f"UPDATE results SET {assignment} WHERE key = 'b'", value)
+    frame, (damage,) = store.table()
+    assert frame["name"].tolist() == ["a"]
+    assert damage.startswith(f"result 2 of {str(path)!r} is not what was written")
+    with pytest.warns(StoreWarning, match=r"result 2 .* and is left out"):
+        assert len(store.to_pandas()) == 1
+    assert store.result("a") == b"a"
+    assert store.result("b") is None
+    assert store.result("c") is None
+
+
+def test_a_result_is_not_what_its_parts_are_in_another_place(path):
+    """Of which the same bytes follow each other: a digest of these is not enough."""
+    store = Store(path)
+    store.add_result("a", "code", RECORD, b"frozen")
+    change(path, "UPDATE results SET code = 'cod', finished = 'e' || finished")
+    assert store.table()[0].empty
+    store.add_checkpoint("b", Checkpoint(10, 1.0, b"state"))
+    change(path, "UPDATE checkpoints SET closed = 1")
+    with pytest.warns(StoreWarning, match="an entry is not what was written"):
+        assert store.resume("b") == (None, 0)
+
+
+def test_a_page_that_cannot_be_read_takes_no_others_with_it(path):
+    store = Store(path)
+    for number in range(40):
+        store.add_result(f"{number}", "code", RECORD, bytes(900))
+    content = path.read_bytes()
+    place = content.rindex(b"code20")  # in the middle of a page of rows
+    start = place - place % 4096
+    path.write_bytes(content[:start] + bytes(4096) + content[start + 4096 :])
+    frame, damage = store.table()
+    assert 20 < len(frame) < 40
+    assert set(frame["name"]) == {"a"}
+    assert len(damage) >= 40 - len(frame)
 
 
 def test_what_was_set_aside_is_never_overwritten(path):
@@ -187,7 +258,7 @@ def test_an_audit_begins_anew_with_a_damaged_store(path):
 
 def test_a_reader_does_not_touch_a_damaged_file(path):
     path.write_bytes(b"damaged")
-    with pytest.raises(InputError, match=r"audits.db' is damaged: file is not a data"):
+    with pytest.raises(InputError, match=r"audits.db' is damaged \(file is not a data"):
         Store(path).to_pandas()
     assert path.read_bytes() == b"damaged"
 
@@ -198,16 +269,17 @@ def test_a_file_of_zeros_length_is_a_new_one(path):
     assert sound(path)
 
 
-def test_a_newer_format_is_named_and_not_touched(path):
+@pytest.mark.parametrize(("format_", "who"), [(1, "the older one"), (3, "a newer one")])
+def test_another_format_is_named_and_not_touched(path, format_, who):
     Store(path).prepare()
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 2")
+    db.execute(f"PRAGMA user_version = {format_}")
     db.close()
     content = path.read_bytes()
     for use in (Store(path).prepare, Store(path).to_pandas):
-        with pytest.raises(InputError, match="is a store of format 2, and this dpaudi"):
+        with pytest.raises(InputError, match=f"is a store of format {format_}, and th"):
             use()
-    with pytest.raises(InputError, match="a newer one reads it"):
+    with pytest.raises(InputError, match=f"knows format 2: {who} reads it"):
         audit(laplace_sum, **OPTIONS, store=path)
     assert path.read_bytes() == content
     assert [p.name for p in path.parent.iterdir()] == ["audits.db"]
@@ -215,15 +287,24 @@ def test_a_newer_format_is_named_and_not_touched(path):
 
 @pytest.mark.parametrize(
     "statement",
-    ["CREATE TABLE t (x)", "PRAGMA application_id = 5", "PRAGMA user_version = 1"],
+    [
+        "CREATE TABLE t (x)",
+        "PRAGMA application_id = 5",
+        "PRAGMA user_version = 1",
+        # With a store's marks, and a view that has no end in the place of its table.
+        f"PRAGMA application_id = {int.from_bytes(b'dpau', 'big')};"
+        "PRAGMA user_version = 2; CREATE VIEW results AS WITH RECURSIVE c(key) AS "
+        "(SELECT 'a' UNION ALL SELECT key FROM c) SELECT key FROM c;",
+    ],
 )
 def test_databases_of_others_are_left_alone(path, statement):
     db = sqlite3.connect(path)
-    db.execute(statement)
+    db.executescript(statement)
     db.close()
     content = path.read_bytes()
-    with pytest.raises(InputError, match="is a database of something else"):
-        Store(path).prepare()
+    for use in (Store(path).prepare, Store(path).to_pandas):
+        with pytest.raises(InputError, match="is a database of something else"):
+            use()
     assert path.read_bytes() == content
 
 

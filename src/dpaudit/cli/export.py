@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpaudit.atomic import replacing
-from dpaudit.cli.exits import Command
+from dpaudit.cli.exits import INPUT_ERROR, Command
 from dpaudit.errors import InputError
 
 __all__ = ["export_command"]
@@ -26,24 +26,36 @@ __all__ = ["export_command"]
     required=True,
     help="Where to write it.",
 )
-def export_command(store: Path, format_: str, output: Path) -> None:
+def export_command(store: Path, format_: str, output: Path) -> int:
     """Write the finished audits of a STORE as one table, a row each.
 
-    It reads figures, and runs nothing that the store holds. In CSV, text that a
-    spreadsheet would take for a formula has an apostrophe in front.
+    It reads figures, and runs nothing that the store holds. A result that is damaged is
+    left out and named on standard error. The table of the others is written, and the
+    exit code is 2: it is not the whole. In CSV, text that a spreadsheet would take for
+    a formula has an apostrophe in front.
     """
     from dpaudit.audit import Store
     from dpaudit.reports.escaping import csv_text
 
-    frame = Store(store).to_pandas()
+    if output.exists() and store.exists() and output.samefile(store):
+        raise InputError(f"cannot write {str(output)!r}: it is the store itself")
+    frame, damage = Store(store).table()
     try:
         with replacing(output) as new:
             if format_ == "csv":
-                new.write_text(csv_text(frame), encoding="utf-8")
+                text = csv_text(frame)
+                new.write_text(text, encoding="utf-8", errors="backslashreplace")
             else:
                 frame.to_parquet(new, index=False, engine="pyarrow")
+    except InputError:
+        raise
     except ImportError as error:
         raise InputError(
             "--format parquet needs pyarrow: pip install pyarrow, or use --format csv"
         ) from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"cannot write {str(output)!r}: {error}") from error
     click.echo(f"{len(frame):,} audits written to {output}")
+    for sentence in damage:
+        click.echo(f"dpaudit: {sentence}", err=True)
+    return INPUT_ERROR if damage else 0

@@ -1,9 +1,9 @@
 """Audits that are killed, at any moment: nothing is lost but the time since.
 
-A child audits with two workers, and keeps a checkpoint of every round, so that it is
-killed now and then in the middle of writing one. Whoever is killed, the file stays
-sound, the workers end too, and the result is in the end that of an audit which nobody
-disturbed.
+A child audits, alone or with two workers, and keeps a checkpoint of every round, so
+that it is killed now and then in the middle of writing one. However it is ended, the
+file stays sound, the workers end too, and the result is in the end that of an audit
+which nobody disturbed.
 """
 
 import importlib
@@ -23,7 +23,8 @@ import pytest
 from dpaudit.audit import audit
 
 MODULE = """
-import json, sys, time
+import json, signal, sys, time
+from contextlib import nullcontext
 from multiprocessing import active_children
 from dpaudit import Pair, PureDP
 from dpaudit.attacks import PORTFOLIO
@@ -43,6 +44,7 @@ def mechanism(data, rng):
     return data.sum() + rng.laplace()
 
 def main(path, rounds):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rounds_left = iter(range(int(rounds)))
 
     def tell(progress):
@@ -52,7 +54,7 @@ def main(path, rounds):
             time.sleep(3600)
 
     checkpoint._EVERY, checkpoint._SHARE = {throttle}
-    with process_pool(2) as pool:
+    with process_pool(2) if {workers} == 2 else nullcontext() as pool:
         audit(mechanism, **OPTIONS, executor=pool, store=path, progress=tell)
 """
 CODE = "import sys, slow_module; slow_module.main(*sys.argv[1:])"
@@ -73,8 +75,8 @@ def alive(pid):
         return False
 
 
-def kill_at_some_moment(folder, rounds, delay, ahead):
-    """Kill an audit after so many rounds and seconds; return where it began and ended.
+def kill_at_some_moment(folder, rounds, delay, ahead, how, workers):
+    """End an audit after so many rounds and seconds; return where it began and ended.
 
     It waits to be killed once it is so many rounds ahead of those. None if it came to
     its end before.
@@ -95,15 +97,15 @@ def kill_at_some_moment(folder, rounds, delay, ahead):
             if len(told) == rounds:
                 break
         time.sleep(delay)
-        child.send_signal(signal.SIGKILL)
+        child.send_signal(how)
         told += map(json.loads, child.stdout)
     if child.returncode == 0:
         return None
-    assert child.returncode == -signal.SIGKILL, said.read_text()
+    assert child.returncode == -how, said.read_text()
     deadline = time.monotonic() + 60
     while any(alive(pid) for pid in told[-1][2]) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert told[-1][2]
+    assert len(told[-1][2]) == (workers if workers > 1 else 0)
     assert not any(alive(pid) for pid in told[-1][2])
     return told[0][1], told[-1][0]
 
@@ -115,17 +117,17 @@ def sound(path):
     return answer == "ok"
 
 
-def survive(folder, *, kills, rounds, delay, ahead, **settings):
+def survive(folder, *, kills, rounds, delay, ahead, workers, **settings):
     """Kill an audit often, then let it end; return where each process began and ended.
 
-    The last one is only said to have begun.
+    One in three is interrupted instead. The last one is only said to have begun.
     """
-    (folder / "slow_module.py").write_text(MODULE.format(**settings))
-    rng, spans = random.Random(0), []
+    (folder / "slow_module.py").write_text(MODULE.format(workers=workers, **settings))
+    rng, spans = random.Random(workers), []
     while len(spans) < kills:
-        span = kill_at_some_moment(
-            folder, rng.randint(*rounds), rng.uniform(*delay), ahead
-        )
+        how = signal.SIGINT if len(spans) % 3 == 1 else signal.SIGKILL
+        moment = rng.randint(*rounds), rng.uniform(*delay)
+        span = kill_at_some_moment(folder, *moment, ahead, how, workers)
         assert sound(folder / "audits.db")
         assert span is not None, f"it ended after {len(spans)} kills"
         spans.append(span)
@@ -147,15 +149,22 @@ def results(folder, monkeypatch, executor=None):
     return values(left), values(alone)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc"), reason="looks processes up in /proc")
-def test_an_audit_survives_kills(tmp_path, monkeypatch):
+linux = pytest.mark.skipif(
+    not os.path.exists("/proc"), reason="looks processes up in /proc"
+)
+
+
+@linux
+@pytest.mark.parametrize(("workers", "kills"), [(1, 2), (2, 1)])
+def test_an_audit_survives_kills(tmp_path, monkeypatch, workers, kills):
     """However fast it runs: it has 37 rounds, and no process gets further than 8."""
     spans = survive(
         tmp_path,
-        kills=4,
+        kills=kills,
         rounds=(2, 6),
         delay=(0.0, 0.3),
         ahead=1,
+        workers=workers,
         seconds=0.0005,
         releases=1000,
         throttle=(0.0, 1e9),
@@ -167,17 +176,20 @@ def test_an_audit_survives_kills(tmp_path, monkeypatch):
     assert left == alone
 
 
+@linux
 @pytest.mark.hard
-def test_an_audit_of_two_minutes_survives_twenty_kills(tmp_path, monkeypatch):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_long_audit_survives_sixteen_kills(tmp_path, monkeypatch, workers):
     """With checkpoints as rare as they are in earnest."""
     spans = survive(
         tmp_path,
-        kills=20,
+        kills=16,
         rounds=(1, 3),
-        delay=(0.0, 5.0),
+        delay=(0.0, 3.0),
         ahead=10,
+        workers=workers,
         seconds=0.001,
-        releases=100_000,
+        releases=25_000 * workers,
         throttle=(1.0, 0.01),
     )
     began = [span[0] for span in spans]
@@ -186,3 +198,4 @@ def test_an_audit_of_two_minutes_survives_twenty_kills(tmp_path, monkeypatch):
     with ThreadPoolExecutor(16) as executor:
         left, alone = results(tmp_path, monkeypatch, executor)
     assert left == alone
+    print(f"{len(spans) - 1} kills of an audit by {workers}: the result is the same")

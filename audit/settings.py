@@ -1,0 +1,104 @@
+"""All that an audit can be told, beside what it is an audit of."""
+
+import math
+from dataclasses import dataclass
+
+from dpaudit.attacks import Attack
+from dpaudit.audit.layers.layer import Layer
+from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count, check_fraction
+
+__all__ = ["Settings"]
+
+_REFERENCE_DELTAS = (1e-5, 1e-3, 0.1, 0.5, 0.9)
+_SAMPLED = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What determines an audit of a mechanism on given pairs, or on those of a search.
+
+    A store knows an audit by all of these fields (`dpaudit.audit.identity`): whatever
+    changes a result is a field here. Who draws, where the work is kept and who watches
+    it change none, and are not.
+
+    Parameters
+    ----------
+    claim : Claim
+    confidence : float
+    max_samples, seed : int
+    stop_when_refuted : bool
+    layer : Layer
+        Of those from which releases are drawn.
+    bits : bool
+    attacks : sequence of Attack
+    name, reference : str or None
+        As for `dpaudit.audit.audit`.
+
+    Raises
+    ------
+    InputError
+        If one of them is not allowed.
+    """
+
+    claim: Claim
+    confidence: float
+    max_samples: int
+    seed: int
+    stop_when_refuted: bool
+    layer: Layer
+    bits: bool
+    attacks: tuple[Attack, ...]
+    name: str | None
+    reference: str | None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.claim, Claim):
+            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if self.layer not in _SAMPLED:
+            raise InputError(
+                f"layer must be one of {[x.value for x in _SAMPLED]}, "
+                f"got {self.layer!r}"
+            )
+        attacks = tuple(self.attacks)
+        for attack in attacks:
+            if not isinstance(attack, Attack):
+                raise InputError(f"attacks must be instances of Attack, got {attack!r}")
+        for field in ("name", "reference"):
+            given = getattr(self, field)
+            if not isinstance(given, str | None):
+                raise InputError(f"{field} must be a string or None, got {given!r}")
+        for field, checked in {
+            "confidence": check_fraction("confidence", self.confidence),
+            "max_samples": check_count("max_samples", self.max_samples, minimum=2),
+            "seed": check_count("seed", self.seed, minimum=0),
+            "stop_when_refuted": bool(self.stop_when_refuted),
+            "layer": Layer(self.layer),
+            "bits": bool(self.bits),
+            "attacks": attacks,
+        }.items():
+            object.__setattr__(self, field, checked)
+
+    @property
+    def alpha(self) -> float:
+        """The error probability of each statement of the audit."""
+        return 1 - self.confidence
+
+    @property
+    def reference_point(self) -> tuple[float, float]:
+        """Where epsilon and delta are bounded: at the claim's own point if it has one.
+
+        Raises
+        ------
+        InputError
+            If the claim promises nothing at any of the deltas that are tried.
+        """
+        claim = self.claim
+        if isinstance(claim, PureDP | ApproxDP):
+            return claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
+        for delta in _REFERENCE_DELTAS:
+            epsilon = claim.epsilon(delta)
+            if math.isfinite(epsilon):
+                return max(epsilon, 0.1), delta
+        raise InputError(f"the claim {claim} promises next to nothing")

@@ -1,0 +1,221 @@
+"""What is set at run time in modules, somebody's own and installed ones."""
+
+import functools
+import importlib
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from dpaudit import InputError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit import audit
+from dpaudit.audit.description import describe
+
+SOURCE = """
+import functools
+import random
+import threading
+from elsewhere import helper
+
+SCALE = 1.0
+SOURCE = random.SystemRandom()  # which cannot be described
+LOCK = threading.Lock()
+
+class Mechanism:
+    scale = 1.0
+
+    def release(self, data, *, rng):
+        return data.sum() + rng.laplace(scale=self.scale)
+
+class Settings:
+    def __init__(self, scale):
+        self.scale = scale
+
+SETTINGS = Settings(1.0)
+
+def laplace_mechanism(scale):
+    def mechanism(data, rng):
+        return data.sum() + rng.laplace(scale=scale)
+    return mechanism
+
+def by_default(data, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale)
+
+def by_keyword(data, rng, *, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale)
+
+def by_attribute(data, rng):
+    return data.sum() + rng.laplace(scale=by_attribute.scale)
+
+by_attribute.scale = 1.0
+
+def noise(rng):
+    return rng.laplace(scale=SCALE)
+
+def by_global(data, rng):
+    SOURCE, LOCK
+    return helper(data.sum()) + noise(rng)
+
+def by_object(data, rng):
+    return data.sum() + rng.laplace(scale=SETTINGS.scale)
+
+def by_class(data, rng):
+    return Mechanism().release(data, rng=rng)
+
+def logged(function):
+    def inner(*arguments):
+        return function(*arguments)
+    return inner
+
+def logged_by_name(function):
+    @functools.wraps(function)
+    def inner(*arguments):
+        return function(*arguments)
+    return inner
+
+def noisy(function):
+    @functools.wraps(function)
+    def inner(data, rng):
+        return function(data) + rng.laplace(scale=SCALE)
+    return inner
+
+def times(factor):
+    def decorate(function):
+        @functools.wraps(function)
+        def inner(data, rng):
+            return factor * function(data, rng)
+        return inner
+    return decorate
+"""
+USER = """
+import SOURCE as module
+import holder
+
+def by_module(data, rng):
+    return data.sum() + rng.laplace(scale=module.SCALE)
+
+def by_nested_module(data, rng):
+    return data.sum() + rng.laplace(scale=holder.module.SCALE)
+
+def by_function(data, rng):
+    return module.by_global(data, rng)
+
+def unaware(data, rng):
+    return module.LOCK
+"""
+
+
+@pytest.fixture(params=["site-packages", "own"])
+def module(request, tmp_path, monkeypatch):
+    """A module with all kinds of mechanisms, installed or somebody's own."""
+    folder = tmp_path / request.param
+    folder.mkdir()
+    text = SOURCE
+    if request.param == "own":
+        text = text.replace("random.SystemRandom()", "1.0")
+    name = "of_" + request.param.replace("-", "_")
+    (folder / f"{name}.py").write_text(text)
+    (folder / "elsewhere.py").write_text("def helper(number): return number")
+    (tmp_path / "user.py").write_text(USER.replace("SOURCE", name))
+    (tmp_path / "holder.py").write_text(f"import {name} as module")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    yield importlib.import_module(name)
+    for new in set(sys.modules) - before:
+        del sys.modules[new]
+
+
+def text(value):
+    return json.dumps(describe(value))
+
+
+def a(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def b(data, rng):
+    return data.sum()
+
+
+def test_functions_that_a_factory_makes_go_by_what_they_close_over(module):
+    make = module.laplace_mechanism
+    assert text(make(1.0)) == text(make(1.0)) != text(make(0.2))
+    assert text(functools.partial(module.by_default, scale=1.0)) != text(
+        functools.partial(module.by_default, scale=2.0)
+    )
+    with pytest.raises(InputError, match="cannot tell 'generator' objects apart"):
+        describe(make(number for number in []))
+
+
+def test_two_functions_in_one_wrapper_are_two(module):
+    for wrapper in (module.logged, module.logged_by_name):
+        assert text(wrapper(a)) == text(wrapper(a)) != text(wrapper(b))
+    assert text(module.times(1)(a)) == text(module.times(1)(a))
+    assert text(module.times(1)(a)) != text(module.times(2)(a))
+
+
+CHANGES = {
+    "by_default": lambda m: setattr(m.by_default, "__defaults__", (0.2,)),
+    "by_keyword": lambda m: m.by_keyword.__kwdefaults__.update(scale=0.2),
+    "by_attribute": lambda m: setattr(m.by_attribute, "scale", 0.2),
+    "by_global": lambda m: setattr(m, "SCALE", 0.2),
+    "by_object": lambda m: setattr(m.SETTINGS, "scale", 0.2),
+    "by_class": lambda m: setattr(m.Mechanism, "scale", 0.2),
+    "noise": lambda m: setattr(m.noise, "__code__", (lambda rng: 0.0).__code__),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_changed_at_run_time_matters(module, name):
+    before = text(getattr(module, name))
+    assert before == text(getattr(module, name))
+    CHANGES[name](module)
+    assert text(getattr(module, name)) != before
+
+
+def test_what_replaces_a_function_matters(module):
+    before = text(module.by_global)
+    module.noise = lambda rng: 0.0
+    assert text(module.by_global) != before
+
+
+def test_a_wrapper_is_of_the_module_that_it_is_from(module):
+    """Not of that whose name it bears: here a library that goes by its version."""
+    before = text(module.noisy(np.mean))
+    module.SCALE = 0.2
+    assert text(module.noisy(np.mean)) != before
+
+
+@pytest.mark.parametrize("name", ["by_module", "by_nested_module", "by_function"])
+def test_attributes_of_modules_matter_where_they_are_named(module, name):
+    user = importlib.import_module("user")
+    before, unaware = text(getattr(user, name)), text(user.unaware)
+    module.SCALE = 0.2
+    assert text(getattr(user, name)) != before
+    assert text(user.unaware) == unaware
+
+
+def test_another_verdict_is_not_returned(module, tmp_path):
+    """Each of these was: a mechanism that holds its claim, then one that does not."""
+    pairs = [
+        (module.laplace_mechanism(1.0), module.laplace_mechanism(0.05)),
+        (module.logged(a), module.logged(b)),
+    ]
+    for number, mechanisms in enumerate(pairs):
+        results = [
+            audit(
+                mechanism,
+                pair=Pair([0.0], [0.0, 1.0]),
+                claim=PureDP(1.0),
+                max_samples=100,
+                attacks=[Identity()],
+                name="the same",
+                store=tmp_path / f"{number}.db",
+            )
+            for mechanism in mechanisms
+        ]
+        assert [result.refuted for result in results] == [False, True]
+        assert not any(result.from_store for result in results)

@@ -1,0 +1,76 @@
+"""`dpaudit export` of stores that are not whole, and to places that it spares."""
+
+import sqlite3
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.audit import Store
+from dpaudit.cli import main
+
+RECORD = {"drawn": [4, 5], "witness": None, "warnings": [], "epsilon_lower": 0.25}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = Store("audits.db")
+    for name in ("a", "b", "c"):
+        store.add_result(name, "code", RECORD | {"name": name}, b"frozen")
+    return tmp_path / "audits.db"
+
+
+def export(*arguments):
+    return CliRunner().invoke(main, ["export", "audits.db", "--output", *arguments])
+
+
+def test_a_result_that_is_damaged_is_named_and_the_others_written(store):
+    """A byte flipped: another epsilon would have stood in the table."""
+    content = store.read_bytes()
+    before = b'"epsilon_lower": 0.25, "name": "b"'
+    assert content.count(before) == 1
+    store.write_bytes(content.replace(before, before.replace(b"0.25", b"9.25")))
+    done = export("audits.csv")
+    assert done.exit_code == 2
+    assert done.stdout == "2 audits written to audits.csv\n"
+    assert done.stderr == (
+        "dpaudit: result 2 of 'audits.db' is not what was written, and is left out\n"
+    )
+    frame = pd.read_csv("audits.csv")
+    assert frame["name"].tolist() == ["a", "c"]
+    assert frame["epsilon_lower"].tolist() == [0.25, 0.25]
+
+
+def test_a_record_that_is_none_is_named_too(store):
+    Store(store).add_result("d", "code", {"drawn": 7}, b"frozen")
+    done = export("audits.csv")
+    assert done.exit_code == 2
+    assert "result 4 of" in done.stderr
+    assert len(pd.read_csv("audits.csv")) == 3
+
+
+def test_names_that_are_no_text_are_escaped(store):
+    """As those of files may be that were given on a command line."""
+    Store(store).add_result("d", "code", RECORD | {"name": "\udcff"}, b"frozen")
+    done = export("audits.csv")
+    assert done.exit_code == 0
+    assert pd.read_csv("audits.csv")["name"].tolist() == ["a", "b", "c", "\\udcff"]
+
+
+def test_the_store_is_not_written_over(store):
+    content = store.read_bytes()
+    done = export("audits.db")
+    assert done.exit_code == 2
+    assert "cannot write 'audits.db': it is the store itself" in done.stderr
+    assert store.read_bytes() == content
+
+
+def test_a_store_of_another_format_is_refused(store):
+    db = sqlite3.connect(store)
+    db.execute("PRAGMA user_version = 1")
+    db.close()
+    done = export("audits.csv")
+    assert done.exit_code == 2
+    assert "is a store of format 1" in done.stderr
+    assert not store.with_name("audits.csv").exists()

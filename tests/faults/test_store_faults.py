@@ -1,0 +1,552 @@
+"""Stores that are broken, foreign, read-only or full: never a false verdict.
+
+Whatever happens to the file, what comes back is what was written or nothing; what goes
+wrong is an `InputError` or a `StoreWarning`, each a sentence. A test that hangs ends
+the run with a traceback of where.
+"""
+
+import contextlib
+import faulthandler
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpaudit import InputError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit import Store, StoreWarning, audit
+from dpaudit.audit import checkpoint as checkpoints
+from dpaudit.audit.store import Checkpoint
+
+OPTIONS = {
+    "pair": Pair([0.0], [0.0, 1.0]),
+    "claim": PureDP(1.0),
+    "max_samples": 6,
+    "attacks": [Identity()],
+}
+KEYS = [f"{number:064x}" for number in range(4)]
+FROZEN = [bytes([number]) * 3000 for number in range(4)]
+RECORD = {"drawn": [4, 5], "name": "a", "witness": None, "epsilon_lower": 0.25}
+OUTCOME = b"\xab" * 32
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def values(result):
+    return {k: v for k, v in result.to_dict().items() if k != "seconds"}
+
+
+@pytest.fixture(autouse=True)
+def watchdog():
+    faulthandler.dump_traceback_later(1200, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The bytes of a sound store, and what it holds."""
+
+    content: bytes
+    rows: list[dict[str, object]]
+    first: Checkpoint
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Three results, and an audit that is not finished, of two rounds."""
+    path = tmp_path_factory.mktemp("kept") / "audits.db"
+    store = Store(path)
+    for key, frozen in zip(KEYS[:3], FROZEN, strict=False):
+        store.add_result(key, "code", RECORD | {"name": key}, frozen)
+    checkpoint = Checkpoint(10, 1.5, FROZEN[3])
+    store.add_checkpoint(KEYS[3], checkpoint)
+    for number in range(2):
+        store.add_round(KEYS[3], number, OUTCOME)
+    rows = store.to_pandas().to_dict("records")
+    return Kept(path.read_bytes(), rows, checkpoint)
+
+
+def flip(content, rng):
+    """Flip a few bits, most often where something stands."""
+    changed = bytearray(content)
+    full = [place for place in range(len(content)) if content[place]]
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        changed[rng.choice(full)] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def truncate(content, rng):
+    return content[: rng.randrange(len(content) + 1)]
+
+
+def swap_pages(content, rng):
+    pages = [content[i : i + 4096] for i in range(0, len(content), 4096)]
+    one, two = rng.sample(range(len(pages)), 2)
+    pages[one], pages[two] = pages[two], pages[one]
+    return b"".join(pages)
+
+
+def blank_a_part(content, rng):
+    start, length = rng.randrange(len(content)), rng.choice([1, 16, 512, 4096])
+    filler = rng.choice([b"\0", b"\xff", b"a"])
+    return (content[:start] + filler * length + content[start + length :])[
+        : len(content)
+    ]
+
+
+def lengthen(content, rng):
+    place = rng.choice([len(content), rng.randrange(len(content))])
+    return content[:place] + rng.randbytes(rng.randrange(1, 5000)) + content[place:]
+
+
+def random_value(rng):
+    return rng.choice(
+        [
+            None,
+            rng.randrange(-(2**63), 2**63),
+            rng.randrange(-2, 20),
+            rng.random() * 10.0 ** rng.randrange(-300, 300),
+            float("inf"),
+            "",
+            rng.choice(KEYS),
+            '{"drawn": [1, 2], "epsilon_lower": 9.0}',
+            "\udcff" * 3,
+            b"\xff\xfe",
+            rng.randbytes(32),
+            rng.choice(FROZEN),
+            "9" * 10_000,
+            "[" * 10_000,
+        ]
+    )
+
+
+def with_rows(content, rng):
+    """Write into columns, or add rows, as a program might that knows the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "audits.db"
+        path.write_bytes(content)
+        db = sqlite3.connect(path)
+        guards = db.execute("SELECT name, sql FROM sqlite_master WHERE type='trigger'")
+        guards = guards.fetchall()
+        for name, _ in guards:
+            db.execute(f"DROP TRIGGER {name}")
+        for _ in range(rng.choice([1, 1, 3])):
+            table = rng.choice(["results", "checkpoints", "rounds"])
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            with contextlib.suppress(sqlite3.Error, UnicodeEncodeError):
+                if rng.random() < 0.7:
+                    column, other = rng.choices(columns, k=2)
+                    new = rng.choice([random_value(rng), ...])
+                    source, given = (other, ()) if new is ... else ("?", (new,))
+                    db.execute(f"UPDATE {table} SET {column} = {source}", given)
+                else:
+                    marks = ",".join("?" * len(columns))
+                    row = [random_value(rng) for _ in columns]
+                    db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        for _, sql in guards:
+            db.execute(sql)
+        db.commit()
+        db.close()
+        return path.read_bytes()
+
+
+def of_another_kind(content, rng):
+    """Change what tables, indices, triggers and marks there are."""
+    changes = [
+        "DROP TABLE rounds",
+        "DROP TABLE results",
+        "DROP INDEX checkpoints_of_an_audit",
+        "DROP TRIGGER results_are_not_changed",
+        "ALTER TABLE results ADD COLUMN more",
+        "ALTER TABLE results RENAME COLUMN frozen TO thawed",
+        "CREATE TABLE theirs (x)",
+        "CREATE TRIGGER mine AFTER INSERT ON rounds BEGIN DELETE FROM checkpoints; END",
+        "DROP TABLE results; CREATE VIEW results AS WITH RECURSIVE c(key) AS "
+        "(SELECT 'a' UNION ALL SELECT key FROM c) SELECT key, key AS record FROM c",
+        f"PRAGMA application_id = {rng.randrange(-(2**31), 2**31)}",
+        f"PRAGMA user_version = {rng.randrange(-(2**31), 2**31)}",
+        "PRAGMA user_version = 0; PRAGMA application_id = 0",
+        "PRAGMA encoding = 'UTF-16'; VACUUM",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "audits.db"
+        path.write_bytes(content)
+        db = sqlite3.connect(path)
+        db.executescript(rng.choice(changes))
+        db.close()
+        return path.read_bytes()
+
+
+def nothing_alike(content, rng):
+    return rng.choice(
+        [b"", b"\0", rng.randbytes(rng.randrange(9000)), b"key,code\n1,2\n"]
+    )
+
+
+FAULTS = [
+    *(flip, flip, flip, with_rows, with_rows, truncate, swap_pages),
+    *(blank_a_part, lengthen, of_another_kind, nothing_alike),
+]
+
+
+def attempt(use):
+    """Return what comes of a use, or None if it is refused."""
+    try:
+        return use()
+    except InputError:
+        return None
+
+
+def survive(kept, content, folder):
+    """Use a store of that content in every way; return what became of it.
+
+    Nothing comes back but what was written.
+    """
+    path = folder / "audits.db"
+    store, told = Store(path), []
+    path.write_bytes(content)
+    frame = attempt(lambda: store.table()[0])
+    found = [] if frame is None else frame.to_dict("records")
+    assert all(row in kept.rows for row in found)
+    for key, frozen in zip(KEYS[:3], FROZEN, strict=False):
+        result = attempt(lambda key=key: store.result(key))
+        assert result in (frozen, None)
+        told.append(result)
+    attempt(store.prepare)
+    checkpoint, _ = attempt(lambda: store.resume(KEYS[3])) or (None, 0)
+    assert checkpoint in (kept.first, None)
+    outcome = attempt(lambda: store.add_round(KEYS[3], 1, b"new"))
+    assert outcome in (OUTCOME, b"new", None)
+    attempt(lambda: store.add_checkpoint(KEYS[3], Checkpoint(20, 2.0, b"new")))
+    attempt(lambda: store.add_result(KEYS[3], "code", RECORD, b"new"))
+    assert attempt(lambda: store.result(KEYS[3])) in (b"new", None)
+    aside = list(folder.glob("audits.db.corrupt-*"))
+    for file in folder.iterdir():
+        file.unlink()
+    if aside:
+        return "set aside"
+    return "read whole" if None not in told and len(found) == 3 else "read in part"
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    """A folder, in memory if there is such a place: nothing need last here."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def survive_many(kept, folder, faults, count, seed):
+    rng, seen = random.Random(seed), Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoreWarning)
+        for _ in range(count):
+            fault = rng.choice(faults)
+            seen[survive(kept, fault(kept.content, rng), folder)] += 1
+    return seen
+
+
+@pytest.mark.parametrize("fault", sorted(set(FAULTS), key=FAULTS.index))
+def test_what_is_broken_is_never_returned(kept, scratch, fault):
+    seen = survive_many(kept, scratch, [fault], 12, seed=1)
+    assert set(seen) != {"read whole"}
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.binary(min_size=1, max_size=40)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_bytes_anywhere_are_survived(kept, patches):
+    content = bytearray(kept.content)
+    for place, new in patches:
+        place %= len(content)
+        content[place : place + len(new)] = new
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoreWarning)
+        survive(kept, bytes(content), Path(folder))
+
+
+@pytest.mark.hard
+def test_six_thousand_broken_stores(kept, scratch):
+    seen = survive_many(kept, scratch, FAULTS, 6000, seed=2)
+    print(f"{sum(seen.values()):,} broken stores: {dict(seen)}; none told a falsehood")
+    assert seen["set aside"] > 1000
+    assert seen["read in part"] > 100
+
+
+def test_a_sound_store_is_read_whole(kept, tmp_path):
+    """Or nothing would be shown by what is never returned."""
+    assert survive(kept, kept.content, tmp_path) == "read whole"
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """A store with one finished audit and one that was interrupted; their results."""
+    path = tmp_path_factory.mktemp("audited") / "audits.db"
+    results = [
+        values(audit(laplace_sum, **OPTIONS, store=path)),
+        values(audit(laplace_sum, **OPTIONS, seed=1)),
+    ]
+    audit(laplace_sum, **OPTIONS, seed=1, store=path, should_stop=lambda: True)
+    return path.read_bytes(), results
+
+
+@pytest.mark.parametrize("fault", [flip, truncate, with_rows, of_another_kind])
+def test_an_audit_with_a_broken_store_ends_as_it_would_have(audited, tmp_path, fault):
+    """Or it is refused in a sentence; from a store or not, it is the same result."""
+    content, expected = audited
+    rng = random.Random(3)
+    for number in range(2):
+        path = tmp_path / f"{number}.db"
+        path.write_bytes(fault(content, rng))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StoreWarning)
+            for seed in (0, 1):
+                result = attempt(
+                    lambda seed=seed, path=path: audit(
+                        laplace_sum, **OPTIONS, seed=seed, store=path
+                    )
+                )
+                if result is not None:
+                    assert values(result) | {"from_store": False} == expected[seed]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: os.mkfifo(path),
+        lambda path: path.mkdir(),
+        lambda path: path.symlink_to("/dev/null"),
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path),
+    ],
+    ids=["fifo", "folder", "null", "zero", "loop"],
+)
+def test_what_is_no_file_is_refused_and_left_alone(tmp_path, make):
+    path = tmp_path / "audits.db"
+    make(path)
+    store = Store(path)
+    for use in (store.prepare, store.to_pandas, lambda: store.add_round("a", 0, b"")):
+        with pytest.raises(InputError, match=r"cannot (read|write) '.*audits.db'"):
+            use()
+    assert [file.name for file in tmp_path.iterdir()] == ["audits.db"]
+    assert Path("/dev/zero").exists()
+
+
+@pytest.fixture
+def read_only(kept):
+    """A folder with a finished store, of which nothing can be written to."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "audits.db").write_bytes(kept.content)
+    (folder / "audits.db").chmod(0o444)
+    folder.chmod(0o555)
+    root = os.geteuid() == 0  # who may write anyway
+    if root:
+        os.seteuid(65534)
+    yield folder / "audits.db"
+    if root:
+        os.seteuid(0)
+    folder.chmod(0o755)
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+def test_a_finished_store_is_read_where_nothing_can_be_written(kept, read_only):
+    store = Store(read_only)
+    assert store.to_pandas().to_dict("records") == kept.rows
+    assert [store.result(key) for key in KEYS[:3]] == FROZEN[:3]
+    assert store.result("other") is None
+    with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
+        store.prepare()
+    assert [file.name for file in read_only.parent.iterdir()] == ["audits.db"]
+
+
+def test_changes_that_cannot_be_read_there_are_named(kept, tmp_path, monkeypatch):
+    """A process was killed, and left them in the file beside: they are not ignored."""
+    path = tmp_path / "audits.db"
+    path.write_bytes(kept.content)
+    db = sqlite3.connect(path)
+    db.execute("INSERT INTO rounds VALUES ('a', 0, x'00', x'00')")
+    db.commit()
+    (tmp_path / "copy").mkdir()
+    for file in ("audits.db", "audits.db-wal"):
+        (tmp_path / "copy" / file).write_bytes((tmp_path / file).read_bytes())
+    db.close()
+    connect = sqlite3.connect
+
+    def no_room(address, **options):
+        if "immutable" not in address:
+            error = sqlite3.OperationalError("unable to open database file")
+            error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+            raise error
+        return connect(address, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", no_room)
+    with pytest.raises(InputError, match=r"its last changes are in 'audits.db-wal'"):
+        Store(tmp_path / "copy" / "audits.db").to_pandas()
+
+
+def never(data, rng):
+    raise AssertionError("no work may begin")
+
+
+def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read_only):
+    """And nobody is let begin one there."""
+    if os.geteuid() == 65534:
+        os.seteuid(0)
+    read_only.chmod(0o644)
+    read_only.write_bytes(audited[0])
+    read_only.chmod(0o444)
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+    result = audit(laplace_sum, **OPTIONS, store=read_only)
+    assert result.from_store
+    assert values(result) | {"from_store": False} == audited[1][0]
+    for mechanism, seed in ((laplace_sum, 1), (never, 0)):
+        with pytest.raises(InputError, match=r"cannot write '.*readonly database"):
+            audit(mechanism, **OPTIONS, seed=seed, store=read_only)
+
+
+def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
+    """The audit goes on to its end; what was kept stays, and can be gone on from."""
+    path = tmp_path / "audits.db"
+    monkeypatch.setattr(checkpoints, "_EVERY", 0.0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    Store(path).prepare()
+    connect = sqlite3.connect
+
+    def full(address, **options):
+        db = connect(address, **options)
+        if address != ":memory:":
+            db.execute("PRAGMA max_page_count = 1")  # that is: no more than there are
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", full)
+    with pytest.warns(StoreWarning, match="is not kept: cannot write .*disk is full"):
+        result = audit(laplace_sum, **OPTIONS, store=path)
+    monkeypatch.undo()
+    alone = values(audit(laplace_sum, **OPTIONS))
+    again = audit(laplace_sum, **OPTIONS, store=path)
+    assert values(result) == alone == values(again) | {"from_store": False}
+    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+
+
+LIMITED = """
+import resource, signal, sys
+from test_store_faults import OPTIONS, audit, laplace_sum, values
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+print(values(audit(laplace_sum, **(OPTIONS | {"max_samples": 60}), store=sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("action", ["default", "error"])
+def test_a_file_that_may_not_grow_is_a_warning_even_as_an_error(tmp_path, action):
+    """The disk is as full as it can be simulated; the result is on standard output."""
+    path = tmp_path / "audits.db"
+    Store(path).prepare()
+    done = subprocess.run(
+        [sys.executable, "-W", f"{action}::UserWarning", "-c", LIMITED, str(path)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    alone = audit(laplace_sum, **(OPTIONS | {"max_samples": 60}))
+    assert done.stdout.strip() == str(values(alone))
+    assert "the audit goes on, but is not kept: cannot write" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.filterwarnings("error")
+def test_warnings_that_are_errors_end_no_audit(tmp_path, capsys):
+    path = tmp_path / "audits.db"
+    path.write_bytes(b"damaged")
+    result = audit(laplace_sum, **OPTIONS, store=path)
+    assert "audits.db' is damaged" in capsys.readouterr().err
+    assert values(result) == values(audit(laplace_sum, **OPTIONS))
+    assert audit(laplace_sum, **OPTIONS, store=path).from_store
+
+
+def test_two_audits_at_once_are_one(tmp_path, monkeypatch):
+    """The same one, of two threads: none disturbs the other, and one result is kept."""
+    monkeypatch.setattr(checkpoints, "_EVERY", 0.0)
+    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
+    path, found = tmp_path / "audits.db", []
+    meet = threading.Barrier(2)
+
+    def work():
+        meet.wait()
+        found.append(audit(laplace_sum, **OPTIONS, store=path))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = values(audit(laplace_sum, **OPTIONS))
+    assert [values(one) | {"from_store": False} for one in found] == [expected] * 2
+    assert len(Store(path).to_pandas()) == 1
+
+
+def test_a_file_is_begun_beside_others_that_begin_it(tmp_path, monkeypatch):
+    """SQLite waits for them by itself at every moment but one: here they come in it."""
+    path, came = tmp_path / "audits.db", []
+    connect = sqlite3.connect
+    other = connect(path, isolation_level=None, check_same_thread=False)
+
+    class Disturbed(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if statement == "PRAGMA journal_mode = WAL" and not came:
+                other.execute("BEGIN IMMEDIATE")
+                came.append(threading.Timer(0.1, other.close))
+                came[0].start()
+            return super().execute(statement, *values)
+
+    def disturbed(address, **options):
+        return connect(address, factory=Disturbed, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", disturbed)
+    assert Store(path).add_round("a", 0, b"mine") == b"mine"
+    came[0].join()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_meanwhile_is_refused(tmp_path):
+    """SQLite's locks would not hold in it."""
+    store = Store(tmp_path / "audits.db")
+    store.prepare()
+    with store.held():
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                store.add_round("a", 0, b"")
+            except InputError as error:
+                code = 0 if "forked from one that has it open" in str(error) else 2
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert store.add_round("a", 0, b"mine") == b"mine"
