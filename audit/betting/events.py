@@ -90,7 +90,7 @@ class Events:
         """The smaller of the two estimated probabilities."""
         return np.minimum(self.p, self.q)
 
-    def take(self, places: Sequence[int]) -> "Events":
+    def take(self, places: Sequence[int] | Counts) -> "Events":
         """Return some of the events."""
         return Events(
             self.attack[places],

@@ -145,7 +145,7 @@ def _chains(
     Near the truth the event that seems to violate a null by most is one that chance
     favoured, so events are chosen at the anchor, where they stand out, and are kept for
     the nulls above it. But what breaks the claim may be another thing, and rarer, than
-    what comes near to it: so some are chosen at the claim itself.
+    what comes near to it: so of the exclusive events one is chosen at the claim itself.
     """
     luck = np.asarray(_EAGER_FLATTERY * _choice(events), dtype=np.float64)
     handicap = 2 * _ONE_EVENT * luck
@@ -153,11 +153,15 @@ def _chains(
         forward_chains(family, nulls, np.minimum(nulls, anchor), events, share),
         symmetric_chains(family, nulls, events, handicap),
     ]
-    if family.claimed is not None and anchor < family.claimed:
+    rare = np.flatnonzero(events.exclusive)
+    if len(rare) and family.claimed is not None and anchor < family.claimed:
         judges = np.full_like(nulls, family.claimed)
-        way = forward_chains(family, nulls, judges, events, share, handicap)
-        freedom = way.freedom * (1 + luck[way.events[:, 0]])
-        ways.append(replace(way, freedom=freedom))
+        way = forward_chains(
+            family, nulls, judges, events.take(rare), share, handicap[rare]
+        )
+        chosen = rare[way.events]
+        freedom = way.freedom * (1 + luck[chosen[:, 0]])
+        ways.append(replace(way, events=chosen, freedom=freedom))
     if isinstance(family, GaussianNulls):
         ways.append(pooled_chains(family, nulls, events))
     return Chains.stack([way for way in ways if way is not None])

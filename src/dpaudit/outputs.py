@@ -83,6 +83,9 @@ def read(output: Any) -> Output:
     >>> read("17.2, 3")
     Output(layout="value '{}, {}'", numbers=array([17.2,  3. ]))
     """
+    # What most mechanisms return, one release at a time, should cost next to nothing.
+    if type(output) is float or type(output) is np.float64:
+        return Output("shape ()", np.array(output))
     return _read(output, 0, leading=0).output
 
 
@@ -298,6 +301,8 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
     """Read an output, or the first one of stacked ones where `leading` is 1."""
     if depth > _DEEPEST:
         return _unread(output)
+    if type(output) is np.ndarray:
+        return _array(output, leading) or _read(output.tolist(), depth + 1, leading)
     if isinstance(output, str | bytes | bytearray):
         return _text(output)
     if isinstance(output, Mapping):
@@ -308,8 +313,6 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
     tree = _array(output, leading)
     if tree is not None:
         return tree
-    if isinstance(output, np.ndarray):
-        return _read(output.tolist(), depth + 1, leading)
     if isinstance(output, list | tuple):
         items = [(str(place), value) for place, value in enumerate(output)]
         return _branch("[]", items, depth, leading)
@@ -351,9 +354,11 @@ def _array(value: Any, leading: int) -> _Tree | None:
             # journey between processes.
             numbers = np.array(array, dtype=np.float64, order="C")
         case "c":
-            numbers = np.stack([array.real, array.imag], axis=-1).astype(np.float64)
+            parts = [np.real(array), np.imag(array)]
+            numbers = np.stack(parts, axis=-1).astype(np.float64)
         case "m" | "M":
-            numbers = np.where(np.isnat(array), np.nan, array.astype(np.int64))
+            count = array.astype(np.int64).astype(np.float64)
+            numbers = np.where(np.isnat(array), np.nan, count)
         case "V" if array.dtype.names:
             fields = [(_key(name), array[name]) for name in array.dtype.names]
             return _branch("{}", fields, 0, leading)
