@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.errors import MechanismError
 from dpaudit.outputs import UNREAD, Batch
 
 __all__ = ["Arsenal", "FittedAttack"]
@@ -44,6 +45,7 @@ _REFIT_SELDOM = 4.0  # or by this one if others do without or nobody bets on it
 _STALE = 20  # who has scored that much less than others is not bet on
 _CLEARLY = 4.0  # standard errors
 _TRIAL = 1000  # up to this many releases every attack scores, later those in use
+_LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
 _SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
 
@@ -126,6 +128,31 @@ def _readable(attack: Attack, batch: Batch, layout: str) -> Any:
 
 def _is_readable(attack: Attack, batch: Batch, layout: str) -> bool:
     return batch.size > 0 and _readable(attack, batch, layout) is not None
+
+
+def _check_company(fitted: FittedAttack, target: Target, batch: Batch) -> None:
+    """Raise if some outputs score otherwise by themselves than beside each other.
+
+    The proof of an audit takes for granted that they do not; of attacks and mechanisms
+    of somebody else's this look at a few finds the usual mistakes, not all.
+    """
+    few = batch.section(0, _LOOK)
+    together = fitted.score(target, few)
+    alone = np.array(
+        [fitted.score(target, few.section(i, i + 1))[0] for i in range(few.size)]
+    )
+    # Far more than linear algebra owes to the size of its arguments.
+    allowed = np.maximum(_SAME * np.abs(together), 4 * fitted.resolution)
+    with np.errstate(invalid="ignore"):
+        differ = (together != alone) & ~(np.abs(together - alone) <= allowed)
+    if differ.any():
+        place = int(np.argmax(differ))
+        raise MechanismError(
+            f"attack {fitted.attack.name!r} scores a release {alone[place]:g} by "
+            f"itself and {together[place]:g} beside others; a score (or the privacy "
+            "loss, statistic or support that it asks the mechanism for) must depend on "
+            "the release alone"
+        )
 
 
 @dataclass
@@ -371,9 +398,13 @@ class Arsenal:
             pools = [b.section(0, end) for b, end in zip(pools, ends, strict=True)]
         if not all(_is_readable(attack, batch, layout) for batch in pools):
             return
+        first = contender.fitted is None
         contender.fitted = FittedAttack.fit(
             attack, self._target, pools[0], pools[1], layout
         )
+        if first:
+            for pool in pools:
+                _check_company(contender.fitted, self._target, pool)
         contender.fitted_on = min(self._available(layout), self._useful(attack))
         contender.record = ScoreRecord()
         for side, scores in enumerate(self._honest_scores(contender.fitted, *pools)):

@@ -31,6 +31,7 @@ import random
 import sys
 import sysconfig
 import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
@@ -225,7 +226,10 @@ class _Description:
         wrapped = getattr(value, "__wrapped__", None)
         if wrapped is not None:
             return ["wraps", self.of(type(value)), self.of(wrapped)]
-        module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
+        with warnings.catch_warnings():
+            # It asks every module for the name, and some mind being asked.
+            warnings.simplefilter("ignore")
+            module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
         if _found(module, name) is not value:
             raise _untellable(value, f"it is not what {module} has as {name!r}")
         return ["name", getattr(value, "__module__", None), name]

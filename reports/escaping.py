@@ -4,8 +4,8 @@ Names of mechanisms are chosen by whoever runs an audit, and end up in pages, fi
 tables and the names of files. Each place has characters of its own that must not be
 taken at their word, so they are escaped where text enters the place, and nowhere else:
 
-- HTML pages: by the templates themselves (autoescape), after `printable`.
-- SVG figures: by matplotlib, after `printable` (`dpaudit.reports.svg`).
+- HTML pages: by the templates themselves (autoescape), after `plain`.
+- SVG figures: by matplotlib, after `plain` (`dpaudit.reports.svg`).
 - Markdown: `markdown`. Tables end a cell at a pipe, and inside prose ``<``, ``&``,
   ``*``, ``_``, ``~``, ``$``, brackets and backticks begin something.
 - CSV: `csv_text`. A spreadsheet takes a cell of text for a formula if it begins with
@@ -18,7 +18,7 @@ import re
 
 import pandas as pd
 
-__all__ = ["Safe", "csv_text", "file_name", "markdown", "printable"]
+__all__ = ["Safe", "csv_text", "file_name", "markdown", "plain"]
 
 _BREAKS = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 # Control characters, lone surrogates, what XML excludes, and what turns the direction
@@ -37,14 +37,14 @@ class Safe(str):
         return self
 
 
-def printable(text: str) -> str:
+def plain(text: str) -> str:
     r"""Return a text on one line, without characters that do something.
 
     Breaks become spaces, control characters and the like the replacement character.
 
     Examples
     --------
-    >>> printable("two\nlines, \x1b[31mred")
+    >>> plain("two\nlines, \x1b[31mred")
     'two lines, �[31mred'
     """
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", _BREAKS.sub(" ", text))
@@ -58,7 +58,7 @@ def markdown(text: str) -> Safe:
     >>> print(markdown("a|b *c* <script>"))
     a\|b \*c\* \<script\>
     """
-    return Safe(_MARKDOWN.sub(r"\\\g<0>", printable(text)))
+    return Safe(_MARKDOWN.sub(r"\\\g<0>", plain(text)))
 
 
 def csv_text(table: pd.DataFrame) -> str:
@@ -80,7 +80,7 @@ def csv_text(table: pd.DataFrame) -> str:
 def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    text = printable(value)
+    text = plain(value)
     return f"'{text}" if _FORMULA.match(text) else text
 
 

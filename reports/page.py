@@ -30,7 +30,7 @@ from dpaudit.reports import (
 from dpaudit.reports.bench import page as bench_page
 from dpaudit.reports.bench.summary import Summary
 from dpaudit.reports.comparison import Comparison
-from dpaudit.reports.escaping import Safe, markdown, printable
+from dpaudit.reports.escaping import Safe, markdown, plain
 from dpaudit.reports.experiments import Experiment, Profile
 from dpaudit.reports.lower_bounds_section import (
     lower_bounds_context,
@@ -135,7 +135,7 @@ def render_html(results: Results, figures: Figures) -> str:
     }
     if results.bench is not None:
         context["bench"] = Safe(bench_page.render_html(results.bench))
-    environment = _environment(autoescape=True, finalize=_if_text(printable))
+    environment = _environment(autoescape=True, finalize=_if_text(plain))
     return environment.get_template("report.html.j2").render(context)
 
 

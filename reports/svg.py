@@ -17,7 +17,7 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from dpaudit.reports.escaping import printable
+from dpaudit.reports.escaping import plain
 
 __all__ = [
     "INK",
@@ -105,7 +105,7 @@ def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
     """
     for written in figure.findobj(Text):
         lines = written.get_text().split("\n")
-        written.set_text("\n".join(map(printable, lines)))
+        written.set_text("\n".join(map(plain, lines)))
     buffer = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
@@ -121,8 +121,8 @@ def to_svg(figure: Figure, name: str, *, title: str, description: str) -> str:
     opening = (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view_box[0]} role="img" '
         f'id="{name}" aria-labelledby="{name}-title {name}-description">'
-        f'<title id="{name}-title">{html.escape(printable(title))}</title>'
-        f'<desc id="{name}-description">{html.escape(printable(description))}</desc>'
+        f'<title id="{name}-title">{html.escape(plain(title))}</title>'
+        f'<desc id="{name}-description">{html.escape(plain(description))}</desc>'
     )
     return opening + re.sub(r"\n\s*", "\n", body).strip()
 

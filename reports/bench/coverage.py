@@ -38,7 +38,11 @@ from dpaudit.reports.bench.coverage_cases import (
     WitnessCase,
 )
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
-from dpaudit.reports.bench.subjects import LeakyResponse
+from dpaudit.reports.bench.subjects import (
+    LeakyResponse,
+    MixedLayouts,
+    SpoiltCompany,
+)
 from dpaudit.reports.formats import count, percent
 
 __all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
@@ -97,8 +101,11 @@ _CORE = (
     "gaussian, black box",
     "leaky response, black box",
     "leaky response, pair search",
+    "mixed layouts, black box",
+    "spoilt company, black box",
 )
 _WHITE_ONLY = ("laplace, exact profile", "gaussian, small delta")
+_BLACK_ONLY = ("mixed layouts", "spoilt company")
 
 
 def _audits() -> tuple[AuditCase, ...]:
@@ -115,6 +122,8 @@ def _audits() -> tuple[AuditCase, ...]:
         "truncated geometric": (geometric, PureDP(geometric.true_epsilon)),
         "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), PureDP(1.0)),
         "leaky response": (LeakyResponse(1.0, 0.05), ApproxDP(1.0, 0.05)),
+        "mixed layouts": (MixedLayouts(), PureDP(1.0)),
+        "spoilt company": (SpoiltCompany(), PureDP(1.0)),
     }
     searched = {
         "laplace": "scalar:0,1:rows=2",
@@ -122,7 +131,11 @@ def _audits() -> tuple[AuditCase, ...]:
         "leaky response": "scalar:0,1:rows=1",
     }
     return (
-        *(AuditCase(name, *subject) for name, subject in subjects.items()),
+        *(
+            AuditCase(name, *subject)
+            for name, subject in subjects.items()
+            if name not in _BLACK_ONLY
+        ),
         *(
             AuditCase(f"{name}, black box", *subject, black_box=True)
             for name, subject in subjects.items()

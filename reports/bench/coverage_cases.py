@@ -6,7 +6,8 @@ verdict, `epsilon_lower`, `delta_lower`, `mu_lower`), each with its own error
 probability; they are counted apart. A statement counts as wrong if it was wrong at any
 time: the engine looks after every round, and rejected nulls stay rejected. The length
 of an audit is drawn at random besides, log-uniform over three octaves, because an
-engine that plans for its deadline might err near it.
+engine that plans for its deadline might err near it; and so is whether it stops at a
+refutation or goes on for bounds, since it divides its wealth accordingly.
 """
 
 from abc import ABC, abstractmethod
@@ -129,7 +130,7 @@ class AuditCase(_Audited):
             confidence=CONFIDENCE,
             max_samples=int(length),
             seed=seed,
-            stop_when_refuted=False,
+            stop_when_refuted=bool(stream(seed, 1).integers(2)),
             **options,
         )
         room = 1 + SLACK

@@ -5,7 +5,7 @@ from html import escape
 
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
-from dpaudit.reports.escaping import markdown, printable
+from dpaudit.reports.escaping import markdown, plain
 
 __all__ = ["render_html", "render_markdown", "render_text", "verdict"]
 
@@ -20,13 +20,13 @@ def verdict(row: Row) -> str:
 def render_text(table: Table) -> str:
     """Return a table for a terminal, its columns aligned."""
     written = [_header(table), *map(_cells, table.rows)]
-    lines = [tuple(map(printable, line)) for line in written]
+    lines = [tuple(map(plain, line)) for line in written]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = (
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         for line in lines
     )
-    return "\n".join([printable(table.title), *(f"  {line}".rstrip() for line in text)])
+    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in text)])
 
 
 def render_markdown(summary: Summary) -> str:
@@ -98,4 +98,4 @@ def _tag(tag: str, text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return escape(printable(text))
+    return escape(plain(text))

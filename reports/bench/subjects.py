@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from dpaudit.claims import ApproxDP, Claim
+from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
 
-__all__ = ["BlackBox", "LeakyResponse"]
+__all__ = ["BlackBox", "LeakyResponse", "MixedLayouts", "SpoiltCompany"]
 
 Array = NDArray[np.float64]
 
@@ -86,3 +86,80 @@ class LeakyResponse:
     def worst_case(self, dimension: int = 1) -> Pair:
         """Return the two bits."""
         return Pair([0.0], [1.0], self.relation)
+
+
+class _Bit:
+    """A bit, told by randomised response: its claim holds with equality."""
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    claim: ClassVar[Claim] = PureDP(1.0)
+
+    def told(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Array:
+        """Return the answers, 0 or 1, shape (size,)."""
+        bit = float(np.rint(np.ravel(data)[0]))
+        true = rng.random(size) < expit(self.claim.parameters["epsilon"])
+        return np.where(true, bit, 1 - bit)
+
+    def worst_case(self, dimension: int = 1) -> Pair:
+        """Return the two bits."""
+        return Pair([0.0], [1.0], self.relation)
+
+
+@dataclass(frozen=True)
+class MixedLayouts(_Bit):
+    """Randomised response at epsilon 1 that answers in one of many ways, at random.
+
+    The way does not depend on the bit, and shows it as plainly as any other.
+    """
+
+    def draw(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> list[Any]:
+        """Return `size` independent outputs."""
+        told, way = self.told(data, size, rng), rng.integers(7, size=size)
+        noise = rng.normal(size=size)
+        return [
+            _in_words(int(bit), ways, hue)
+            for bit, ways, hue in zip(told, way, noise, strict=True)
+        ]
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Any:
+        """Return one output."""
+        return self.draw(data, 1, rng=rng)[0]
+
+
+def _in_words(bit: int, way: int, noise: float) -> Any:
+    match way:
+        case 0:
+            return bit
+        case 1:
+            return {"bit": float(bit), "noise": noise}
+        case 2:
+            return [[noise], [float(bit), noise]]
+        case 3:
+            return "yes" if bit else "no"
+        case 4:
+            return f"{noise}, {bit}"
+        case 5:
+            return [np.nan, bit]
+    return [noise] * (2 + bit)
+
+
+@dataclass(frozen=True)
+class SpoiltCompany(_Bit):
+    """Randomised response at epsilon 1 that answers 1 by 1e150, and NaN now and then.
+
+    How a release is scored must not depend on the NaN beside it.
+    """
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, 2)."""
+        hue = rng.random((size, 2))
+        huge = self.told(data, size, rng)[:, np.newaxis] == 1
+        releases = np.where(huge, 1e150 * (2 + hue), hue)
+        releases[rng.random(size) < 0.02, 0] = np.nan
+        return np.asarray(releases)
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])

@@ -354,8 +354,8 @@ def _array(value: Any, leading: int) -> _Tree | None:
             # journey between processes.
             numbers = np.array(array, dtype=np.float64, order="C")
         case "c":
-            parts = [np.real(array), np.imag(array)]
-            numbers = np.stack(parts, axis=-1).astype(np.float64)
+            both = [np.real(array), np.imag(array)]
+            numbers = np.stack(both, axis=-1).astype(np.float64)
         case "m" | "M":
             count = array.astype(np.int64).astype(np.float64)
             numbers = np.where(np.isnat(array), np.nan, count)

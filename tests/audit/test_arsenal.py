@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit import Pair, PureDP, Relation
+from dpaudit import MechanismError, Pair, PureDP, Relation
 from dpaudit.attacks import (
     Abnormal,
     Attack,
@@ -439,3 +439,31 @@ def test_memory_is_bounded_for_mappings_too():
         arsenal.absorb(DATA, wide, arsenal.prepare())
     kept = sum(batch.size for batch in arsenal._pool[DATA])
     assert kept == 64  # 32 MiB a side hold no more
+
+
+class Centring(Attack):
+    """Takes the mean of whatever it is given."""
+
+    name = "centring"
+    learns = False
+
+    def applies(self, target, releases):
+        return True
+
+    def score(self, target, parameters, releases):
+        return releases - releases.mean()
+
+
+def test_scores_that_depend_on_their_company_are_refused():
+    noise = [ordinary(np.random.default_rng(0).normal(size=20)) for _ in range(2)]
+    with pytest.raises(MechanismError, match=r"'centring' scores .* by itself"):
+        begun([Centring()], *noise).prepare()
+
+
+def test_losses_that_depend_on_their_company_are_refused():
+    class Relative(Laplace):
+        def privacy_loss(self, releases, data, other):
+            return super().privacy_loss(releases, data, other) / np.abs(releases).max()
+
+    with pytest.raises(MechanismError, match=r"'exact-loss' .* privacy loss"):
+        audit(Relative(), pair=PAIR, max_samples=50)

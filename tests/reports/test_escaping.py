@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 import dpaudit.audit
 from dpaudit.cli import main
-from dpaudit.reports.escaping import csv_text, markdown, printable
+from dpaudit.reports.escaping import csv_text, markdown, plain
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from dpaudit.reports.escaping import csv_text, markdown, printable
     ],
 )
 def test_printable(text, says):
-    assert printable(text) == says
-    assert printable(says) == says
+    assert plain(text) == says
+    assert plain(says) == says
 
 
 def test_markdown_is_the_text_and_nothing_else():
@@ -42,10 +42,9 @@ def test_exported_names_are_no_formulas(tmp_path, monkeypatch):
         def __init__(self, path):
             pass
 
-        def to_pandas(self):
-            return pd.DataFrame(
-                {"name": ["=1+1", "good"], "epsilon_lower": [-0.5, 1.0]}
-            )
+        def table(self):
+            names = {"name": ["=1+1", "good"], "epsilon_lower": [-0.5, 1.0]}
+            return pd.DataFrame(names), []
 
     monkeypatch.setattr(dpaudit.audit, "Store", Stand)
     output = tmp_path / "audits.csv"

@@ -22,7 +22,7 @@ from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import problems
 from dpaudit.reports.comparison import FILE, Comparison
-from dpaudit.reports.escaping import file_name, printable
+from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiments import PROFILES, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.page import (
@@ -522,7 +522,7 @@ def test_no_name_is_more_than_text_on_the_page(hostile):
     assert tags.attributes == harmless.attributes
     text = "".join(tags.text)
     for name in HOSTILE:
-        assert printable(name) in text
+        assert plain(name) in text
     assert "<b>bold</b>\ufffd" in text
     assert "<i>2.3</i>" in text
 
@@ -560,7 +560,7 @@ def test_no_name_is_more_than_text_in_a_figure(hostile):
         assert not tags & {"script", "img", "a", "foreignObject"}
     words = " ".join(words.split())
     for line in "\n".join(HOSTILE).splitlines():
-        assert words.count(printable(line).strip()) >= 3
+        assert words.count(plain(line).strip()) >= 3
 
 
 def test_no_name_is_a_formula_in_a_table(hostile):
@@ -573,7 +573,7 @@ def test_no_name_is_a_formula_in_a_table(hostile):
             if not pd.api.types.is_numeric_dtype(table[column]):
                 assert not found[column].str.match(r"[=+\-@\s]").any()
         if name == "privacy-wall":
-            names = [printable(each) for each in HOSTILE]
+            names = [plain(each) for each in HOSTILE]
             marked = [f"'{each}" if each[0] in "=+-@" else each for each in names]
             assert list(found["mechanism"]) == marked
 

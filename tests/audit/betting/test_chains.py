@@ -289,7 +289,8 @@ def uneven_events(mu, n_p, n_q, *, swapped=False):
     laws, n = [ndtr(mu - x), ndtr(-x)], np.array([[n_p], [n_q]])
     hits = np.round(np.array(laws[::-1] if swapped else laws) * n).astype(np.intp)
     scored = np.broadcast_to(n, hits.shape).copy()
-    return Events(np.zeros(41, dtype=np.intp), -np.arange(41.0), hits, scored)
+    attack = np.zeros(41, dtype=np.intp)
+    return Events(attack, -np.arange(41.0), hits, scored, attack > 0)
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -1,7 +1,7 @@
 """The exact layer refutes what is false, and nothing that is true with equality."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -21,7 +21,6 @@ from dpaudit.algorithms import (
     AnalyzeGauss,
     GOEGaussian,
     SymmetricNoise,
-    SymmetrisedWishart,
 )
 from dpaudit.audit.layers.exact import ExactOutcome, exact_profile, exact_verdict
 from dpaudit.gaussian import gaussian_delta
@@ -209,8 +208,9 @@ def test_other_forms_can_only_show_that_a_claim_holds():
 
 
 def test_mechanisms_without_a_profile_get_no_verdict():
-    mechanism = SymmetrisedWishart.calibrated(1.0, relation="replace-one")
-    pair = Pair([[1.0, 0.0]], [[0.0, 1.0]])
+    mechanism = SymmetricNoise.as_published(1.0)
+    mechanism = replace(mechanism, relation=Relation.REPLACE_ONE)
+    pair = Pair([[1.0, 0.0]], [[0.0, 1.0]])  # eigenvalues of both signs
     assert isinstance(mechanism, HasExactClaim)
     assert exact_profile(mechanism, pair) is None
     assert exact_verdict(mechanism, pair) is None
