@@ -4,12 +4,11 @@ The comparison is made in an environment of its own (``make third-party``), so t
 report has it from a file.
 """
 
-import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import InputError
+from dpaudit.reports.saved import load_json, save_json
 
 __all__ = ["FILE", "Comparison", "load_comparison"]
 
@@ -57,16 +56,8 @@ class Comparison:
             If it cannot be written.
         """
         path = folder / FILE
-        text = json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
+        save_json(path, asdict(self))
         return path
-
-
-_NAMES = tuple(each.name for each in fields(Comparison))
 
 
 def load_comparison(folder: Path) -> Comparison | None:
@@ -77,16 +68,8 @@ def load_comparison(folder: Path) -> Comparison | None:
     InputError
         If the file there is something else.
     """
-    path = folder / FILE
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return Comparison(
-            **{each.name: found[each.name] for each in fields(Comparison)}
-        )
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error!r}; remove it, or write it anew with "
-            "make third-party"
-        ) from error
+    return load_json(folder / FILE, _comparison, "make third-party")
+
+
+def _comparison(found: dict[str, Any]) -> Comparison:
+    return Comparison(**{each.name: found[each.name] for each in fields(Comparison)})

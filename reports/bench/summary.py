@@ -1,13 +1,12 @@
 """What the studies found, and the file that holds it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit.errors import InputError
 from dpaudit.reports.bench.study import Row, Table
+from dpaudit.reports.saved import load_json, save_json
 
 __all__ = ["FILE", "Findings", "Summary", "load_summary"]
 
@@ -77,8 +76,7 @@ class Summary:
             "code": self.code,
             "studies": {each.name: _as_json(each) for each in self.studies},
         }
-        text = json.dumps(summary, indent=2, allow_nan=False, default=_number) + "\n"
-        (folder / FILE).write_text(text, encoding="utf-8")
+        save_json(folder / FILE, summary)
 
 
 def load_summary(folder: Path) -> Summary | None:
@@ -89,23 +87,17 @@ def load_summary(folder: Path) -> Summary | None:
     InputError
         If the file there is something else.
     """
-    path = folder / FILE
-    if not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return Summary(
-            profile=str(found["profile"]),
-            code=str(found["code"]),
-            studies=tuple(
-                _from_json(name, each) for name, each in found["studies"].items()
-            ),
-        )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(
-            f"cannot read {str(path)!r}: {error!r}; remove it, or write it anew with "
-            "dpaudit bench-audit"
-        ) from error
+    return load_json(folder / FILE, _summary, "dpaudit bench-audit")
+
+
+def _summary(found: Mapping[str, Any]) -> Summary:
+    return Summary(
+        profile=str(found["profile"]),
+        code=str(found["code"]),
+        studies=tuple(
+            _from_json(name, each) for name, each in found["studies"].items()
+        ),
+    )
 
 
 def _as_json(found: Findings) -> dict[str, Any]:
@@ -150,8 +142,3 @@ def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
             for table in found["tables"]
         ),
     )
-
-
-def _number(value: Any) -> Any:
-    """Return a NumPy number as Python's."""
-    return value.item()
