@@ -122,7 +122,8 @@ def verify(
     InputError
         If the witness names no importable mechanism and none is given, if the mechanism
         states its claim under another relation, if it asks for the very releases that
-        the witness was found on, or if the witness's parameters do not fit.
+        the witness was found on, or if the witness's parameters or the mechanism do
+        not fit its attack.
     MechanismError
         If the mechanism fails where it is asked for more than a release.
     """
@@ -210,13 +211,13 @@ def _scores(fitted: FittedAttack, target: Target, batch: Batch) -> NDArray[np.fl
         raise
     except Exception as error:
         raise InputError(
-            f"the witness's parameters do not fit its attack {name!r}: "
-            f"{type(error).__name__}: {printable(error)}"
+            "the witness's parameters or the mechanism do not fit the attack "
+            f"{name!r}: {type(error).__name__}: {printable(error)}"
         ) from error
     # More scores than outputs could be more hits than outputs, and prove anything.
     if scores.shape != (batch.size,):
         raise InputError(
-            f"the witness's parameters do not fit its attack {name!r}: it gives scores "
+            f"the witness's parameters do not fit the attack {name!r}: it gives scores "
             f"of shape {scores.shape} to {batch.size} outputs"
         )
     return scores

@@ -406,6 +406,13 @@ class LossOfInfiniteWrongSign(SymmetricNoise):
         return np.where(np.isinf(loss), -loss, loss)
 
 
+@pytest.mark.parametrize("side", ["data", "neighbour"])
+def test_what_a_loss_calls_impossible_is_named(side):
+    pair = Pair(PAIR.neighbour, PAIR.data) if side == "neighbour" else PAIR
+    with pytest.raises(ConformanceError, match=f"a release on the {side} impossible"):
+        run_conformance(LossOfInfiniteWrongSign.build(), pair=pair)
+
+
 PLANTED = [
     (IgnoresRngInDraw, "draw: output does not depend on rng"),
     (DrawsFromGlobalState, "draw is not deterministic"),

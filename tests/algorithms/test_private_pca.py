@@ -13,7 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpaudit import PrivatePCA
-from dpaudit.algorithms import CATALOGUE, GOEGaussian, SymmetricNoise, names_of
+from dpaudit.algorithms import (
+    CATALOGUE,
+    GOEGaussian,
+    SymmetricNoise,
+    SymmetrisedWishart,
+    names_of,
+)
 from dpaudit.algorithms.private_budget import Budget, recommended
 from dpaudit.algorithms.private_mean import GaussianMean, LaplaceMean
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
@@ -318,6 +324,10 @@ def test_a_mechanism_must_fit_the_budget():
     ):
         with pytest.raises(InputError, match="must keep to its share of the budget"):
             budget(**too_small).plan(mechanism, 2, 30)
+    pure = SymmetrisedWishart.calibrated(1.0)
+    assert budget(delta=0.0).plan(pure, 2, 30).spent.epsilon == pytest.approx(1.0)
+    with pytest.raises(InputError, match="must keep to its share of the budget"):
+        budget(delta=0.0, mean_share=0.1).plan(pure, 2, 30)
     plan = budget(epsilon=2.0, delta=2e-5, mean_share=0.5).plan(mechanism, 2, 30)
     assert plan.spent.epsilon == pytest.approx(2.0)
     assert plan.spent.delta == 2e-5

@@ -24,6 +24,7 @@ from dpaudit.algorithms import (
 )
 from dpaudit.attacks import (
     PORTFOLIO,
+    ByLayout,
     ExactLoss,
     Identity,
     LinearDiscriminant,
@@ -136,6 +137,22 @@ def test_which_attacks_apply_to_mechanisms():
 
 def orthonormal(rng, d, k):
     return np.linalg.qr(rng.normal(size=(20, d, k)))[0]
+
+
+def test_the_layout_and_its_numbers_tell_one_thing_each():
+    """Ratios of 3 and of 1/3, up to what the table smooths, beside noise."""
+    rng = np.random.default_rng(0)
+
+    def side(short):
+        lengths = rng.permutation([1] * short + [2] * (400 - short))
+        return Batch.gather([read(rng.normal(size=n)) for n in lengths])
+
+    target = Target(None, SCALARS)
+    parameters = ByLayout().fit(target, side(300), side(100))
+    fresh = Batch.gather([read(rng.normal(size=n)) for n in [1] * 200 + [2] * 200])
+    scores = ByLayout().score(target, parameters, fresh)
+    assert abs(np.mean(scores[:200]) - np.log(3)) < 0.3
+    assert abs(np.mean(scores[200:]) + np.log(3)) < 0.3
 
 
 def test_which_attacks_apply_to_black_boxes():

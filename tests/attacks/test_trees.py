@@ -26,6 +26,7 @@ def test_evaluation_follows_every_tree():
     parameters = fit_trees(first, second)
     rows = rng.normal(size=(40, 6))
     rows[0, 0], rows[1, 1] = np.inf, -np.inf
+    rows = np.vstack([rows, first])  # every threshold is the entry of a row
     expected = [naive_evaluation(parameters, row) for row in rows]
     np.testing.assert_allclose(evaluate_trees(parameters, rows), expected, rtol=1e-12)
 

@@ -112,6 +112,20 @@ def test_a_gaussian_claim_at_a_delta():
     assert refuted <= stats.binom.isf(1e-9, 150, 0.1)
 
 
+def test_the_coins_are_tossed_with_a_generator_of_their_own():
+    def tosses_like_the_audit(data, rng):
+        return rng.integers(0, 2, data.shape[1]) - 0.5
+
+    found = audit_canaries(
+        tosses_like_the_audit,
+        Presence(60),
+        claim=PureDP(0.1),
+        relation="add-remove",
+        confidence=1 - 1e-6,
+    )
+    assert not found.refuted
+
+
 @pytest.mark.parametrize("relation", list(Relation))
 def test_runs_are_pooled(relation):
     mechanism = RandomisedPresence(2.0, relation)

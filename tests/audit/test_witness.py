@@ -275,7 +275,7 @@ def test_a_forged_reference_point_is_refused(epsilon):
 )
 def test_parameters_that_do_not_fit_the_attack_are_named(labels_witness, parameters):
     damaged = replace(labels_witness, parameters=parameters)
-    with pytest.raises(InputError, match="parameters do not fit its attack 'abnormal'"):
+    with pytest.raises(InputError, match="do not fit the attack 'abnormal'"):
         verify(damaged, mechanism=fails_on_one, seed=1, max_samples=50)
 
 
@@ -479,6 +479,10 @@ def honest_sum(data, rng):
     return data.sum() + rng.laplace()
 
 
+def honest_matrix(data, rng):
+    return rng.laplace(size=(2, 2))
+
+
 def loud_sum(data, rng):
     return data.sum() + rng.laplace(scale=0.2)
 
@@ -513,6 +517,23 @@ def test_the_mechanism_of_the_witness_needs_no_comment(sum_witness):
     assert warned(sum_witness, None) == []
     unnamed = replace(sum_witness, mechanism=None)
     assert warned(unnamed, honest_sum) == []
+
+
+def test_a_mechanism_that_the_attack_cannot_read_is_named(witness):
+    with pytest.raises(InputError, match=r"mechanism do not fit .* 'privacy_loss'"):
+        verify(witness, mechanism=honest_matrix, seed=1, max_samples=4)
+
+
+def test_no_release_counts_twice_in_a_verification(sum_witness):
+    drawn = []
+
+    def noisy(data, rng):
+        drawn.append(float(rng.laplace()))
+        return drawn[-1]
+
+    verification = verify(sum_witness, mechanism=noisy, seed=1, max_samples=100)
+    assert not verification.confirmed
+    assert len(set(drawn)) == len(drawn) >= 2 * verification.samples == 200
 
 
 def test_other_arguments_are_named(sum_witness):

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from dpaudit.cli import main
 
 OWN = """
+from dataclasses import dataclass
 import numpy as np
 from dpaudit import InputError, Pair, PureDP, Relation
 
@@ -30,6 +31,10 @@ class Leaking:
         return data.sum() + rng.laplace(scale=self.scale)
 
 instance = Leaking()
+
+@dataclass(frozen=True)
+class Sum(Leaking):
+    scale: float = 0.1
 """
 
 
@@ -90,6 +95,23 @@ def test_the_mechanism_may_be_named(witness, name):
     assert result.exit_code == 1
     # An instance of the class may have any state: it is not what the witness names.
     assert ("WARNING" in result.stdout) == (name == "Leaking")
+
+
+def test_a_class_is_audited_and_replayed_as_an_instance(folder):
+    install(folder)
+    audited = run(
+        *("audit", "mechanism_of_mine:Sum", "--pair", "mechanism_of_mine:pair"),
+        *("--witness", "w.json"),
+    )
+    assert audited.exit_code == 1
+    mechanism = json.loads((folder / "w.json").read_text())["mechanism"]
+    assert mechanism == {
+        "$object": "mechanism_of_mine:Sum",
+        "arguments": {"scale": 0.1},
+    }
+    result = run("verify", "w.json")
+    assert result.exit_code == 1
+    assert "WARNING" not in result.stdout
 
 
 def test_another_mechanism_is_said_to_be_another(witness):

@@ -44,6 +44,7 @@ CUT = {
     "a mask": np.ma.array([[1.0]], mask=[[True]]),
     "an idle mask": np.ma.array([[1.0]]),
     "a mask within": [[1.0], np.ma.array([2.0], mask=[True])],
+    "a mask within tuples": ((1.0,), np.ma.array([2.0], mask=[True])),
     "a masked entry": [[1.0, np.ma.masked]],
     "ragged": [[1.0], [1.0, 2.0]],
     "too large": [[10**400]],

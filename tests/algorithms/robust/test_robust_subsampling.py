@@ -82,6 +82,14 @@ def test_poisson_batches_are_independent_coins(rate):
     assert stats.chisquare(seen, expected).pvalue > TYPE_I_ERROR
 
 
+def test_every_row_may_be_in_a_batch_that_is_drawn_alone():
+    generator, rate, trials = rng(5), 0.3, 4000
+    drawn = [poisson_batches(3, rate, 1, rng=generator) for _ in range(trials)]
+    seen = sum(members(batch, 3)[0] for batch in drawn)
+    for count in seen:
+        assert stats.binomtest(int(count), trials, rate).pvalue > TYPE_I_ERROR
+
+
 def test_poisson_batches_are_filled_up_with_no_row():
     batches = poisson_batches(7, 0.3, 50, rng=rng(2))
     lengths = (batches < 7).sum(axis=1)
