@@ -18,7 +18,7 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test lint types audit report bench bench-audit third-party constraints clean
+.PHONY: help .venv test tables lint types audit report bench bench-audit third-party constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
@@ -57,6 +57,9 @@ test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
 
 audit: $(VENV)/.test ## run the statistical audits of the catalogue only
 	$(BIN)/python -m pytest -n $(WORKERS) audit/
+
+tables: $(VENV)/.test ## write the tables of mechanisms in the pages anew
+	$(BIN)/python docs/tables.py
 
 lint: $(VENV)/.lint ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """The entries in the catalogue of geodesic descent on GLAD."""
 
-from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.noiseless_ggd import NoiselessGGD
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD
@@ -21,7 +21,7 @@ GGD: tuple[Entry, ...] = (
         summary="geodesic descent on GLAD without noise, held to pure DP; false",
         constructor=GeodesicDescent.claiming,
         approximate=False,
-        expected_refuted=True,
+        falls=Fall(3_000),
         relations=_REPLACE_ONE,
         has_row_norm=False,
         has_components=True,
@@ -33,7 +33,7 @@ GGD: tuple[Entry, ...] = (
         summary="the same on random batches, held to pure DP; false",
         constructor=MinibatchGeodesicDescent.claiming,
         approximate=False,
-        expected_refuted=True,
+        falls=Fall(3_000),
         relations=_REPLACE_ONE,
         has_row_norm=False,
         has_components=True,
@@ -78,7 +78,7 @@ GGD: tuple[Entry, ...] = (
         summary="descent on GLAD on random batches, published noise; false",
         constructor=PublishedSGGD.as_published,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(5_000),
         relations=_REPLACE_ONE,
         has_row_norm=False,
         has_components=True,
@@ -90,7 +90,7 @@ GGD: tuple[Entry, ...] = (
         summary="descent on GLAD without noise, called private; false",
         constructor=NoiselessGGD.as_published,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(100),
         relations=_REPLACE_ONE,
         has_row_norm=False,
         has_components=True,
