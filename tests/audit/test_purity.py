@@ -85,6 +85,18 @@ def test_state_between_calls_is_found(mechanism):
     assert STATE in warning
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+def test_state_on_one_dataset_is_found(rows):
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return rng.normal() + (len(calls) if np.size(data) == rows else 0)
+
+    (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
 @pytest.mark.parametrize("mechanism", [lambda data, rng: data.sum(), seeded_anew])
 def test_an_unused_generator_is_found(mechanism):
     (warning,) = warnings_of(mechanism)

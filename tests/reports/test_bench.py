@@ -813,16 +813,20 @@ def test_a_bound_of_the_suite_is_measured():
 def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
     import dpaudit.reports.bench.audited as audited
 
-    def run(study, *options):
+    def run(*studies):
         monkeypatch.setattr(
-            audited.bench_audit, "__kwdefaults__", {**defaults, "studies": [study]}
+            audited.bench_audit, "__kwdefaults__", {**defaults, "studies": studies}
         )
         arguments = ["bench-audit", "--profile", "ci", "--workers", "1"]
-        arguments += ["--output", str(kept / study.__class__.__name__), *options]
+        arguments += [
+            "--output",
+            str(kept / "".join(type(s).__name__ for s in studies)),
+        ]
         return CliRunner().invoke(main, arguments)
 
     defaults = dict(audited.bench_audit.__kwdefaults__)
     sound, unsound = run(FastBounds()), run(Planted())
+    assert run(FastBounds(), Planted()).exit_code == 1
     assert sound.exit_code == 0, sound.output
     assert "4 targets met, 0 NOT MET" in sound.output
     assert unsound.exit_code == 1

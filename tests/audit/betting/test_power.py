@@ -150,6 +150,7 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
         (0.5, 0.1, 0.0, math.log(5)),
         (0.9, 0.5, 0.0, math.log(5)),
         (0.5, 0.1, 0.1, math.log(4)),
+        (0.9, 0.5, 0.1, math.log(4)),
         (1.0, 0.5, 0.0, math.inf),
         (0.2, 0.2, 0.1, 0.0),
     ],
