@@ -23,7 +23,7 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
-from dpaudit.audit.checkpoint import freeze, thaw
+from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.purity import fingerprint, repeats
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings

@@ -15,7 +15,8 @@ from dpaudit.attacks import PORTFOLIO, Identity
 from dpaudit.audit import Store, StoreWarning, audit
 from dpaudit.audit import checkpoint as module
 from dpaudit.audit.campaign import Campaign
-from dpaudit.audit.checkpoint import Recorder, freeze, thaw
+from dpaudit.audit.checkpoint import Recorder
+from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.errors import ExecutorError
