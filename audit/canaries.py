@@ -43,7 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.canary_result import CanaryAudit
-from dpaudit.audit.purity import same_output, signs
+from dpaudit.audit.independence import same_output, signs
 from dpaudit.audit.result import Verdict
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError

@@ -33,11 +33,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
 
-from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.database import tell
 from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.identity import code_version
 from dpaudit.audit.result import AuditResult
+from dpaudit.audit.state import AuditState
 from dpaudit.audit.store import Checkpoint, Store
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
@@ -102,24 +102,24 @@ class Recorder:
         with self._store.held():
             yield
 
-    def resume(self, campaign: Campaign) -> float:
-        """Bring a fresh campaign to where it was; return the seconds it had taken.
+    def resume(self, state: AuditState) -> float:
+        """Bring a fresh state to where it was; return the seconds it had taken.
 
         Raises
         ------
         InputError
-            If the campaign cannot go on as the one that was begun.
+            If the state cannot go on as the one that was begun.
         """
         checkpoint, on_record = self._store.resume(self._key)
         if checkpoint is None:
             return 0.0
-        campaign.thaw(checkpoint.frozen)
-        ended_here = checkpoint.closed and campaign.played >= on_record
-        if not ended_here and not campaign.repeats:
+        state.thaw(checkpoint.frozen)
+        ended_here = checkpoint.closed and state.played >= on_record
+        if not ended_here and not state.repeats:
             raise InputError(_DIFFERENT)
         return checkpoint.seconds
 
-    def note(self, campaign: Campaign) -> None:
+    def note(self, state: AuditState) -> None:
         """Put the outcome of a round on record, before anybody is told of it.
 
         Raises
@@ -127,22 +127,20 @@ class Recorder:
         InputError
             If another outcome is on record.
         """
-        number, outcome = campaign.played - 1, campaign.outcome
+        number, outcome = state.played - 1, state.outcome
         said = self._try(lambda: self._store.add_round(self._key, number, outcome))
         if said not in (None, outcome):
             raise InputError(_DIFFERENT)
 
-    def keep(
-        self, campaign: Campaign, seconds: float, *, closing: bool = False
-    ) -> None:
+    def keep(self, state: AuditState, seconds: float, *, closing: bool = False) -> None:
         """Write a checkpoint if it is time to, or the audit ends here: `closing`."""
         begun = time.perf_counter()
         if not closing and begun < self._due:
             return
 
         def write() -> None:
-            frozen = campaign.freeze()
-            checkpoint = Checkpoint(campaign.samples, seconds, frozen, closing)
+            frozen = state.freeze()
+            checkpoint = Checkpoint(state.samples, seconds, frozen, closing)
             self._store.add_checkpoint(self._key, checkpoint)
 
         self._try(write)

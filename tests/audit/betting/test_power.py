@@ -27,7 +27,7 @@ def claim_alone(claim):
 
 
 def refutes(null, p, q, samples, rng):
-    """Audit an event of probabilities p and q, in rounds as a campaign has them."""
+    """Audit an event of probabilities p and q, in rounds as a state has them."""
     test = SequentialTest(null, ALPHA, shares=(0.75, 0.15, 0.1), planned=1)
     hits, scored = rng.binomial(10, [p, q]), 10
     while scored < samples and not test.refutes_claim:
