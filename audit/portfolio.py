@@ -1,4 +1,4 @@
-"""A portfolio of attacks on one pair: fitted on the past, judged on what they did not learn from.
+"""A portfolio of attacks: fitted on the past, judged on what they did not learn from.
 
 Scores are rounded to a relative 2^-30 of their scale before anything else happens.
 This is what makes an audit one of real-number privacy: where the exact score is
