@@ -21,14 +21,13 @@ from dpaudit.audit.progress import Clock, Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.settings import Settings
+from dpaudit.audit.settings import Settings, stated
 from dpaudit.audit.state import AuditState
 from dpaudit.audit.store import Store
 from dpaudit.audit.summary import summarise
 from dpaudit.audit.workers import Workers, single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 
@@ -148,7 +147,7 @@ def audit(
     if attacks is None:
         attacks = BITS if bits else PORTFOLIO
     settings = Settings(
-        claim=_claim(mechanism, claim),
+        claim=stated(mechanism, "claim", claim),
         confidence=confidence,
         max_samples=max_samples,
         seed=seed,
@@ -207,11 +206,3 @@ def audit(
         if recorder is not None and not interrupted:
             recorder.finish(result)
     return result
-
-
-def _claim(mechanism: Any, claim: Claim | None) -> Claim:
-    if claim is None:
-        claim = getattr(mechanism, "claim", None)
-        if claim is None:
-            raise InputError("claim is needed: the mechanism makes none")
-    return cast(Claim, claim)

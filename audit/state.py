@@ -26,7 +26,7 @@ from dpaudit.audit.independence import fingerprint, repeats
 from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.portfolio import FittedAttack
 from dpaudit.audit.search.pair_search import PairSearch
-from dpaudit.audit.settings import Settings
+from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
@@ -81,7 +81,7 @@ class AuditState:
     ) -> None:
         self.claim, self.alpha = settings.claim, settings.alpha
         self.seed = settings.seed
-        self.at_epsilon, self.at_delta = settings.reference_point
+        self.at_epsilon, self.at_delta = reference_point(self.claim)
         families = families_for(self.claim, self.at_delta, self.at_epsilon)
         stops = settings.stop_when_refuted
         self.tests = {

@@ -8,6 +8,7 @@ from dpaudit.audit.independence import signs_of_dependence, unreadable
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.settings import name_of
 from dpaudit.audit.state import AuditState
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
@@ -43,7 +44,7 @@ def summarise(
     layer : Layer
     bits, interrupted : bool
     """
-    name = name or _name(mechanism)
+    name = name or name_of(mechanism)
     tests, verdict = state.tests, state.verdict
     refuted, samples = verdict.refutes_claim, state.samples
     claimed = verdict.family.claimed
@@ -125,11 +126,6 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
         return exact_verdict(mechanism, pair, claim)
     except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
         return None
-
-
-def _name(mechanism: Any) -> str:
-    kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
-    return str(kind.__qualname__)
 
 
 def _stored(mechanism: Any, reference: str | None) -> Any:
