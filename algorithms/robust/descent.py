@@ -27,7 +27,7 @@ from dpaudit.algorithms.robust.glad import Array
 from dpaudit.algorithms.robust.initialisation import Start, check_start
 from dpaudit.algorithms.robust.noisy_descent import NoisyDescent
 from dpaudit.algorithms.robust.retraction import polar, settle
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["Descent", "HalvingSteps"]

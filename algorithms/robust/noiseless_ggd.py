@@ -29,7 +29,7 @@ from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array
 from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count

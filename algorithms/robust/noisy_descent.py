@@ -14,9 +14,9 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesBasis
 from dpaudit.algorithms.robust.glad import Array, spherise
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation

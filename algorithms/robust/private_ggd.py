@@ -39,8 +39,8 @@ from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array, term_sum
 from dpaudit.algorithms.robust.initialisation import GaussianStart, Start
 from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu

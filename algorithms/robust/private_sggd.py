@@ -40,8 +40,8 @@ from dpaudit.algorithms.robust.random_batches import (
     published_batch_size,
 )
 from dpaudit.algorithms.robust.subsampling import noise_multiplier
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation

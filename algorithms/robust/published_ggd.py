@@ -41,7 +41,7 @@ from dpaudit.algorithms.robust.minibatch_descent import MinibatchDescent
 from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD
 from dpaudit.algorithms.robust.random_batches import PublishedBatches
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
 from dpaudit.validation import (

@@ -44,7 +44,7 @@ from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.reaper_pairs import balanced_pair
 from dpaudit.algorithms.robust.reaper_steps import Geometry, Renormalised, RootSteps
 from dpaudit.algorithms.robust.stochastic_reaper import StochasticReaper
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
 from dpaudit.validation import (

@@ -40,7 +40,7 @@ from dpaudit.algorithms.robust.glad import Array
 from dpaudit.algorithms.robust.noisy_descent import NoisyDescent
 from dpaudit.algorithms.robust.reaper_steps import Euclidean, Geometry, RootSteps
 from dpaudit.algorithms.robust.retraction import settle
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.claims import Claim
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count

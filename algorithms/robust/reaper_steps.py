@@ -25,7 +25,7 @@ from dpaudit.algorithms.robust.fantope import (
     spectrum,
 )
 from dpaudit.algorithms.robust.glad import Array
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["Entropic", "Euclidean", "Geometry", "Renormalised", "RootSteps"]

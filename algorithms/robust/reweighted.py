@@ -17,12 +17,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesBasis
 from dpaudit.algorithms.robust.ggd import PrincipalStart
 from dpaudit.algorithms.robust.ggd_pairs import shown_pair
 from dpaudit.algorithms.robust.glad import Array, spherise
 from dpaudit.algorithms.robust.initialisation import PublicStart, Start, check_start
 from dpaudit.algorithms.robust.retraction import settle
+from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism

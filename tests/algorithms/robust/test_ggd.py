@@ -16,7 +16,7 @@ from dpaudit.algorithms.robust.stability import (
     squared_distance,
     stability_bounds,
 )
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
