@@ -9,7 +9,7 @@ n_j times the j-th, a batch matters through the numbers (K_1, ..., K_m) alone:
 
 K_j ~ Bin(n_j, q), independent, under Poisson sampling; K ~ Multinomial(B, n_j/N) with
 replacement. That is a short sum where m is 2 or 3, as in the pairs of
-`dpaudit.algorithms.robust.ggd_pairs`, and by the chain rule it gives the exact privacy
+`dpaudit.algorithms.robust.pairs`, and by the chain rule it gives the exact privacy
 loss of a whole transcript, hence (Neyman, Pearson) the best attack on one. Numbers with
 probability below e^-60 relative to the likeliest are left out.
 """
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.parts import Array
 from dpaudit.errors import UnsupportedError
 
 __all__ = [

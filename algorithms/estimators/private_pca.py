@@ -6,11 +6,11 @@
 3. The mechanism releases A plus noise, or a basis, and nothing else reads the data.
 4. Components are computed from the release.
 
-Privacy: that of the mechanism, and of the mean by composition (`private_budget`).
-Clipping maps neighbours to neighbours, and a centre that is public, or released before,
-is a constant to the mechanism. Whatever else would have to look at the rows (their
-sample mean, their scale, a whitening) is refused or not there: it is outside every
-proof.
+Privacy: that of the mechanism, and of the mean by composition
+(`dpaudit.algorithms.estimators.budget`). Clipping maps neighbours to neighbours, and a
+centre that is public, or released before, is a constant to the mechanism. Whatever else
+would have to look at the rows (their sample mean, their scale, a whitening) is refused
+or not there: it is outside every proof.
 
 scikit-learn is imported with this module, so the package imports it when `PrivatePCA`
 is first used.
@@ -28,8 +28,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.private_budget import Budget
-from dpaudit.algorithms.private_plan import Plan
+from dpaudit.algorithms.estimators.budget import Budget, Plan
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.validation import check_fraction, check_matrix
@@ -58,7 +57,8 @@ class PrivatePCA(
         A name in the catalogue (``dpaudit list``), or a mechanism with `components`,
         which must fit the budget below and agree with `relation` and `row_norm`.
         ``"auto"`` takes the symmetrised Wishart mechanism or the rotation-invariant
-        Gaussian one, whichever adds less noise; see `private_budget`.
+        Gaussian one, whichever adds less noise; see
+        `dpaudit.algorithms.estimators.budget`.
     epsilon : float, default=1.0
         All releases of a fit together are (epsilon, delta)-DP.
     delta : float, default=1e-5

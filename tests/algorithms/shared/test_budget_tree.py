@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.dp_pca_entries import DP_PCA
 from dpaudit.errors import InputError
 

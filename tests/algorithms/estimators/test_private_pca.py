@@ -20,8 +20,8 @@ from dpaudit.algorithms import (
     SymmetrisedWishart,
     names_of,
 )
-from dpaudit.algorithms.private_budget import Budget, recommended
-from dpaudit.algorithms.private_mean import GaussianMean, LaplaceMean
+from dpaudit.algorithms.estimators.budget import Budget, recommended
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -29,7 +29,7 @@ from dpaudit.gram import gram, row_sum
 from dpaudit.neighbours import Relation
 from dpaudit.subspace import captured_variance_share, projector_distance, top_components
 
-PAGE = Path(__file__).parents[2] / "docs" / "private-pca.md"
+PAGE = Path(__file__).parents[3] / "docs" / "private-pca.md"
 
 RULED_OUT = {
     "check_estimators_empty_data_messages": (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from dpaudit.algorithms.private_mean import GaussianMean, LaplaceMean
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu

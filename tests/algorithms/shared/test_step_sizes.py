@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.algorithms.streaming.step_sizes import (
+from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
     HarmonicSteps,
     ListedSteps,

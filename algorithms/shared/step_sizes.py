@@ -1,10 +1,11 @@
-r"""Step sizes eta_1, eta_2, ... of Oja's algorithm, all public.
+r"""Step sizes eta_1, eta_2, ... of Oja's algorithm and of descents, all public.
 
-Source: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and differentially private
-PCA*, NeurIPS 2022, Theorem 2.2 (Jain, Jin, Kakade, Netrapalli, Sidford, *Streaming
-PCA*, COLT 2016, Theorem 4.1): with the first two eigenvalues lambda_1 > lambda_2 of
-E[A_i], kappa = lambda_1/(lambda_1 - lambda_2), ||A_i - E[A_i]|| <= lambda_1 M and
-max(||E[(A - EA)(A - EA)^T]||, ||E[(A - EA)^T(A - EA)]||) <= lambda_1^2 V,
+Source of `HarmonicSteps`: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and
+differentially private PCA*, NeurIPS 2022, Theorem 2.2 (Jain, Jin, Kakade, Netrapalli,
+Sidford, *Streaming PCA*, COLT 2016, Theorem 4.1): with the first two eigenvalues
+lambda_1 > lambda_2 of E[A_i], kappa = lambda_1/(lambda_1 - lambda_2), ||A_i - E[A_i]||
+<= lambda_1 M and max(||E[(A - EA)(A - EA)^T]||, ||E[(A - EA)^T(A - EA)]||) <=
+lambda_1^2 V,
 
 .. math:: \eta_t = \frac{\alpha}{(\lambda_1 - \lambda_2)(\xi + t)}, \quad \alpha > 1/2,
     \quad \xi = 20 \max\Big(\kappa M \alpha,
@@ -14,6 +15,9 @@ Those are c1/(c2 + t) with c1 = alpha/(lambda_1 - lambda_2) and c2 = xi. For min
 M and V are those of a batch's mean, its noise included, so V is smaller by about the
 size of a batch. The theorem's xi has the constants of a proof: it is larger than what
 serves best by orders of magnitude.
+
+`HalvingSteps` and `RootSteps` are those of Maunu, Yu, Lerman, *Stochastic and private
+nonconvex outlier-robust PCA*, MSML 2022, section 5 (robust PCA).
 
 What the data say about lambda_1 - lambda_2, M and V is private; constants that are
 tuned on the data themselves cost privacy
@@ -32,6 +36,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import InputError
 from dpaudit.validation import (
     check_count,
+    check_fields,
     check_fraction,
     check_nonnegative,
     check_positive,
@@ -39,8 +44,10 @@ from dpaudit.validation import (
 
 __all__ = [
     "ConstantSteps",
+    "HalvingSteps",
     "HarmonicSteps",
     "ListedSteps",
+    "RootSteps",
     "StepSizes",
     "as_step_sizes",
     "burn_in",
@@ -50,7 +57,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 
 class StepSizes(ABC):
-    """How far each step of Oja's algorithm goes."""
+    """How far each step goes."""
 
     @abstractmethod
     def sizes(self, count: int) -> Array:
@@ -78,10 +85,7 @@ class HarmonicSteps(StepSizes):
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "numerator", check_positive("numerator", self.numerator)
-        )
-        object.__setattr__(self, "offset", check_nonnegative("offset", self.offset))
+        check_fields(self, numerator=check_positive, offset=check_nonnegative)
 
     @classmethod
     def of_theorem(
@@ -127,10 +131,64 @@ class ConstantSteps(StepSizes):
     size: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", check_positive("size", self.size))
+        check_fields(self, size=check_positive)
 
     def sizes(self, count: int) -> Array:
         return np.full(check_count("count", count, minimum=0), self.size)
+
+
+@dataclass(frozen=True)
+class HalvingSteps(StepSizes):
+    """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts.
+
+    Parameters
+    ----------
+    first : float
+        > 0.
+    period : int
+        How many steps are equally long.
+
+    Examples
+    --------
+    >>> HalvingSteps(period=2).sizes(5)
+    array([1.  , 1.  , 0.5 , 0.5 , 0.25])
+    """
+
+    first: float = 1.0
+    period: int = 50
+
+    def __post_init__(self) -> None:
+        check_fields(self, first=check_positive, period=check_count)
+
+    def sizes(self, count: int) -> Array:
+        restarts = np.arange(check_count("count", count, minimum=0)) // self.period
+        # 2^-1000 moves nothing, and is not 0.
+        return np.asarray(self.first * 0.5 ** np.minimum(restarts, 1000))
+
+
+@dataclass(frozen=True)
+class RootSteps(StepSizes):
+    """eta_k = first/sqrt(k), k = 1, 2, ...
+
+    Parameters
+    ----------
+    first : float
+        > 0; 8 in the paper.
+
+    Examples
+    --------
+    >>> RootSteps().sizes(4)
+    array([8.        , 5.65685425, 4.61880215, 4.        ])
+    """
+
+    first: float = 8.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, first=check_positive)
+
+    def sizes(self, count: int) -> Array:
+        steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)
+        return np.asarray(self.first / np.sqrt(steps))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-r"""How the estimator `PrivatePCA` spends its privacy budget.
+r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
 
-Its releases are at most two: a mean to centre the rows with (`private_mean`), and the
-principal components. The second mechanism sees rows that the first release has moved,
-so the composition is adaptive. With a share q of the budget for the mean:
+A `Budget` makes a `Plan`, which is all that ever reads the data: `Plan.centre` for a
+private mean, then `Plan.release` for the components. `Spent` is its receipt.
+
+Its releases are at most two: a mean to centre the rows with
+(`dpaudit.algorithms.estimators.private_mean`), and the principal components. The second
+mechanism sees rows that the first release has moved, so the composition is adaptive.
+With a share q of the budget for the mean:
 
 - Two Gaussian mechanisms, mu_1-GDP and mu_2-GDP, are together sqrt(mu_1^2 + mu_2^2)-GDP
   (Dong, Roth, Su 2022, Corollary 3.3), which loses nothing. So mu^2, of the mu that is
@@ -24,22 +28,149 @@ and those are public.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.gaussian_perturbation import GaussianPerturbation
 from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
-from dpaudit.algorithms.private_mean import GaussianMean, LaplaceMean, MeanMechanism
-from dpaudit.algorithms.private_plan import Plan
+from dpaudit.algorithms.estimators.private_mean import (
+    GaussianMean,
+    LaplaceMean,
+    MeanMechanism,
+)
+from dpaudit.blocks import Rows, is_table
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
+from dpaudit.gram import gram, row_sum
 from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_matrix,
+    check_positive,
+)
 
-__all__ = ["Budget", "recommended"]
+__all__ = ["Budget", "Plan", "Spending", "Spent", "recommended"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class _DrawsFromMoment(Protocol):
+    """A mechanism that reads the data through their second-moment matrix only."""
+
+    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One release and the privacy it costs.
+
+    Parameters
+    ----------
+    release : str
+        ``"mean"`` or ``"components"``.
+    mechanism : str
+        The class that made it.
+    claim : Claim
+    """
+
+    release: str
+    mechanism: str
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class Spent:
+    """All that a fit has spent: it is (epsilon, delta)-DP under the relation.
+
+    Parameters
+    ----------
+    releases : tuple of Spending
+        In the order in which they were made.
+    epsilon, delta : float
+        For all of them together.
+    relation : Relation
+    """
+
+    releases: tuple[Spending, ...]
+    epsilon: float
+    delta: float
+    relation: Relation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The mechanisms of a fit, and what they cost together.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Releases the principal components.
+    mean : MeanMechanism or None
+        Releases the centre, if it is private.
+    spent : Spent
+    """
+
+    mechanism: Any
+    mean: MeanMechanism | None
+    spent: Spent
+
+    @classmethod
+    def of(
+        cls, mechanism: Any, mean: MeanMechanism | None, epsilon: float, delta: float
+    ) -> "Plan":
+        """Return the plan whose mechanisms cost (epsilon, delta) together."""
+        steps = (("mean", mean), ("components", mechanism))
+        releases = tuple(
+            Spending(release, type(step).__name__, step.claim)
+            for release, step in steps
+            if step is not None
+        )
+        return cls(mechanism, mean, Spent(releases, epsilon, delta, mechanism.relation))
+
+    def centre(self, data: Rows, *, rng: np.random.Generator) -> Array | None:
+        """Return the private mean, shape (d,), or None if the plan has none."""
+        if self.mean is None:
+            return None
+        sums = row_sum(data, row_norm=self.mean.row_norm)
+        release = self.mean.draw_from(sums, 1, rng=rng)[0]
+        return self.mean.mean(release, n_rows=sums.n_rows)
+
+    def release(
+        self,
+        data: Rows,
+        *,
+        row_norm: float,
+        centre: Array | None,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return one release of the mechanism on the rows about the centre.
+
+        Raises
+        ------
+        InputError
+            If the mechanism reads single rows, and they are not in one array.
+        """
+        if isinstance(self.mechanism, _DrawsFromMoment):
+            moment = gram(data, row_norm=row_norm, centre=centre).moment
+            return self.mechanism.draw_from(moment, 1, rng=rng)[0]
+        if not is_table(data):
+            raise InputError(
+                f"{type(self.mechanism).__name__} reads single rows, so X must be an "
+                f"array, got {type(data).__name__}"
+            )
+        rows = check_matrix("X", data)  # type: ignore[arg-type]
+        rows = rows if centre is None else rows - centre
+        return np.asarray(self.mechanism.release(rows, rng=rng))
 
 
 @dataclass(frozen=True, kw_only=True)
