@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dpaudit.algorithms.robust.parts import Array
 from dpaudit.errors import UnsupportedError
@@ -74,6 +73,8 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
     array([[0., 0.],
            [1., 0.]])
     """
+    from scipy.stats import binom  # slow to import
+
     axes, weights = [], []
     for count in counts.tolist():
         values = np.arange(count + 1)
@@ -110,6 +111,8 @@ def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbe
            [1., 1.],
            [2., 0.]])
     """
+    from scipy.stats import binom  # slow to import
+
     # One distinct row after the other, each a binomial share of what is left.
     numbers, logs = np.zeros((1, 0)), np.zeros(1)
     left = np.full(1, batch_size)

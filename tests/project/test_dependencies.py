@@ -379,6 +379,17 @@ def test_importing_the_package_imports_nothing_from_above():
     assert not loaded & {"dpaudit.algorithms", "dpaudit.gram", "sklearn", "pandas"}
 
 
+LIST = "from dpaudit.cli import main; main(['list'], 'dpaudit', standalone_mode=False)"
+
+
+@pytest.mark.parametrize("code", ["import dpaudit.audit", LIST], ids=["audit", "list"])
+def test_what_is_slow_to_import_is_left_out(code):
+    command = [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    slow = {"scipy.stats", "sklearn", "pandas", "matplotlib", "statsmodels"}
+    assert not set(done.stdout.split()) & slow
+
+
 def mapped_roots() -> dict[str, str]:
     """Return the folder of every mapped package, by import name."""
     return PROJECT["tool"]["setuptools"]["package-dir"]

@@ -229,6 +229,10 @@ def test_mechanisms_that_read_rows():
         np.abs(pca.components_[0] @ mean), np.linalg.norm(mean), rtol=1e-6
     )
     assert not hasattr(pca, "private_variance_")
+    pca.set_params(mechanism="auto").fit(rows)
+    assert hasattr(pca, "private_variance_")
+    pca.set_params(mechanism=RowByRow()).fit(rows)
+    assert not hasattr(pca, "private_variance_")
     with pytest.raises(InputError, match="RowByRow reads single rows"):
         pca.fit([rows, rows])
 

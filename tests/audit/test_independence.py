@@ -5,8 +5,8 @@ import pytest
 
 from dpaudit import Pair
 from dpaudit.attacks import Identity
-from dpaudit.audit.arena import Arena
-from dpaudit.audit.purity import impurities
+from dpaudit.audit.independence import signs_of_dependence
+from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.errors import InputError
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -14,9 +14,9 @@ STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 
 
 def warnings_of(mechanism, size=10):
-    arena = Arena(mechanism, PAIR, [Identity()], seed=0, key=0)
-    arena.pilot(size)
-    return impurities(arena)
+    pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
+    pair_audit.pilot(size)
+    return signs_of_dependence(pair_audit)
 
 
 def count_calls():
@@ -81,6 +81,18 @@ def test_pure_mechanisms_are_left_alone(mechanism):
 
 @pytest.mark.parametrize("mechanism", [count_calls(), tire()])
 def test_state_between_calls_is_found(mechanism):
+    (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_state_on_one_dataset_is_found(rows):
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return rng.normal() + (len(calls) if np.size(data) == rows else 0)
+
     (warning,) = warnings_of(mechanism)
     assert STATE in warning
 

@@ -1,4 +1,4 @@
-"""The course of one audit: rounds on pairs of neighbours, all inside one test.
+"""The state of one audit: rounds on pairs of neighbours, all inside one test.
 
 Before each round everything is fixed from the rounds before: the pair, the fits of the
 attacks, the candidate events, each null's bet, how many releases either side gets. Then
@@ -17,21 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.arena import Arena
-from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
-from dpaudit.audit.checkpoint import freeze, thaw
-from dpaudit.audit.purity import fingerprint, repeats
+from dpaudit.audit.freezing import freeze, thaw
+from dpaudit.audit.independence import fingerprint, repeats
+from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.portfolio import FittedAttack
 from dpaudit.audit.search.pair_search import PairSearch
-from dpaudit.audit.settings import Settings
-from dpaudit.audit.workers import Crew
+from dpaudit.audit.settings import Settings, reference_point
+from dpaudit.audit.workers import Workers
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 
-__all__ = ["Campaign", "Loudest"]
+__all__ = ["AuditState", "StrongestEvent"]
 
 _PILOT = 10
 _SMALLEST_ROUND = 4
@@ -52,7 +52,7 @@ _NEARLY, _LAST_GROWTH = 0.5, 0.06
 
 
 @dataclass(frozen=True)
-class Loudest:
+class StrongestEvent:
     """An event: a fitted attack and a threshold, with what was seen of it."""
 
     fitted: FittedAttack
@@ -60,7 +60,7 @@ class Loudest:
     counts: tuple[int, int, int, int]
 
 
-class Campaign:
+class AuditState:
     """The state of one audit between rounds.
 
     Parameters
@@ -68,7 +68,7 @@ class Campaign:
     mechanism : Mechanism or callable
     search : PairSearch
     settings : Settings
-    crew : Crew, optional
+    workers : Workers, optional
         Who draws; by default whoever plays.
     """
 
@@ -77,11 +77,11 @@ class Campaign:
         mechanism: Mechanism | Callable[..., Any],
         search: PairSearch,
         settings: Settings,
-        crew: Crew | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.claim, self.alpha = settings.claim, settings.alpha
         self.seed = settings.seed
-        self.at_epsilon, self.at_delta = settings.reference_point
+        self.at_epsilon, self.at_delta = reference_point(self.claim)
         families = families_for(self.claim, self.at_delta, self.at_epsilon)
         stops = settings.stop_when_refuted
         self.tests = {
@@ -99,9 +99,9 @@ class Campaign:
         self.drawn = np.zeros(2, dtype=np.intp)
         self._mechanism, self._attacks = mechanism, settings.attacks
         self._max_samples, self._stop = settings.max_samples, stops
-        self._search, self._crew = search, crew or Crew()
+        self._search, self._workers = search, workers or Workers()
         self._history: list[tuple[int, int, float, int]] = []
-        self._arenas: dict[int, Arena] = {}
+        self._pair_audits: dict[int, PairAudit] = {}
         self.pairs = 0
         self.favourite: str | None = None
 
@@ -133,16 +133,19 @@ class Campaign:
         digest = hashlib.sha256(json.dumps(seen).encode())
         for test in self.tests.values():
             digest.update(test.log_wealth.tobytes())
-        arena = self._arenas.get(arm)
-        if arena is not None and arena.drawn.sum() == 2 * arena.pilot_size:
-            digest.update(fingerprint(*(arena.first_look or ())))
+        pair_audit = self._pair_audits.get(arm)
+        if (
+            pair_audit is not None
+            and pair_audit.drawn.sum() == 2 * pair_audit.pilot_size
+        ):
+            digest.update(fingerprint(*(pair_audit.first_look or ())))
         return digest.digest()
 
     @property
     def repeats(self) -> bool:
         """Whether the pilot on the worst pair comes out again as it did."""
         try:
-            return not self.pairs or repeats(self._arenas[self._search.best()])
+            return not self.pairs or repeats(self._pair_audits[self._search.best()])
         except DPAuditError:
             return False
 
@@ -154,11 +157,13 @@ class Campaign:
 
     def freeze(self) -> bytes:
         """Return the state between two rounds, as `thaw` takes it."""
-        state = self.tests, self.drawn, self.pairs, self.favourite, self._arenas
-        return freeze((self._history, freeze(state, self._supplied(self._arenas))), {})
+        state = self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits
+        return freeze(
+            (self._history, freeze(state, self._supplied(self._pair_audits))), {}
+        )
 
     def thaw(self, frozen: bytes) -> None:
-        """Bring a campaign that has not begun to the state of another like it.
+        """Bring a state that has not begun to the state of another like it.
 
         The search is asked again what it was asked, and given the same reports: so it
         comes to the same decisions.
@@ -169,7 +174,7 @@ class Campaign:
             self._search.next_round(size)
             self._search.report(arm, score, releases)
             played.add(arm)
-        self.tests, self.drawn, self.pairs, self.favourite, self._arenas = thaw(
+        self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits = thaw(
             state, self._supplied(played)
         )
         self.verdict = next(iter(self.tests.values()))
@@ -179,18 +184,18 @@ class Campaign:
         return {
             "mechanism": self._mechanism,
             "claim": self.claim,
-            "crew": self._crew,
+            "workers": self._workers,
             **{f"attack {i}": attack for i, attack in enumerate(self._attacks)},
             **{f"pair {arm}": self._search.pair(arm) for arm in arms},
         }
 
-    def best(self) -> tuple[Arena, Events]:
+    def best(self) -> tuple[PairAudit, Events]:
         """Return the pair that seems worst now, and what is known of its events."""
-        arena = self._arenas[self._search.best()]
-        return arena, arena.arsenal.prepare()
+        pair_audit = self._pair_audits[self._search.best()]
+        return pair_audit, pair_audit.portfolio.prepare()
 
-    def loudest(self, arena: Arena, events: Events) -> Loudest | None:
-        """Return the event that speaks loudest against the claim, or nearest to it.
+    def strongest(self, pair_audit: PairAudit, events: Events) -> StrongestEvent | None:
+        """Return the event with the most evidence against the claim, or nearest to it.
 
         Chosen with hindsight: it serves witnesses, which are tested afresh, and the
         description of what the run could see.
@@ -206,10 +211,10 @@ class Campaign:
                 chosen = plan.events[0]
                 separation = np.abs(events.p[chosen] - events.q[chosen])
                 index = int(chosen[np.argmax(separation)])
-                return Loudest(
-                    fitted=arena.arsenal.fitted(int(events.attack[index])),
+                return StrongestEvent(
+                    fitted=pair_audit.portfolio.fitted(int(events.attack[index])),
                     threshold=float(events.threshold[index]),
-                    counts=arena.arsenal.counts(events, index),
+                    counts=pair_audit.portfolio.counts(events, index),
                 )
         return None
 
@@ -217,40 +222,40 @@ class Campaign:
         left = 2 * self._max_samples - int(self.drawn.sum())
         asked = min(self._round_size(), max(left // 2, 1))
         arm, size = self._search.next_round(asked)
-        arena = self._arenas.get(arm)
+        pair_audit = self._pair_audits.get(arm)
         before = np.zeros(2, dtype=np.intp)
-        if arena is None:
-            arena = Arena(
+        if pair_audit is None:
+            pair_audit = PairAudit(
                 self._mechanism,
                 self._search.pair(arm),
                 self._attacks,
                 self.seed,
                 arm,
-                self._crew,
+                self._workers,
             )
             try:
-                arena.pilot(min(size, _PILOT))
+                pair_audit.pilot(min(size, _PILOT))
             except (InputError, MechanismError):
                 # The mechanism refuses the pair, or does nothing but fail on it.
                 self._report(asked, arm, -math.inf, 0)
                 if not self._search.live:
                     raise
                 return
-            self._arenas[arm] = arena
+            self._pair_audits[arm] = pair_audit
             self.pairs += 1
         else:
-            before = arena.drawn.copy()
+            before = pair_audit.drawn.copy()
             size = min(size, self._growth(before.sum() / 2))
-            arena.play(list(self.tests.values()), self._null_in_play, size, left)
-            self.favourite = arena.favourite
-        spent = arena.drawn - before
+            pair_audit.play(list(self.tests.values()), self._null_in_play, size, left)
+            self.favourite = pair_audit.favourite
+        spent = pair_audit.drawn - before
         self.drawn += spent
         score = 0.0
         if self._search.searching:
-            score = arena.violation(self.verdict.family, self._null_in_play)
+            score = pair_audit.violation(self.verdict.family, self._null_in_play)
         self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
-        for retired in set(self._arenas) - self._search.live:
-            del self._arenas[retired]
+        for retired in set(self._pair_audits) - self._search.live:
+            del self._pair_audits[retired]
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)

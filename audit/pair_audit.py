@@ -7,26 +7,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import Attack, Target
-from dpaudit.audit.arsenal import Arsenal
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
+from dpaudit.audit.portfolio import Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.workers import Crew
+from dpaudit.audit.workers import Workers
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Batch
 
-__all__ = ["Arena"]
+__all__ = ["PairAudit"]
 
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
 _RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
 
 
-class Arena:
+class PairAudit:
     """A mechanism on one pair.
 
     Parameters
@@ -35,7 +35,7 @@ class Arena:
     pair : Pair
     attacks : sequence of Attack
     seed, key : int
-    crew : Crew, optional
+    workers : Workers, optional
         As for `Sampler`.
     """
 
@@ -46,11 +46,11 @@ class Arena:
         attacks: Sequence[Attack],
         seed: int,
         key: int,
-        crew: Crew | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self.target = Target(mechanism, pair)
-        self.arsenal = Arsenal(self.target, attacks)
-        self._sampler = Sampler(mechanism, pair, seed, key, crew=crew)
+        self.portfolio = Portfolio(self.target, attacks)
+        self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
         self._seed, self._key = seed, key
         self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
@@ -69,7 +69,7 @@ class Arena:
         """
         self.first_look = _joined(self._sampler, size)
         _check_alive(self.first_look, self._sampler)
-        self.arsenal.begin(*self.first_look)
+        self.portfolio.begin(*self.first_look)
         self.drawn += size
         self.pilot_size, self._round = size, 1
 
@@ -100,14 +100,14 @@ class Arena:
         remaining : int
             Releases on both sides that the audit may still draw.
         """
-        events = self.arsenal.prepare()
+        events = self.portfolio.prepare()
         n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
         bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
-        self.arsenal.trust(events, np.unique(np.concatenate(bet_on)))
+        self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
         for side, batch in self._sampler.round(self._round, (n_p, n_q)):
-            hits[side] += self.arsenal.absorb(side, batch, events)
+            hits[side] += self.portfolio.absorb(side, batch, events)
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         self.drawn += (n_p, n_q)
@@ -119,7 +119,7 @@ class Arena:
         Negative inside it. Outputs that were all alike tell as little as a fair coin,
         which falls as often on either side.
         """
-        events = self.arsenal.prepare()
+        events = self.portfolio.prepare()
         if not len(events):
             drawn = int(self.drawn[DATA]), int(self.drawn[NEIGHBOUR])
             heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
@@ -130,7 +130,7 @@ class Arena:
         """Remember whose event tells D from D' best, of those that are bet on."""
         if len(bet_on):
             best = bet_on[np.argmax(np.abs(events.p - events.q)[bet_on])]
-            self.favourite = self.arsenal.fitted(int(events.attack[best])).attack.name
+            self.favourite = self.portfolio.fitted(int(events.attack[best])).attack.name
 
     def _divide(
         self, events: Events, family: NullFamily, null: int, total: int

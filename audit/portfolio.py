@@ -1,4 +1,4 @@
-"""The attacks of an audit: fitted on the past, judged on what they did not learn from.
+"""A portfolio of attacks: fitted on the past, judged on what they did not learn from.
 
 Scores are rounded to a relative 2^-30 of their scale before anything else happens.
 This is what makes an audit one of real-number privacy: where the exact score is
@@ -32,7 +32,7 @@ from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.errors import MechanismError
 from dpaudit.outputs import UNREAD, Batch
 
-__all__ = ["Arsenal", "FittedAttack"]
+__all__ = ["FittedAttack", "Portfolio"]
 
 Array = NDArray[np.float64]
 
@@ -167,7 +167,7 @@ class _Contender:
     record: ScoreRecord = field(default_factory=ScoreRecord)
 
 
-class Arsenal:
+class Portfolio:
     """A portfolio of attacks on one target, learning from the outputs it sees.
 
     Parameters

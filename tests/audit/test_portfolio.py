@@ -14,9 +14,9 @@ from dpaudit.attacks import (
     Target,
 )
 from dpaudit.attacks.base import flatten
-from dpaudit.audit import arsenal as module
 from dpaudit.audit import audit
-from dpaudit.audit.arsenal import Arsenal, FittedAttack
+from dpaudit.audit import portfolio as module
+from dpaudit.audit.portfolio import FittedAttack, Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.outputs import Batch, Output
 
@@ -42,7 +42,7 @@ class Laplace:
 
 
 def black_box(data, rng):
-    raise AssertionError("arsenals do not draw releases")
+    raise AssertionError("portfolios do not draw releases")
 
 
 TARGET = Target(black_box, PAIR)
@@ -77,9 +77,9 @@ def fit(attack, on_data, on_neighbour, target=TARGET):
 
 
 def begun(attacks, on_data, on_neighbour, target=TARGET):
-    arsenal = Arsenal(target, attacks)
-    arsenal.begin(on_data, on_neighbour)
-    return arsenal
+    portfolio = Portfolio(target, attacks)
+    portfolio.begin(on_data, on_neighbour)
+    return portfolio
 
 
 def test_floating_point_dust_is_no_evidence():
@@ -185,30 +185,32 @@ def test_without_cross_fitting_a_memoriser_looks_perfect(monkeypatch):
     def on_its_own_pool(self, fitted, *pools):
         return tuple(fitted.score(self._target, pool) for pool in pools)
 
-    monkeypatch.setattr(Arsenal, "_honest_scores", on_its_own_pool)
+    monkeypatch.setattr(Portfolio, "_honest_scores", on_its_own_pool)
     assert advantage_of_a_memoriser() > 0.9
 
 
 def test_a_refit_forgets_what_the_pool_now_taught():
     """After a refit on fresh releases these are judged by cross-fitting again."""
     rng = np.random.default_rng(1)
-    arsenal = begun([Memorising()], *(ordinary(rng.normal(size=16)) for _ in range(2)))
-    events = arsenal.prepare()
+    portfolio = begun(
+        [Memorising()], *(ordinary(rng.normal(size=16)) for _ in range(2))
+    )
+    events = portfolio.prepare()
     for size in (16, 40, 100):
-        arsenal.trust(events, np.arange(len(events)))
+        portfolio.trust(events, np.arange(len(events)))
         for side in (DATA, NEIGHBOUR):
-            arsenal.absorb(side, ordinary(rng.normal(size=size)), events)
-        events = arsenal.prepare()
+            portfolio.absorb(side, ordinary(rng.normal(size=size)), events)
+        events = portfolio.prepare()
         assert np.max(np.abs(events.p - events.q), initial=0.0) == 0.0
 
 
 def test_a_classifier_in_many_dimensions_finds_nothing_in_noise():
     rng = np.random.default_rng(0)
     noise = [ordinary(rng.normal(size=(40, 100))) for _ in range(2)]
-    arsenal = begun([LogisticClassifier()], *noise)
-    events = arsenal.prepare()
+    portfolio = begun([LogisticClassifier()], *noise)
+    events = portfolio.prepare()
     assert np.abs(events.p - events.q).max() < 0.4
-    fitted = arsenal.fitted(0)
+    fitted = portfolio.fitted(0)
     seen = [fitted.score(TARGET, side) > 0 for side in noise]
     assert seen[DATA].mean() - seen[NEIGHBOUR].mean() > 0.9
 
@@ -224,29 +226,29 @@ def test_learned_attacks_wait_when_others_apply():
     target = Target(Known(), PAIR)
     alone = begun([LogisticClassifier()], *noise, target).prepare()
     assert set(alone.attack.tolist()) == {0}
-    arsenal = begun([MeanShift(), LogisticClassifier()], *noise, target)
-    assert set(arsenal.prepare().attack.tolist()) == {0}
-    arsenal.absorb(DATA, ordinary(np.arange(400.0)), arsenal.prepare())
-    arsenal.absorb(NEIGHBOUR, ordinary(np.arange(400.0) + 1), arsenal.prepare())
-    assert set(arsenal.prepare().attack.tolist()) == {0, 1}
+    portfolio = begun([MeanShift(), LogisticClassifier()], *noise, target)
+    assert set(portfolio.prepare().attack.tolist()) == {0}
+    portfolio.absorb(DATA, ordinary(np.arange(400.0)), portfolio.prepare())
+    portfolio.absorb(NEIGHBOUR, ordinary(np.arange(400.0) + 1), portfolio.prepare())
+    assert set(portfolio.prepare().attack.tolist()) == {0, 1}
 
 
 def test_hits_equal_a_recount():
     rng = np.random.default_rng(1)
     mechanism, target = Laplace(), Target(Laplace(), PAIR)
     attacks = [Identity(), Identity(), Memorising()]
-    arsenal = begun(attacks, *both_sides(mechanism, 200, rng), target)
-    events = arsenal.prepare()
+    portfolio = begun(attacks, *both_sides(mechanism, 200, rng), target)
+    events = portfolio.prepare()
     assert set(events.attack.tolist()) >= {0, 1}
     for side in (DATA, NEIGHBOUR):
         fresh = both_sides(mechanism, 30, rng)[side]
-        hits = arsenal.absorb(side, fresh, events)
-        scores = [arsenal.fitted(i).score(target, fresh) for i in range(len(attacks))]
+        hits = portfolio.absorb(side, fresh, events)
+        scores = [portfolio.fitted(i).score(target, fresh) for i in range(len(attacks))]
         assert hits.tolist() == [
             (scores[attack] >= threshold).sum()
             for attack, threshold in zip(events.attack, events.threshold, strict=True)
         ]
-    assert arsenal.seen.tolist() == [230, 230]
+    assert portfolio.seen.tolist() == [230, 230]
 
 
 class Spy(Attack):
@@ -276,14 +278,14 @@ def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
     monkeypatch.setattr(module, "_REFIT_SELDOM", 4.5)
     rng = np.random.default_rng(3)
     spies = [Spy(), Spy()]
-    arsenal = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
-    events = arsenal.prepare()
-    arsenal.trust(events, np.flatnonzero(events.attack == 1))
+    portfolio = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
+    events = portfolio.prepare()
+    portfolio.trust(events, np.flatnonzero(events.attack == 1))
     idle, used = [], []
     for round_ in range(8):
         before = [spy.scored for spy in spies]
         hits = [
-            arsenal.absorb(side, ordinary(rng.normal(size=20)), events)
+            portfolio.absorb(side, ordinary(rng.normal(size=20)), events)
             for side in (DATA, NEIGHBOUR)
         ]
         idle.append(spies[0].scored - before[0])
@@ -291,18 +293,18 @@ def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
         assert hits[0][events.attack == 1].any()
         if round_ == 2:
             # Idle ones are known from fewer scores, and say so.
-            events = arsenal.prepare()
+            events = portfolio.prepare()
             scored = {a: events.scored[0, events.attack == a][0] for a in (0, 1)}
             assert scored == {0: 60, 1: 80}
-            arsenal.trust(events, np.flatnonzero(events.attack == 1))
+            portfolio.trust(events, np.flatnonzero(events.attack == 1))
     assert idle == [40, 40, 0, 0, 0, 0, 0, 0]
     assert used == [40] * 8
-    events = arsenal.prepare()
+    events = portfolio.prepare()
     assert (events.scored[0] == 180).all()
     # Somebody who bets on it again sets it to work again.
-    arsenal.trust(events, np.flatnonzero(events.attack == 0))
-    arsenal.absorb(DATA, ordinary(rng.normal(size=20)), events)
-    events = arsenal.prepare()
+    portfolio.trust(events, np.flatnonzero(events.attack == 0))
+    portfolio.absorb(DATA, ordinary(rng.normal(size=20)), events)
+    events = portfolio.prepare()
     assert (events.scored[0, events.attack == 0] == 200).all()
 
 
@@ -314,15 +316,17 @@ def test_what_nobody_bet_on_is_scored_again_once_there_is_four_times_as_much():
         def score(self, target, parameters, releases):
             return (flatten(releases)[:, 0] > 1000.0).astype(float)
 
-    arsenal = begun([Rare(), Spy()], *(ordinary(rng.normal(size=600)) for _ in (0, 1)))
-    events = arsenal.prepare()
+    portfolio = begun(
+        [Rare(), Spy()], *(ordinary(rng.normal(size=600)) for _ in (0, 1))
+    )
+    events = portfolio.prepare()
     for _ in range(3):
-        arsenal.trust(events, np.flatnonzero(events.attack == 1))
+        portfolio.trust(events, np.flatnonzero(events.attack == 1))
         for side, value in ((DATA, 2000.0), (NEIGHBOUR, 0.0)):
             numbers = rng.normal(size=600)
             numbers[:3] = value
-            arsenal.absorb(side, ordinary(numbers), events)
-        events = arsenal.prepare()
+            portfolio.absorb(side, ordinary(numbers), events)
+        events = portfolio.prepare()
     rare = events.attack == 0
     assert events.hits[:, rare].tolist() == [[9], [0]]
 
@@ -333,12 +337,12 @@ def test_a_sufficient_attack_is_never_idle(monkeypatch):
     rng = np.random.default_rng(3)
     spies = [Spy(), Spy()]
     spies[0].sufficient = True
-    arsenal = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
-    events = arsenal.prepare()
-    arsenal.trust(events, np.flatnonzero(events.attack == 1))
+    portfolio = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
+    events = portfolio.prepare()
+    portfolio.trust(events, np.flatnonzero(events.attack == 1))
     before = spies[0].scored
     for _ in range(8):
-        arsenal.absorb(DATA, ordinary(rng.normal(size=20)), events)
+        portfolio.absorb(DATA, ordinary(rng.normal(size=20)), events)
     assert spies[0].scored - before == 8 * 20
 
 
@@ -377,24 +381,24 @@ def test_a_wrong_loss_does_not_save_a_mechanism():
 
 def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
     rng = np.random.default_rng(4)
-    arsenal = begun(
+    portfolio = begun(
         [Identity(), Abnormal()], *(ordinary(rng.normal(size=10)) for _ in range(2))
     )
     for _ in range(30):
-        events = arsenal.prepare()
+        events = portfolio.prepare()
         assert set(events.attack.tolist()) == {0}
-        arsenal.trust(events, NOBODY)
+        portfolio.trust(events, NOBODY)
         for side in (DATA, NEIGHBOUR):
-            arsenal.absorb(side, ordinary(rng.normal(size=100)), events)
+            portfolio.absorb(side, ordinary(rng.normal(size=100)), events)
     late = labelled(["raises KeyError"] * 60 + [""] * 40, rng.normal(size=40))
-    arsenal.absorb(DATA, late, events)
-    events = arsenal.prepare()
+    portfolio.absorb(DATA, late, events)
+    events = portfolio.prepare()
     assert set(events.attack.tolist()) == {0, 1}
-    names = [arsenal.fitted(index).attack.name for index in (0, 1)]
+    names = [portfolio.fitted(index).attack.name for index in (0, 1)]
     assert names == ["identity", "abnormal"]
     # What it learned then tells in what comes next.
     scores = [
-        arsenal.fitted(1).score(TARGET, batch)
+        portfolio.fitted(1).score(TARGET, batch)
         for batch in (late, ordinary(rng.normal(size=100)))
     ]
     assert (scores[0] > scores[1].max()).sum() == 60
@@ -402,14 +406,14 @@ def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
 
 def test_attacks_that_read_numbers_wait_until_there_are_some():
     words = labelled(["value 'no'"] * 10)
-    arsenal = begun([Identity(), Abnormal()], words, words)
-    events = arsenal.prepare()
+    portfolio = begun([Identity(), Abnormal()], words, words)
+    events = portfolio.prepare()
     assert set(events.attack.tolist()) <= {0}
     mixed = labelled(["value 'no'", ""] * 30, np.arange(30.0))
     for side in (DATA, NEIGHBOUR):
-        arsenal.absorb(side, mixed, events)
-    events = arsenal.prepare()
-    assert {arsenal.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
+        portfolio.absorb(side, mixed, events)
+    events = portfolio.prepare()
+    assert {portfolio.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
 
 
 class HungrySpy(Spy):
@@ -420,24 +424,24 @@ class HungrySpy(Spy):
 def test_memory_is_bounded():
     rng = np.random.default_rng(2)
     spy = HungrySpy()
-    arsenal = begun([spy], *(ordinary(rng.normal(size=50)) for _ in range(2)))
+    portfolio = begun([spy], *(ordinary(rng.normal(size=50)) for _ in range(2)))
     for _ in range(10):
-        events = arsenal.prepare()
-        arsenal.trust(events, np.arange(len(events)))
+        events = portfolio.prepare()
+        portfolio.trust(events, np.arange(len(events)))
         for side in (DATA, NEIGHBOUR):
-            arsenal.absorb(side, ordinary(rng.normal(size=20_000)), events)
+            portfolio.absorb(side, ordinary(rng.normal(size=20_000)), events)
     assert max(spy.fits) == 2**12 // 32
-    assert arsenal.seen.tolist() == [200_050, 200_050]
+    assert portfolio.seen.tolist() == [200_050, 200_050]
     # Nothing was refitted since the pool was full: all later scores are remembered.
-    assert (arsenal.prepare().scored >= 180_000).all()
+    assert (portfolio.prepare().scored >= 180_000).all()
 
 
 def test_memory_is_bounded_for_mappings_too():
     wide = Batch.of(Output(LAYOUT, {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}))
-    arsenal = begun([HungrySpy()], wide, wide)
+    portfolio = begun([HungrySpy()], wide, wide)
     for _ in range(3):
-        arsenal.absorb(DATA, wide, arsenal.prepare())
-    kept = sum(batch.size for batch in arsenal._pool[DATA])
+        portfolio.absorb(DATA, wide, portfolio.prepare())
+    kept = sum(batch.size for batch in portfolio._pool[DATA])
     assert kept == 64  # 32 MiB a side hold no more
 
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.arena import Arena
+from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.errors import DPAuditError
 from dpaudit.outputs import UNREAD, Batch, arrays_of, read
 
 __all__ = [
     "fingerprint",
-    "impurities",
     "repeats",
     "same_output",
     "signs",
+    "signs_of_dependence",
     "unreadable",
 ]
 
@@ -43,26 +43,26 @@ _NAMED = 3
 _MOST = 0.5
 
 
-def impurities(arena: Arena) -> tuple[str, ...]:
-    """Return warnings about the mechanism on the pair of an arena."""
+def signs_of_dependence(pair_audit: PairAudit) -> tuple[str, ...]:
+    """Return warnings about the mechanism on the pair of an pair_audit."""
     try:
-        return signs(repeats=repeats(arena), uses_rng=arena.uses_rng())
+        return signs(repeats=repeats(pair_audit), uses_rng=pair_audit.uses_rng())
     except DPAuditError:
         # It refuses now what it took at the beginning.
         return signs(repeats=False, uses_rng=True)
 
 
-def repeats(arena: Arena) -> bool:
-    """Say whether the same streams give the first releases of an arena once more.
+def repeats(pair_audit: PairAudit) -> bool:
+    """Say whether the same streams give the first releases of an pair_audit once more.
 
     Raises
     ------
     DPAuditError
         Whatever the mechanism raises of dpaudit's own.
     """
-    first = arena.first_look
+    first = pair_audit.first_look
     assert first is not None  # the pilot was drawn
-    again = arena.replay_pilot()
+    again = pair_audit.replay_pilot()
     return all(a.equals(b) for a, b in zip(first, again, strict=True))
 
 
@@ -101,17 +101,17 @@ def same_output(first: Any, second: Any) -> bool:
     return one.equals(other)
 
 
-def unreadable(arena: Arena) -> tuple[str, ...]:
+def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
     """Return warnings about outputs that nothing could be learned from."""
     found = []
-    if kinds := arena.arsenal.unread:
+    if kinds := pair_audit.portfolio.unread:
         names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
         more = ", ..." if len(kinds) > _NAMED else ""
         found.append(
             f"some outputs can be told by their type alone ({names}{more}): return "
             "numbers, words, or lists and dictionaries of them"
         )
-    if arena.arsenal.unrepeated > _MOST:
+    if pair_audit.portfolio.unrepeated > _MOST:
         found.append(
             "most outputs are words that never occur twice, which cannot be compared: "
             "return the numbers that they hold"
