@@ -26,10 +26,10 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
 
 __all__ = ["GaussianPerturbation"]
 
@@ -46,17 +46,13 @@ class GaussianPerturbation(SecondMomentMechanism, ABC):
         See `SecondMomentMechanism`.
     """
 
-    sigma: float
+    sigma: Positive
 
     diagonal_ratio: ClassVar[float]
     """Standard deviation on the diagonal, in units of sigma."""
 
     distance_per_norm: ClassVar[float]
     """sqrt(<S, W>) over the norm of S named by `sensitivity_norm`."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
     @classmethod
     def calibrated(

@@ -65,6 +65,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
 from dpaudit.algorithms.covariance.second_moment import Array, SecondMomentMechanism
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_positive
@@ -113,13 +114,9 @@ class LaplaceCovariance(SecondMomentMechanism):
     (4.0, 101.0)
     """
 
-    epsilon: float
+    epsilon: Positive
 
     sensitivity_norm = "upper-triangle-l1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
 
     @classmethod
     def calibrated(

@@ -31,8 +31,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
@@ -92,7 +93,7 @@ def semi_definite_trace(difference: Array) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondMomentMechanism(ABC):
+class SecondMomentMechanism(Checked, ABC):
     """A + noise, for rows clipped to a public norm.
 
     Parameters
@@ -105,17 +106,11 @@ class SecondMomentMechanism(ABC):
     """
 
     claim: Claim
-    relation: Relation = Relation.ADD_REMOVE
-    row_norm: float = 1.0
+    relation: Neighbouring = Relation.ADD_REMOVE
+    row_norm: Positive = 1.0
 
     sensitivity_norm: ClassVar[MatrixNorm]
     """The norm in which the privacy proof needs the sensitivity of A."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -45,6 +45,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     semi_definite_trace,
 )
+from dpaudit.checked import Positive
 from dpaudit.claims import Claim, Profile, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
@@ -71,13 +72,9 @@ class SymmetricNoise(SecondMomentMechanism):
     0.6321
     """
 
-    scale: float
+    scale: Positive
 
     sensitivity_norm = "nuclear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
 
     @classmethod
     def as_published(

@@ -83,6 +83,7 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
@@ -108,13 +109,9 @@ class SymmetrisedWishart(SecondMomentMechanism):
     0.5
     """
 
-    scale: float
+    scale: Positive
 
     sensitivity_norm = "nuclear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
 
     @classmethod
     def calibrated(

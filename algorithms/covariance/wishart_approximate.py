@@ -54,6 +54,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     pair_profile,
     smallest_excess,
 )
+from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -87,7 +88,7 @@ class WishartApproximate(SecondMomentMechanism):
     """
 
     excess: int
-    scale: float
+    scale: Positive
 
     sensitivity_norm = "nuclear"
 
@@ -95,7 +96,6 @@ class WishartApproximate(SecondMomentMechanism):
         super().__post_init__()
         excess = check_count("excess", self.excess, maximum=MAX_EXCESS)
         object.__setattr__(self, "excess", excess)
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
 
     @classmethod
     def as_published(

@@ -43,6 +43,7 @@ from dpaudit.algorithms.estimators.private_mean import (
     MeanMechanism,
 )
 from dpaudit.blocks import Rows, is_table
+from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
@@ -174,7 +175,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class Budget(Checked):
     """What a fit may spend, and what is public.
 
     Parameters
@@ -190,18 +191,16 @@ class Budget:
         In [0, 1): the share of the private mean; 0 if there is none.
     """
 
-    epsilon: float
+    epsilon: Positive
     delta: float
-    relation: Relation
-    row_norm: float
+    relation: Neighbouring
+    row_norm: Positive
     mean_norm: float
     mean_share: float = 0.0
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        super().__post_init__()
         check_fraction("delta", self.delta, allow_zero=True)
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        check_positive("row_norm", self.row_norm)
         check_positive("center_norm", self.mean_norm)
         check_fraction("center_share", self.mean_share, allow_zero=True)
 

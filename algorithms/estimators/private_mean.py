@@ -41,12 +41,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
 
@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMechanism(ABC):
+class MeanMechanism(Checked, ABC):
     """The sum of clipped rows, and their number if it is private, plus noise.
 
     Parameters
@@ -67,14 +67,8 @@ class MeanMechanism(ABC):
     """
 
     claim: Claim
-    relation: Relation = Relation.ADD_REMOVE
-    row_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+    relation: Neighbouring = Relation.ADD_REMOVE
+    row_norm: Positive = 1.0
 
     @abstractmethod
     def scale(self, dimension: int) -> float:
@@ -177,11 +171,7 @@ class GaussianMean(MeanMechanism):
     8.342
     """
 
-    mu: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+    mu: Positive
 
     @classmethod
     def calibrated(
@@ -253,11 +243,7 @@ class LaplaceMean(MeanMechanism):
     2.236
     """
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+    epsilon: Positive
 
     @classmethod
     def calibrated(

@@ -62,11 +62,11 @@ from dpaudit.algorithms.online.subspace_sequence import (
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
 from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["DoublingOnlinePCA"]
 
@@ -76,7 +76,7 @@ _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoublingOnlinePCA:
+class DoublingOnlinePCA(Checked):
     """Online PCA with the doubling trick; releases have shape (n, d, k).
 
     Parameters
@@ -104,19 +104,9 @@ class DoublingOnlinePCA:
 
     rule: DoublingRule
     claim: Claim
-    n_components: int = 1
-    length: int | None = None
-    row_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if self.length is not None:
-            object.__setattr__(self, "length", check_count("length", self.length))
-        object.__setattr__(
-            self, "n_components", check_count("n_components", self.n_components)
-        )
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+    n_components: Count = 1
+    length: Count | None = None
+    row_norm: Positive = 1.0
 
     @classmethod
     def calibrated(

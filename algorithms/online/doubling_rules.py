@@ -41,7 +41,7 @@ from dpaudit.algorithms.online.noise import (
     NodeNoise,
     PublishedNodeNoise,
 )
-from dpaudit.validation import check_fraction, check_positive
+from dpaudit.checked import Checked, Fraction, Positive
 
 __all__ = ["CalibratedRule", "DoublingRule", "Plan", "PublishedRule"]
 
@@ -90,7 +90,7 @@ class DoublingRule(Protocol):
 
 
 @dataclass(frozen=True)
-class PublishedRule:
+class PublishedRule(Checked):
     """The numbers of Algorithm 4.
 
     Parameters
@@ -98,12 +98,8 @@ class PublishedRule:
     epsilon, delta : float
     """
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+    epsilon: Positive
+    delta: Fraction
 
     @property
     def noise(self) -> PublishedNodeNoise:
@@ -128,7 +124,7 @@ class PublishedRule:
 
 
 @dataclass(frozen=True)
-class CalibratedRule:
+class CalibratedRule(Checked):
     """The least proven noise, and a margin that is proven.
 
     Parameters
@@ -137,13 +133,10 @@ class CalibratedRule:
         The whole sequence is mu-GDP.
     """
 
-    mu: float
+    mu: Positive
 
     failure: ClassVar[float] = 0.05
     """beta: how likely an epoch may end for its noise alone."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
 
     @property
     def noise(self) -> CalibratedNoise:

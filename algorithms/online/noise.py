@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar, Protocol
 
+from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.gaussian import classical_mu
-from dpaudit.validation import check_fraction, check_positive
 
 __all__ = [
     "CalibratedNoise",
@@ -53,7 +53,7 @@ class NodeNoise(Protocol):
 
 
 @dataclass(frozen=True)
-class CalibratedNoise:
+class CalibratedNoise(Checked):
     """The least GOE noise that makes all sums together mu-GDP.
 
     Parameters
@@ -67,12 +67,9 @@ class CalibratedNoise:
     2.0
     """
 
-    mu: float
+    mu: Positive
 
     ratio: ClassVar[float] = sqrt(2)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
 
     def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
         """Return sqrt(2 uses) R^2/mu."""
@@ -80,15 +77,11 @@ class CalibratedNoise:
 
 
 @dataclass(frozen=True)
-class _Published:
-    epsilon: float
-    delta: float
+class _Published(Checked):
+    epsilon: Positive
+    delta: Fraction
 
     ratio: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
 
 
 @dataclass(frozen=True)

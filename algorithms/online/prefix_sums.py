@@ -36,13 +36,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
 from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_matrix, check_positive
+from dpaudit.validation import check_count, check_matrix
 
 __all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows"]
 
@@ -70,7 +71,7 @@ def prepared_rows(data: ArrayLike, *, length: int | None, row_norm: float) -> Ar
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixSums(ABC):
+class PrefixSums(Checked, ABC):
     """A_t + noise for every t; releases have shape (n, d, d).
 
     Parameters
@@ -88,15 +89,8 @@ class PrefixSums(ABC):
 
     noise: NodeNoise
     claim: Claim
-    length: int | None = None
-    row_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if self.length is not None:
-            object.__setattr__(self, "length", check_count("length", self.length))
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+    length: Count | None = None
+    row_norm: Positive = 1.0
 
     @classmethod
     def calibrated(

@@ -29,6 +29,7 @@ from dpaudit.algorithms.online.streamable import StreamableSums, saved_dimension
 from dpaudit.algorithms.online.streams import SubspaceStream
 from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
@@ -67,7 +68,7 @@ def leading_bases(matrices: Array, n_components: int) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceSequence:
+class SubspaceSequence(Checked):
     """The leading subspaces of noisy prefixes; releases have shape (n, d, k).
 
     Parameters
@@ -79,7 +80,7 @@ class SubspaceSequence:
     """
 
     sums: PrefixSums
-    n_components: int = 1
+    n_components: Count = 1
 
     kind: ClassVar[type[PrefixSums]]
     """What the prefixes of `calibrated` are made by."""
@@ -107,13 +108,6 @@ class SubspaceSequence:
         """
         sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
         return cls(sums=sums, n_components=n_components)
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.sums, PrefixSums):
-            raise InputError(f"sums must be PrefixSums, got {self.sums!r}")
-        object.__setattr__(
-            self, "n_components", check_count("n_components", self.n_components)
-        )
 
     @property
     def claim(self) -> Claim:

@@ -25,8 +25,9 @@ from dpaudit.algorithms.robust.batch_mixtures import (
     poisson_numbers,
 )
 from dpaudit.algorithms.robust.parts import Array
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_fields, check_positive
+from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "AllRows",
@@ -45,7 +46,7 @@ Drawing: TypeAlias = Callable[[int], Array]
 """From a number of trials to rows, (N, D) for all or (trials, B, D), drawn afresh."""
 
 
-class Batches(ABC):
+class Batches(Checked, ABC):
     """Which rows a step reads."""
 
     least_rows: ClassVar[int] = 1
@@ -98,14 +99,14 @@ class PoissonBatches(RandomBatches):
         B > 0: a public number by which sums are divided.
     """
 
-    rate: float
-    batch_size: float
+    rate: Positive
+    batch_size: Positive
 
     least_rows: ClassVar[int] = 0
     counts_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_fields(self, rate=check_positive, batch_size=check_positive)
+        super().__post_init__()
         if self.rate > 1:
             raise InputError(f"rate must be at most 1, got {self.rate!r}")
 
@@ -153,13 +154,8 @@ class WithReplacement(RandomBatches):
         > 0; looked at if there is no `batch_size`. From 1 on, a batch has N rows.
     """
 
-    batch_size: int | None = None
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_fields(self, share=check_positive)
-        if self.batch_size is not None:
-            check_fields(self, batch_size=check_count)
+    batch_size: Count | None = None
+    share: Positive = 1.0
 
     def __str__(self) -> str:
         size = f"a share {self.share:g}" if self.batch_size is None else self.batch_size

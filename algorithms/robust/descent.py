@@ -57,11 +57,12 @@ from dpaudit.algorithms.robust.parts import (
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.checked import Checked, Count, Neighbouring
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_epsilon
-from dpaudit.neighbours import Relation, check_relation
-from dpaudit.validation import check_count, check_fields, instance_of
+from dpaudit.neighbours import Relation
+from dpaudit.validation import check_count
 
 __all__ = [
     "DEFAULT_ITERATIONS",
@@ -75,7 +76,7 @@ _WORK = 2**20  # entries of the points of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDescent(ReleasesBasis):
+class NoisyDescent(ReleasesBasis, Checked):
     """Descent with noise of some size in every step; by default on GLAD, all rows.
 
     Parameters
@@ -102,34 +103,19 @@ class NoisyDescent(ReleasesBasis):
         eta_k, for the mean of the terms; public.
     """
 
-    n_components: int
+    n_components: Count
     claim: Claim | None
-    relation: Relation = Relation.REPLACE_ONE
+    relation: Neighbouring = Relation.REPLACE_ONE
     objective: Objective = field(default_factory=Glad)
     geometry: Geometry = field(default_factory=Polar)
     batches: Batches = field(default_factory=AllRows)
     noise: Noise | None = None
     start: Start
-    iterations: int = DEFAULT_ITERATIONS
+    iterations: Count = DEFAULT_ITERATIONS
     step_sizes: StepSizes = field(default_factory=HalvingSteps)
 
     def __post_init__(self) -> None:
-        if self.claim is not None:
-            check_fields(self, claim=instance_of(Claim))
-        check_fields(
-            self,
-            n_components=check_count,
-            iterations=check_count,
-            relation=check_relation,
-            objective=instance_of(Objective),
-            geometry=instance_of(Geometry),
-            batches=instance_of(Batches),
-            start=instance_of(Start),
-        )
-        if self.noise is not None:
-            check_fields(self, noise=instance_of(Noise))
-        if not isinstance(self.step_sizes, StepSizes):
-            raise InputError(f"step_sizes must be StepSizes, got {self.step_sizes!r}")
+        super().__post_init__()
         self.step_sizes.sizes(self.iterations)
         for name in ("geometry", "start"):
             part = getattr(self, name)
@@ -310,14 +296,11 @@ class FullBatchDescent(NoisyDescent):
     """
 
     claim: Claim
+    batches: AllRows = field(default_factory=AllRows)
     noise: FixedNoise
 
     title: ClassVar[str] = "descent"
     """Who spends the whole budget."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, batches=instance_of(AllRows), noise=instance_of(FixedNoise))
 
     @property
     def budget(self) -> BudgetTree:
@@ -365,10 +348,6 @@ class RandomBatchDescent(NoisyDescent):
 
     title: ClassVar[str] = "descent"
     """Who spends the whole budget."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, batches=instance_of(RandomBatches), noise=instance_of(Noise))
 
     @property
     def budget(self) -> BudgetTree:

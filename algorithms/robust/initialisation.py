@@ -54,12 +54,12 @@ from dpaudit.algorithms.subspace.power_method import (
     orthonormalise,
     step_sensitivity,
 )
+from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Relation, check_relation
+from dpaudit.neighbours import Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_fields, check_positive
 
 __all__ = [
     "CentralStart",
@@ -81,7 +81,7 @@ _DEVIATION = 0.1  # of the entries of A in the print's P_0
 _DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
 
 
-class Start(ABC):
+class Start(Checked, ABC):
     """A choice of the first point: published values, and the point that they give."""
 
     space: ClassVar[Space] = "subspaces"
@@ -244,11 +244,8 @@ class GaussianStart(Start):
     relation : Relation
     """
 
-    mu: float
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        check_fields(self, mu=check_positive, relation=check_relation)
+    mu: Positive
+    relation: Neighbouring = Relation.ADD_REMOVE
 
     @property
     def claim(self) -> Claim:
@@ -298,14 +295,9 @@ class PowerStart(Start):
         L; public.
     """
 
-    mu: float
-    relation: Relation = Relation.ADD_REMOVE
-    iterations: int = 4
-
-    def __post_init__(self) -> None:
-        check_fields(
-            self, mu=check_positive, relation=check_relation, iterations=check_count
-        )
+    mu: Positive
+    relation: Neighbouring = Relation.ADD_REMOVE
+    iterations: Count = 4
 
     @property
     def claim(self) -> Claim:
@@ -353,11 +345,8 @@ class WishartStart(Start):
     relation : Relation
     """
 
-    epsilon: float
-    relation: Relation = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        check_fields(self, epsilon=check_positive, relation=check_relation)
+    epsilon: Positive
+    relation: Neighbouring = Relation.ADD_REMOVE
 
     @property
     def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
@@ -396,7 +385,7 @@ class PublishedStart(WishartStart):
         See `WishartStart`.
     """
 
-    relation: Relation = Relation.REPLACE_ONE
+    relation: Neighbouring = Relation.REPLACE_ONE
 
     @property
     def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:

@@ -19,13 +19,8 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.validation import (
-    check_count,
-    check_fields,
-    check_fraction,
-    check_nonnegative,
-    check_positive,
-)
+from dpaudit.checked import Checked, Nonnegative, Positive
+from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = [
     "Array",
@@ -43,7 +38,7 @@ Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""
 
 
-class Objective(ABC):
+class Objective(Checked, ABC):
     """A mean over rows, and the terms that sum up to minus its gradient.
 
     Points come as stacks with a leading axis of trials. Noise is added to a sum in
@@ -128,7 +123,7 @@ class Geometry(ABC):
         """Return the next state, and the next points."""
 
 
-class Noise(ABC):
+class Noise(Checked, ABC):
     """The size of normal noise on a sum."""
 
     @abstractmethod
@@ -146,10 +141,7 @@ class FixedNoise(Noise):
         > 0.
     """
 
-    sigma: float
-
-    def __post_init__(self) -> None:
-        check_fields(self, sigma=check_positive)
+    sigma: Positive
 
     def scale(self, batch_size: float, count: int) -> float:
         return self.sigma
@@ -168,10 +160,7 @@ class PublishedNoise(Noise):
         sqrt(T log(1/delta))/epsilon: the deviation on the mean is B/N^2 times that.
     """
 
-    unit: float
-
-    def __post_init__(self) -> None:
-        check_fields(self, unit=check_nonnegative)
+    unit: Nonnegative
 
     @classmethod
     def of_claim(

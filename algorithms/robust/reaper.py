@@ -72,13 +72,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Array, Objective, Space
+from dpaudit.checked import Positive
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_fields, check_matrix, check_positive
+from dpaudit.validation import check_matrix
 
 __all__ = ["Reaper", "reaper", "reaper_subgradient", "reaper_term_sum", "reaper_terms"]
 
+_ENSEMBLE_RATIO = sqrt(2)  # of the Gaussian orthogonal ensemble
 _ZERO_RESIDUAL = 1e-9
 _WORK = 2**21  # entries of the residuals that are held at a time
 
@@ -200,12 +202,9 @@ class Reaper(Objective):
         How many times the deviation of the noise above the diagonal is that on it.
     """
 
-    diagonal_ratio: float = sqrt(2)
+    diagonal_ratio: Positive = _ENSEMBLE_RATIO
 
     space: ClassVar[Space] = "matrices"
-
-    def __post_init__(self) -> None:
-        check_fields(self, diagonal_ratio=check_positive)
 
     @property
     def sensitivity(self) -> float:

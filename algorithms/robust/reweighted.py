@@ -60,11 +60,12 @@ from dpaudit.algorithms.robust.initialisation import (
 from dpaudit.algorithms.robust.pairs import shown_pair
 from dpaudit.algorithms.robust.parts import Array
 from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_fields, check_positive, instance_of
+from dpaudit.validation import check_count
 
 __all__ = [
     "FastMedianSubspace",
@@ -79,7 +80,7 @@ _ZERO = 1e-15  # relative to the largest eigenvalue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reweighted(ReleasesBasis, ABC):
+class Reweighted(ReleasesBasis, Checked, ABC):
     """Reweighted least squares; the release is a basis of shape (D, r).
 
     Parameters
@@ -96,22 +97,15 @@ class Reweighted(ReleasesBasis, ABC):
         The least distance that counts as one, > 0.
     """
 
-    n_components: int
+    n_components: Count
     claim: Claim | None = None
     start: Start = field(default_factory=PrincipalStart)
-    iterations: int = 200
-    floor: float = 1e-10
+    iterations: Count = 200
+    floor: Positive = 1e-10
 
     def __post_init__(self) -> None:
-        if self.claim is not None:
-            check_fields(self, claim=instance_of(Claim))
+        super().__post_init__()
         check_start(self.start, self.relation)
-        check_fields(
-            self,
-            n_components=check_count,
-            iterations=check_count,
-            floor=check_positive,
-        )
 
     @classmethod
     def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:

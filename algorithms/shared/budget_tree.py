@@ -18,9 +18,10 @@ those of its parts:
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from dpaudit.checked import Checked, Nonnegative
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
-from dpaudit.validation import check_fraction, check_nonnegative
+from dpaudit.validation import check_fraction
 
 __all__ = ["BudgetTree"]
 
@@ -28,7 +29,7 @@ Rule: TypeAlias = Literal["leaf", "sequential", "parallel", "accountant"]
 
 
 @dataclass(frozen=True)
-class BudgetTree:
+class BudgetTree(Checked):
     """A node of the tree, and all below.
 
     Parameters
@@ -57,14 +58,14 @@ class BudgetTree:
     """
 
     name: str
-    epsilon: float
+    epsilon: Nonnegative
     delta: float = 0.0
     rule: Rule = "leaf"
     parts: tuple["BudgetTree", ...] = field(default=())
     note: str = ""
 
     def __post_init__(self) -> None:
-        check_nonnegative("epsilon", self.epsilon)
+        super().__post_init__()
         check_fraction("delta", self.delta, allow_zero=True)
         if (self.rule == "leaf") == bool(self.parts):
             raise InputError(

@@ -33,10 +33,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.checked import Checked, Count, Nonnegative, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import (
     check_count,
-    check_fields,
     check_fraction,
     check_nonnegative,
     check_positive,
@@ -56,7 +56,7 @@ __all__ = [
 Array: TypeAlias = NDArray[np.float64]
 
 
-class StepSizes(ABC):
+class StepSizes(Checked, ABC):
     """How far each step goes."""
 
     @abstractmethod
@@ -81,11 +81,8 @@ class HarmonicSteps(StepSizes):
     array([3. , 2. , 1.5])
     """
 
-    numerator: float
-    offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_fields(self, numerator=check_positive, offset=check_nonnegative)
+    numerator: Positive
+    offset: Nonnegative = 0.0
 
     @classmethod
     def of_theorem(
@@ -128,10 +125,7 @@ class ConstantSteps(StepSizes):
         batch becomes one of the power method.
     """
 
-    size: float
-
-    def __post_init__(self) -> None:
-        check_fields(self, size=check_positive)
+    size: Positive
 
     def sizes(self, count: int) -> Array:
         return np.full(check_count("count", count, minimum=0), self.size)
@@ -154,11 +148,8 @@ class HalvingSteps(StepSizes):
     array([1.  , 1.  , 0.5 , 0.5 , 0.25])
     """
 
-    first: float = 1.0
-    period: int = 50
-
-    def __post_init__(self) -> None:
-        check_fields(self, first=check_positive, period=check_count)
+    first: Positive = 1.0
+    period: Count = 50
 
     def sizes(self, count: int) -> Array:
         restarts = np.arange(check_count("count", count, minimum=0)) // self.period
@@ -181,10 +172,7 @@ class RootSteps(StepSizes):
     array([8.        , 5.65685425, 4.61880215, 4.        ])
     """
 
-    first: float = 8.0
-
-    def __post_init__(self) -> None:
-        check_fields(self, first=check_positive)
+    first: Positive = 8.0
 
     def sizes(self, count: int) -> Array:
         steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)

@@ -26,9 +26,9 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     default_steps,
 )
+from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.validation import check_count
 
 __all__ = ["BlockOja"]
 
@@ -55,13 +55,7 @@ class BlockOja(NoisyOja):
     (5, 2)
     """
 
-    n_components: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "n_components", check_count("n_components", self.n_components)
-        )
-        super().__post_init__()
+    n_components: Count
 
     @classmethod
     def calibrated(

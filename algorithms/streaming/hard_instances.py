@@ -34,8 +34,9 @@ from math import atan, log, sin, sqrt
 import numpy as np
 
 from dpaudit.algorithms.streaming.lower_bounds import Array, Packing
+from dpaudit.checked import Fraction, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_positive
 
 __all__ = ["GaussianPacking", "HeavyPacking"]
 
@@ -142,13 +143,8 @@ class HeavyPacking(Packing):
     (0.0994, 20.0)
     """
 
-    share: float
-    weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fraction("share", self.share)
-        check_positive("weight", self.weight)
+    share: Fraction
+    weight: Positive = 1.0
 
     @classmethod
     def hardest(

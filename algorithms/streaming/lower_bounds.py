@@ -43,6 +43,7 @@ from math import ceil, exp, expm1, sin, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.checked import Checked, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import (
     check_count,
@@ -136,7 +137,7 @@ def sign_packing(dimension: int, size: int, *, rng: np.random.Generator) -> Arra
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packing(ABC):
+class Packing(Checked, ABC):
     """Laws of a row whose first eigenvectors private estimates cannot tell apart.
 
     Parameters
@@ -148,15 +149,14 @@ class Packing(ABC):
     """
 
     dimension: int
-    first: float = 2.0
-    second: float = 1.0
+    first: Positive = 2.0
+    second: Positive = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(
             self, "dimension", check_count("dimension", self.dimension, minimum=2)
         )
-        for name in ("first", "second"):
-            object.__setattr__(self, name, check_positive(name, getattr(self, name)))
         if self.first <= self.second:
             raise InputError(
                 f"first must be > second, {self.second!r}, got {self.first!r}"

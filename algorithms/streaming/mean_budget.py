@@ -73,13 +73,14 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
+from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.gaussian import (
     classical_mu,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
 )
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "RANGE_CONSTANT",
@@ -97,7 +98,7 @@ RANGE_CONSTANT = 12.0
 
 
 @dataclass(frozen=True)
-class MeanNoise:
+class MeanNoise(Checked):
     """The noise of one use of Algorithm 5.
 
     Parameters
@@ -110,10 +111,7 @@ class MeanNoise:
     """
 
     counts: CountNoise
-    mu: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+    mu: Positive
 
 
 def laplace_mu(scale: float) -> float:
@@ -168,7 +166,7 @@ def composed_delta(
 
 
 @dataclass(frozen=True)
-class Split(ABC):
+class Split(Checked, ABC):
     """How Algorithm 5 divides (epsilon, delta).
 
     Parameters
@@ -177,12 +175,8 @@ class Split(ABC):
         The promise.
     """
 
-    epsilon: float
-    delta: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
+    epsilon: Positive
+    delta: Fraction
 
     @abstractmethod
     def noise(self, dimension: int) -> MeanNoise:
@@ -218,15 +212,9 @@ class CalibratedSplit(Split):
     0.092
     """
 
-    histogram_share: float = 0.2
-    escape_share: float = 0.1
-    uses: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("histogram_share", "escape_share"):
-            object.__setattr__(self, name, check_fraction(name, getattr(self, name)))
-        object.__setattr__(self, "uses", check_count("uses", self.uses))
+    histogram_share: Fraction = 0.2
+    escape_share: Fraction = 0.1
+    uses: Count = 1
 
     def noise(self, dimension: int) -> MeanNoise:
         return _calibrated(self, check_count("dimension", dimension))
@@ -285,11 +273,7 @@ class PublishedSplit(Split):
         In the deviation of the noise: 12, or the 8 of equation 14.
     """
 
-    constant: float = RANGE_CONSTANT
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "constant", check_positive("constant", self.constant))
+    constant: Positive = RANGE_CONSTANT
 
     def noise(self, dimension: int) -> MeanNoise:
         d = check_count("dimension", dimension)

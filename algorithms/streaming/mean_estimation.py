@@ -65,15 +65,12 @@ from dpaudit.algorithms.streaming.mean_budget import (
     Split,
 )
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim
-from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     check_count,
-    check_fraction,
     check_matrix,
-    check_nonnegative,
-    check_positive,
 )
 
 __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
@@ -84,7 +81,7 @@ _FAR_BIN = 5 * 2.0**49
 
 
 @dataclass(frozen=True)
-class Tail:
+class Tail(Checked):
     """How far vectors are thought to lie from their mean.
 
     Parameters
@@ -103,17 +100,9 @@ class Tail:
     (7.656, 69.08)
     """
 
-    scale: float = 0.1
-    power: float = 1.0
-    zeta: float = 0.01
-
-    def __post_init__(self) -> None:
-        for name, check in (
-            ("scale", check_positive),
-            ("power", check_nonnegative),
-            ("zeta", check_fraction),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+    scale: Positive = 0.1
+    power: Nonnegative = 1.0
+    zeta: Fraction = 0.01
 
     def width(self, eigenvalue: ArrayLike) -> Array:
         """Return tau, the width of a bin."""
@@ -132,7 +121,7 @@ DEFAULT_TAIL = Tail()
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanEstimation:
+class MeanEstimation(Checked):
     """The noisy mean of truncated vectors, or bottom.
 
     Releases have shape (d,); bottom is NaN throughout.
@@ -158,17 +147,7 @@ class MeanEstimation:
 
     split: Split
     tail: Tail = DEFAULT_TAIL
-    eigenvalue: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name, kind in (("split", Split), ("tail", Tail)):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    f"{name} must be a {kind.__name__}, got {getattr(self, name)!r}"
-                )
-        object.__setattr__(
-            self, "eigenvalue", check_positive("eigenvalue", self.eigenvalue)
-        )
+    eigenvalue: Positive = 1.0
 
     @classmethod
     def calibrated(

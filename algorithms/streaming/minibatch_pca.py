@@ -34,6 +34,7 @@ from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.private_steps import Array, Batch, PrivateSteps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
@@ -57,7 +58,7 @@ def default_steps(row_norm: float | None) -> HarmonicSteps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPCA(ABC):
+class MinibatchPCA(Checked, ABC):
     """Principal components by Oja steps with private means of gradients.
 
     Parameters
@@ -82,9 +83,9 @@ class MinibatchPCA(ABC):
     mean: MeanEstimation
     claim: Claim
     step_sizes: StepSizes
-    batch_constant: float = 25.0
+    batch_constant: Positive = 25.0
     batch_size: int | None = None
-    row_norm: float | None = None
+    row_norm: Positive | None = None
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
@@ -92,23 +93,9 @@ class MinibatchPCA(ABC):
     """Which items the estimates of a step read."""
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("scale_finder", TopEigenvalue),
-            ("mean", MeanEstimation),
-            ("claim", Claim),
-            ("step_sizes", StepSizes),
-        ):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    f"{name} must be a {kind.__name__}, got {getattr(self, name)!r}"
-                )
-        constant = check_positive("batch_constant", self.batch_constant)
-        object.__setattr__(self, "batch_constant", constant)
+        super().__post_init__()
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size, minimum=_LEAST)
-        if self.row_norm is not None:
-            norm = check_positive("row_norm", self.row_norm)
-            object.__setattr__(self, "row_norm", norm)
 
     @property
     def relation(self) -> Relation:

@@ -48,10 +48,11 @@ from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.oja_pairs import last_batch_pair
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity, unit_of
 from dpaudit.algorithms.subspace.power_method import orthonormalise
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["DEFAULT_ITERATIONS", "NoisyOja"]
 
@@ -61,7 +62,7 @@ _SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its no
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOja(ABC):
+class NoisyOja(Checked, ABC):
     """Oja's algorithm on disjoint batches, with normal noise in every step.
 
     Parameters
@@ -81,26 +82,15 @@ class NoisyOja(ABC):
         beta: larger products A_i V are scaled down to it. One of the two is needed.
     """
 
-    sigma: float
+    sigma: Positive
     step_sizes: StepSizes
     claim: Claim
-    iterations: int = DEFAULT_ITERATIONS
+    iterations: Count = DEFAULT_ITERATIONS
     row_norm: float | None = 1.0
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        if not isinstance(self.step_sizes, StepSizes):
-            raise InputError(
-                f"step_sizes must be StepSizes (see as_step_sizes), got "
-                f"{self.step_sizes!r}"
-            )
-        for name, check in (
-            ("sigma", check_positive),
-            ("iterations", check_count),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+        super().__post_init__()
         self.step_sizes.sizes(self.iterations)
         unit_of(self.row_norm, self.clip)
 

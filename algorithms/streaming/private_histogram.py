@@ -58,6 +58,7 @@ from dpaudit.algorithms.textbook.base import (
     check_scalars,
     laplace_noise,
 )
+from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, Profile
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
@@ -69,7 +70,7 @@ _CHUNK = 2**18  # counts that get their noise together
 
 
 @dataclass(frozen=True)
-class CountNoise:
+class CountNoise(Checked):
     """The noise of the counts of non-empty bins, and what is too little to be shown.
 
     Parameters
@@ -88,11 +89,11 @@ class CountNoise:
     25.41
     """
 
-    scale: float
+    scale: Positive
     threshold: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_positive("scale", self.scale))
+        super().__post_init__()
         threshold = float(self.threshold)
         if not threshold < np.inf:
             raise InputError(f"threshold must be a number, got {self.threshold!r}")
@@ -167,7 +168,7 @@ class CountNoise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram:
+class PrivateHistogram(Checked):
     """Noisy counts of the bins from `first` on, of a histogram with no end.
 
     Releases have shape (bins,); empty bins, and bins that are not shown, are exactly 0.
@@ -195,22 +196,17 @@ class PrivateHistogram:
 
     noise: CountNoise
     claim: Claim
-    width: float = 1.0
+    width: Positive = 1.0
     first: int = 0
-    bins: int = 5
+    bins: Count = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, CountNoise):
-            raise InputError(f"noise must be a CountNoise, got {self.noise!r}")
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        object.__setattr__(self, "width", check_positive("width", self.width))
+        super().__post_init__()
         object.__setattr__(
             self,
             "first",
             check_count("first", self.first, minimum=-(2**53), maximum=2**53),
         )
-        object.__setattr__(self, "bins", check_count("bins", self.bins))
 
     @classmethod
     def calibrated(

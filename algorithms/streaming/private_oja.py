@@ -60,8 +60,8 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     check_one_component,
     unit_of,
 )
+from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
@@ -74,7 +74,7 @@ _ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateOja(ReleasesVector):
+class PrivateOja(ReleasesVector, Checked):
     """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
 
     Parameters
@@ -107,20 +107,12 @@ class PrivateOja(ReleasesVector):
     step_sizes: StepSizes
     row_norm: float | None = 1.0
     clip: float | None = None
-    multiplier: float | None = None
+    multiplier: Positive | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, ApproxDP):
-            raise InputError(f"claim must be an ApproxDP, got {self.claim!r}")
+        super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
-        if not isinstance(self.step_sizes, StepSizes):
-            raise InputError(
-                "step_sizes must be StepSizes (see as_step_sizes), got "
-                f"{self.step_sizes!r}"
-            )
         unit_of(self.row_norm, self.clip)
-        if self.multiplier is not None:
-            check_positive("multiplier", self.multiplier)
 
     @classmethod
     def calibrated(

@@ -46,6 +46,7 @@ from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_ste
 from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.private_steps import Array
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
 from dpaudit.validation import (
@@ -81,13 +82,7 @@ class RankKDPPCA(MinibatchPCA):
            [0., 0.]])
     """
 
-    n_components: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self, "n_components", check_count("n_components", self.n_components)
-        )
+    n_components: Count
 
     @classmethod
     def calibrated(

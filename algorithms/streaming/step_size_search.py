@@ -56,11 +56,12 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     check_one_component,
     unit_of,
 )
+from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_positive
 
 __all__ = ["DEFAULT_ROUNDS", "StepSizeSearch", "step_size_grid"]
 
@@ -108,7 +109,7 @@ def step_size_grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepSizeSearch(ReleasesVector):
+class StepSizeSearch(ReleasesVector, Checked):
     """Minibatch Oja with step sizes chosen privately; the release is w_j, shape (d,).
 
     Parameters
@@ -137,16 +138,15 @@ class StepSizeSearch(ReleasesVector):
     """
 
     claim: ApproxDP
-    sigma: float
+    sigma: Positive
     candidates: tuple[HarmonicSteps, ...]
-    share: float = 0.2
-    iterations: int = DEFAULT_ITERATIONS
+    share: Fraction = 0.2
+    iterations: Count = DEFAULT_ITERATIONS
     row_norm: float | None = 1.0
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.claim, ApproxDP):
-            raise InputError(f"claim must be an ApproxDP, got {self.claim!r}")
+        super().__post_init__()
         object.__setattr__(self, "candidates", tuple(self.candidates))
         if not self.candidates or not all(
             isinstance(each, HarmonicSteps) for each in self.candidates
@@ -154,12 +154,6 @@ class StepSizeSearch(ReleasesVector):
             raise InputError(
                 f"candidates must be one or more HarmonicSteps, got {self.candidates!r}"
             )
-        for name, check in (
-            ("sigma", check_positive),
-            ("share", check_fraction),
-            ("iterations", check_count),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
         unit_of(self.row_norm, self.clip)
 
     @classmethod

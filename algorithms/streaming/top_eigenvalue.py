@@ -47,14 +47,13 @@ from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.gradients import Array, FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import (
     check_count,
-    check_fraction,
     check_matrix,
-    check_positive,
 )
 
 __all__ = ["TopEigenvalue"]
@@ -64,7 +63,7 @@ _LEAST = 4  # groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopEigenvalue:
+class TopEigenvalue(Checked):
     """A power of 2^(1/r) near the largest eigenvalue of the covariance of the rows.
 
     Releases are numbers >= 0, shape (); NaN is bottom.
@@ -97,23 +96,16 @@ class TopEigenvalue:
 
     noise: CountNoise
     claim: ApproxDP
-    group_constant: float = 5.0
-    bins_per_octave: int = 1
-    zeta: float = 0.01
+    group_constant: Positive = 5.0
+    bins_per_octave: Count = 1
+    zeta: Fraction = 0.01
 
     def __post_init__(self) -> None:
-        if not isinstance(self.noise, CountNoise):
-            raise InputError(f"noise must be a CountNoise, got {self.noise!r}")
+        super().__post_init__()
         if not isinstance(self.claim, ApproxDP) or not self.claim.parameters["delta"]:
             raise InputError(
                 f"claim must be an ApproxDP with delta > 0, got {self.claim!r}"
             )
-        for name, check in (
-            ("group_constant", check_positive),
-            ("bins_per_octave", check_count),
-            ("zeta", check_fraction),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @classmethod
     def calibrated(

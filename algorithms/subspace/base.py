@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["Array", "SubspaceMechanism"]
 
@@ -24,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceMechanism(ReleasesBasis, ABC):
+class SubspaceMechanism(ReleasesBasis, Checked, ABC):
     """A private basis of k principal components, for rows clipped to a public norm.
 
     Parameters
@@ -38,19 +39,10 @@ class SubspaceMechanism(ReleasesBasis, ABC):
         Public bound on the l2 norm of a row; longer rows are clipped onto it.
     """
 
-    n_components: int
+    n_components: Count
     claim: Claim
-    relation: Relation = Relation.ADD_REMOVE
-    row_norm: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
-        object.__setattr__(
-            self, "n_components", check_count("n_components", self.n_components)
-        )
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
+    relation: Neighbouring = Relation.ADD_REMOVE
+    row_norm: Positive = 1.0
 
     @abstractmethod
     def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:

@@ -64,6 +64,7 @@ from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.convergence import effective_sample_size, split_r_hat
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
+from dpaudit.checked import Count
 from dpaudit.errors import UnsupportedError
 from dpaudit.validation import check_count
 
@@ -189,11 +190,7 @@ class GibbsExponential(MatrixBinghamMechanism):
     True
     """
 
-    sweeps: int = 30
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
+    sweeps: Count = 30
 
     def draw_frames(
         self, values: Array, k: int, size: int, *, rng: np.random.Generator

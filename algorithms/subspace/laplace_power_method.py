@@ -21,6 +21,7 @@ from dpaudit.algorithms.subspace.power_method import (
     NoisyPowerMethod,
     step_sensitivity,
 )
+from dpaudit.checked import Positive
 from dpaudit.claims import PureDP
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
@@ -45,13 +46,7 @@ class LaplacePowerMethod(NoisyPowerMethod):
     12.0
     """
 
-    unit_scale: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self, "unit_scale", check_positive("unit_scale", self.unit_scale)
-        )
+    unit_scale: Positive
 
     @classmethod
     def calibrated(

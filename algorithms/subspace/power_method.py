@@ -73,6 +73,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
+from dpaudit.checked import Count, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -141,13 +142,7 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         See `SubspaceMechanism`.
     """
 
-    iterations: int = DEFAULT_ITERATIONS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self, "iterations", check_count("iterations", self.iterations)
-        )
+    iterations: Count = DEFAULT_ITERATIONS
 
     @abstractmethod
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
@@ -244,11 +239,7 @@ class PowerMethod(NoisyPowerMethod):
     (5, 2)
     """
 
-    sigma: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+    sigma: Positive
 
     @classmethod
     def calibrated(

@@ -67,6 +67,7 @@ from dpaudit.algorithms.subspace.perturbation import (
     projector_sensitivity,
     turned_pair,
 )
+from dpaudit.checked import Nonnegative, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
@@ -75,7 +76,6 @@ from dpaudit.subspace import top_components
 from dpaudit.validation import (
     check_count,
     check_fraction,
-    check_nonnegative,
     check_positive,
 )
 
@@ -96,19 +96,11 @@ class NoisyProjector(SubspaceMechanism, ABC):
         See `SubspaceMechanism`.
     """
 
-    gap_scale: float
-    margin: float
+    gap_scale: Positive
+    margin: Nonnegative
 
     diagonal_ratio: ClassVar[float]
     """Standard deviation of E on the diagonal, in units of that above it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, check in (
-            ("gap_scale", check_positive),
-            ("margin", check_nonnegative),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     @abstractmethod
     def projector_scale(self, gaps: ArrayLike) -> Array:
@@ -216,13 +208,9 @@ class PrivateSubspace(NoisyProjector):
     array([[nan, nan, nan]])
     """
 
-    mu: float
+    mu: Positive
 
     diagonal_ratio = sqrt(2)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
 
     @classmethod
     def calibrated(

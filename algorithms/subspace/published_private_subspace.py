@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
+from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
@@ -66,15 +67,9 @@ class PublishedPrivateSubspace(NoisyProjector):
     0.219
     """
 
-    numerator: float
+    numerator: Positive
 
     diagonal_ratio = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self, "numerator", check_positive("numerator", self.numerator)
-        )
 
     @classmethod
     def as_published(

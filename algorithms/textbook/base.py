@@ -13,10 +13,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix, check_positive, check_real
+from dpaudit.validation import check_count, check_matrix, check_real
 
 __all__ = [
     "Array",
@@ -34,7 +35,7 @@ _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
 
 
 @dataclass(frozen=True)
-class TextbookMechanism(ABC):
+class TextbookMechanism(Checked, ABC):
     """A mechanism whose true privacy is known."""
 
     claim: Claim = field(init=False)
@@ -42,10 +43,6 @@ class TextbookMechanism(ABC):
 
     relation: ClassVar[Relation]
     """The neighbouring relation of the claim; there is one per mechanism."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
 
     @property
     @abstractmethod
@@ -86,10 +83,9 @@ class PureTextbookMechanism(TextbookMechanism):
         The claim, > 0.
     """
 
-    epsilon: float = 0.1
+    epsilon: Positive = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
         object.__setattr__(self, "claim", PureDP(self.epsilon))
         super().__post_init__()
 

@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import Array, PureTextbookMechanism
+from dpaudit.checked import Count
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_matrix
 
 __all__ = [
     "CountingMechanism",
@@ -60,11 +61,7 @@ class FixedQueriesMechanism(CountingMechanism, ABC):
     """
 
     _: KW_ONLY
-    queries: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("queries", self.queries)
+    queries: Count = 10
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the column sums of the clipped rows, shape (queries,)."""

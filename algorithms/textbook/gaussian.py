@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import Array
 from dpaudit.algorithms.textbook.sums import BoundedSum
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair
@@ -59,12 +60,8 @@ class Gaussian(BoundedSum):
     """
 
     _: KW_ONLY
-    sigma: float
+    sigma: Positive
     claim: Claim
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
 
     @classmethod
     def calibrated(

@@ -39,9 +39,9 @@ from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_scalars,
 )
+from dpaudit.checked import Count
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
 
 __all__ = ["TruncatedGeometric"]
 
@@ -67,13 +67,9 @@ class TruncatedGeometric(PureTextbookMechanism):
     """
 
     _: KW_ONLY
-    people: int = 5
+    people: Count = 5
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("people", self.people)
 
     @property
     def true_epsilon(self) -> float:

@@ -32,6 +32,7 @@ from dpaudit.algorithms.textbook.base import (
     laplace_noise,
 )
 from dpaudit.algorithms.textbook.sums import BoundedSum
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
@@ -112,12 +113,7 @@ class Laplace(BoundedSum, LaplaceNoise):
 
     epsilon: float = 1.0
     _: KW_ONLY
-    noise_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        noise_factor = check_positive("noise_factor", self.noise_factor)
-        object.__setattr__(self, "noise_factor", noise_factor)
+    noise_factor: Positive = 1.0
 
     @classmethod
     def under_noised(

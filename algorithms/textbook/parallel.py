@@ -27,8 +27,8 @@ from dpaudit.algorithms.textbook.laplace import LaplaceNoise
 from dpaudit.algorithms.textbook.stream_codes import check_releases
 from dpaudit.algorithms.textbook.sums import BoundedSum
 from dpaudit.algorithms.textbook.svt import SVT3, SVT4
+from dpaudit.checked import Count
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
 
 __all__ = ["LaplaceParallel", "SVT34Parallel"]
 
@@ -50,11 +50,7 @@ class LaplaceParallel(BoundedSum, LaplaceNoise):
     """
 
     _: KW_ONLY
-    copies: int = 20
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("copies", self.copies)
+    copies: Count = 20
 
     @property
     def scale(self) -> float:

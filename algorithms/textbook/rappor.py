@@ -43,9 +43,9 @@ from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_one_scalar,
 )
+from dpaudit.checked import Fraction
 from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_fraction
 
 __all__ = ["OneTimeRappor", "Rappor"]
 
@@ -153,14 +153,9 @@ class Rappor(_BloomFilterResponse):
     """
 
     _: KW_ONLY
-    f: float = 0.75
-    p: float = 0.45
-    q: float = 0.55
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("f", "p", "q"):
-            object.__setattr__(self, name, check_fraction(name, getattr(self, name)))
+    f: Fraction = 0.75
+    p: Fraction = 0.45
+    q: Fraction = 0.55
 
     @property
     def told_as_one(self) -> tuple[float, float]:
@@ -188,11 +183,7 @@ class OneTimeRappor(_BloomFilterResponse):
     """
 
     _: KW_ONLY
-    f: float = 0.95
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "f", check_fraction("f", self.f))
+    f: Fraction = 0.95
 
     @property
     def told_as_one(self) -> tuple[float, float]:

@@ -88,8 +88,9 @@ from dpaudit.algorithms.textbook.base import Array, laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_codes import Streams, check_releases
 from dpaudit.algorithms.textbook.stream_losses import StreamLaw
+from dpaudit.checked import Count, Nonnegative
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_nonnegative
+from dpaudit.validation import check_count
 
 __all__ = [
     "EndlessSparseVector",
@@ -110,16 +111,11 @@ class SparseVector(CountingMechanism, ABC):
     """A threshold, a stream of queries, and what is said of each."""
 
     _: KW_ONLY
-    threshold: float = 1.0
+    threshold: Nonnegative = 1.0
 
     below: ClassVar[float] = 0.0
     unreached: ClassVar[float] = -1.0
     releases_values: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        threshold = check_nonnegative("threshold", self.threshold)
-        object.__setattr__(self, "threshold", threshold)
 
     @property
     @abstractmethod
@@ -210,11 +206,7 @@ class StoppingSparseVector(SparseVector, ABC):
     """A sparse vector mechanism that stops after `cutoff` answers above."""
 
     _: KW_ONLY
-    cutoff: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("cutoff", self.cutoff)
+    cutoff: Count = 1
 
     @property
     def limit(self) -> float:

@@ -18,8 +18,8 @@ from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_scalars,
 )
+from dpaudit.checked import Positive
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
 
 __all__ = ["BoundedSum"]
 
@@ -35,14 +35,9 @@ class BoundedSum(TextbookMechanism, ABC):
     """
 
     _: KW_ONLY
-    sensitivity: float = 1.0
+    sensitivity: Positive = 1.0
 
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        sensitivity = check_positive("sensitivity", self.sensitivity)
-        object.__setattr__(self, "sensitivity", sensitivity)
 
     def answers(self, data: ArrayLike) -> Array:
         """Return the sum of the clipped rows, shape ()."""

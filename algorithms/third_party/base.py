@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
+from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count
 
 __all__ = [
     "ApproximateScalarSum",
@@ -55,7 +56,7 @@ def _installed(library: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class ThirdPartyMechanism(ABC):
+class ThirdPartyMechanism(Checked, ABC):
     """A mechanism of another library.
 
     Parameters
@@ -64,7 +65,7 @@ class ThirdPartyMechanism(ABC):
         What the library claims, > 0.
     """
 
-    epsilon: float = 1.0
+    epsilon: Positive = 1.0
     claim: Claim = field(init=False)
     """What the library promises under `relation`."""
 
@@ -78,7 +79,7 @@ class ThirdPartyMechanism(ABC):
     """Whether the library draws from the generator that a release is handed."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        super().__post_init__()
         object.__setattr__(self, "claim", self._promise())
 
     def _promise(self) -> Claim:
@@ -159,11 +160,7 @@ class ApproximateScalarSum(ScalarSum):
         In (0, 1).
     """
 
-    delta: float = 1e-5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", check_fraction("delta", self.delta))
-        super().__post_init__()
+    delta: Fraction = 1e-5
 
     def _promise(self) -> Claim:
         return ApproxDP(self.epsilon, self.delta)

@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.third_party.base import Array, ThirdPartyMechanism
+from dpaudit.checked import Count, Positive
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
-from dpaudit.validation import check_count, check_matrix, check_positive
+from dpaudit.validation import check_count, check_matrix
 
 __all__ = [
     "EigenvectorMechanism",
@@ -44,13 +45,9 @@ class RowMechanism(ThirdPartyMechanism):
         Public bound on the l2 norm of a row; longer rows are clipped onto it.
     """
 
-    row_norm: float = 1.0
+    row_norm: Positive = 1.0
 
     relation = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "row_norm", check_positive("row_norm", self.row_norm))
 
     def _rows(self, data: ArrayLike) -> Array:
         """Return the rows of `data`, checked: shape (n, d), d >= 2."""
@@ -116,12 +113,7 @@ class PCAMechanism(RowMechanism):
         k, at least 1 and at most the length of a row.
     """
 
-    n_components: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        count = check_count("n_components", self.n_components)
-        object.__setattr__(self, "n_components", count)
+    n_components: Count = 1
 
     def _rows(self, data: ArrayLike) -> Array:
         rows = super()._rows(data)

@@ -36,7 +36,7 @@ class Relation(StrEnum):
 
 
 def check_relation(name: str, value: "Relation | str") -> Relation:
-    """Return the relation, or raise `InputError`; see `check_fields`."""
+    """Return the relation of that name, or raise `InputError`."""
     return Relation.parse(value)
 
 

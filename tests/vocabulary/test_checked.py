@@ -1,0 +1,80 @@
+"""Fields that say what is allowed: their checks, None, classes, subclasses."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from dpaudit.checked import (
+    Checked,
+    Count,
+    Fraction,
+    Neighbouring,
+    Nonnegative,
+    Positive,
+)
+from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(Checked):
+    claim: Claim
+    relation: Neighbouring = Relation.ADD_REMOVE
+    sigma: Positive = 1.0
+    share: Fraction = 0.5
+    offset: Nonnegative = 0.0
+    count: Count = 1
+    other: ApproxDP | None = None
+    clip: Positive | None = None
+    free: float | None = None
+    made: Claim = field(init=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoreParts(Parts):
+    extra: Positive = 3.0
+    count: int = 0
+
+    def __post_init__(self):
+        object.__setattr__(self, "made", self.claim)
+        super().__post_init__()
+
+
+def test_values_are_stored_as_their_checks_return_them():
+    made = Parts(claim=PureDP(1.0), relation="replace-one", sigma=2, clip=3)
+    assert made.relation is Relation.REPLACE_ONE
+    assert (made.sigma, made.clip) == (2.0, 3.0)
+    assert type(made.sigma) is type(made.clip) is float
+    assert made.other is None
+    assert Parts(claim=PureDP(1.0), free=-1.0).free == -1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"claim": None}, "claim must be a Claim, got None"),
+        ({"claim": "1-DP"}, "claim must be a Claim, got '1-DP'"),
+        ({"relation": "swap"}, "relation must be one of"),
+        ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0.0"),
+        ({"sigma": None}, "sigma must be a real number"),
+        ({"share": 1.0}, "share must be in"),
+        ({"offset": -1.0}, "offset must be a finite number >= 0"),
+        ({"count": 0}, "count must be an integer >= 1"),
+        ({"other": PureDP(1.0)}, "other must be an ApproxDP"),
+        ({"clip": 0.0}, "clip must be a finite number > 0"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Parts, MoreParts])
+def test_bad_values_are_named(kind, values, message):
+    if kind is MoreParts and "count" in values:
+        assert kind(claim=PureDP(1.0), **values).count == 0
+        return
+    with pytest.raises(InputError, match=message):
+        kind(**{"claim": PureDP(1.0)} | values)
+
+
+def test_subclasses_check_their_own_fields_too():
+    with pytest.raises(InputError, match="extra must be"):
+        MoreParts(claim=PureDP(1.0), extra=-1.0)
+    assert MoreParts(claim=PureDP(1.0)).made == PureDP(1.0)
