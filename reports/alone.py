@@ -19,10 +19,10 @@ import pandas as pd
 
 from dpaudit.errors import InputError
 from dpaudit.reports.escaping import csv_text
+from dpaudit.reports.experiment import run
 from dpaudit.reports.experiments import Experiment, plan, profile_named
 from dpaudit.reports.recovery_findings import map_notes, phase_notes, recovery_notes
 from dpaudit.reports.regret_findings import online_notes
-from dpaudit.reports.runner import run
 from dpaudit.reports.tracing_findings import culling_notes
 from dpaudit.validation import check_count, check_name
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from dpaudit.errors import InputError
+from dpaudit.reports.experiment import run
 from dpaudit.reports.experiments import Profile, plan
 from dpaudit.reports.profiles import profile_named
 from dpaudit.reports.rate_findings import (
@@ -18,7 +19,6 @@ from dpaudit.reports.rate_findings import (
     size_notes,
 )
 from dpaudit.reports.rates import Rate, rates, streaming_errors
-from dpaudit.reports.runner import run
 
 __all__ = ["main", "measured"]
 

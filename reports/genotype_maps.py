@@ -25,7 +25,8 @@ from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.datasets import Dataset, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
-from dpaudit.reports.measures import BASELINE, Cell, Record
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.recovery import build_descent
 
 __all__ = ["INLIERS_ONLY", "MAPS", "genotype_map"]

@@ -1,19 +1,14 @@
 """What is measured: one function per experiment, from a cell to tidy records.
 
-A cell is the smallest unit of work: one mechanism at one point of the grid, for a run
-of repetitions. A measure draws all of a cell's repetitions at once and returns one
-dictionary per row of the resulting table, without the columns that say which cell it
-was (the runner adds those). Measures are plain functions of a cell, so that they
-travel to other processes and depend on nothing but the cell.
+See `dpaudit.reports.experiment.Measure`.
 """
 
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -30,18 +25,15 @@ from dpaudit.mechanism import (
     Mechanism,
 )
 from dpaudit.neighbours import Pair
+from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.problems import problem_named
 from dpaudit.rows import clip_rows
-from dpaudit.streams import stream
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
 __all__ = [
     "BASELINE",
     "FIRST_COMPONENT",
     "RANDOM_SUBSPACE",
-    "Cell",
-    "Measure",
-    "Record",
     "audited_privacy",
     "audited_suite",
     "captured_variance",
@@ -54,57 +46,7 @@ BASELINE = "non-private-pca"
 FIRST_COMPONENT = "first-component-alone"
 RANDOM_SUBSPACE = "random-subspace"
 
-Record: TypeAlias = dict[str, Any]
-
 _ROUNDING = 1 + 1e-9
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One mechanism at one point of a grid.
-
-    Parameters
-    ----------
-    mechanism : str
-        Name in the catalogue, or of a reference.
-    point : mapping of str to float
-        The coordinates on the grid, for example ``{"epsilon": 1.0}``.
-    options : mapping of str to object
-        What is the same in every cell of the experiment.
-    first, size : int
-        The repetitions ``first``, ..., ``first + size - 1``.
-    seed : int
-        The user's.
-    key : tuple of int
-        Names the cell's random stream.
-    """
-
-    mechanism: str
-    point: Mapping[str, float]
-    options: Mapping[str, Any]
-    first: int
-    size: int
-    seed: int
-    key: tuple[int, ...]
-
-    def rng(self) -> np.random.Generator:
-        """Return the cell's own generator, always at its beginning."""
-        return stream(self.seed, *self.key)
-
-    def build(self, **options: Any) -> Mechanism:
-        """Return the cell's mechanism at the cell's privacy parameters.
-
-        Where epsilon is no coordinate of the grid, that is the catalogue's.
-        """
-        chosen = entry(self.mechanism)
-        if chosen.has_components and "n_components" in self.options:
-            options["n_components"] = self.options["n_components"]
-        return chosen.build(
-            epsilon=self.point.get("epsilon"), delta=self.options["delta"], **options
-        )
-
-
-Measure: TypeAlias = Callable[[Cell], list[Record]]
 
 
 def exact_privacy(cell: Cell) -> list[Record]:

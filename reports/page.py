@@ -31,11 +31,12 @@ from dpaudit.reports.bench import page as bench_page
 from dpaudit.reports.bench.summary import Summary
 from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.escaping import Safe, markdown, plain
-from dpaudit.reports.experiments import Experiment, Profile
+from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.lower_bounds_section import (
     lower_bounds_context,
     lower_bounds_figures_of,
 )
+from dpaudit.reports.profiles import Profile
 from dpaudit.reports.rates import BATCHES, rates
 from dpaudit.reports.recovery_section import recovery_context, recovery_figures_of
 from dpaudit.reports.svg import standalone

@@ -43,7 +43,7 @@ from dpaudit.datasets.streaming_models import (
     signal_in_noise,
 )
 from dpaudit.errors import InputError
-from dpaudit.reports.measures import Cell, Record
+from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.tables import Row, records
 from dpaudit.subspace import largest_principal_angle_sine

@@ -24,7 +24,7 @@ from dpaudit.algorithms.robust.descent import Descent
 from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.datasets import haystack
-from dpaudit.reports.measures import Cell, Record
+from dpaudit.reports.experiment import Cell, Record
 from dpaudit.subspace import top_components
 
 __all__ = [

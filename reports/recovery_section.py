@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from dpaudit.reports import map_figures, recovery_figures, recovery_findings
-from dpaudit.reports.experiments import Experiment
+from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.findings import refuted_mechanisms, standing_mechanisms
 
 __all__ = ["recovery_context", "recovery_figures_of"]

@@ -57,7 +57,7 @@ from dpaudit.algorithms.online.regret import (
 )
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
-from dpaudit.reports.measures import Cell, Record
+from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.tables import records
 from dpaudit.streams import stream

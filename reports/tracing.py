@@ -37,7 +37,8 @@ from dpaudit.fingerprinting import (
     tracing_scores,
     usefulness_gap,
 )
-from dpaudit.reports.measures import BASELINE, Cell, Record
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.measures import BASELINE
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction, check_positive
 

@@ -13,7 +13,8 @@ from dpaudit.errors import InputError
 from dpaudit.reports.bench.summary import load_summary
 from dpaudit.reports.comparison import load_comparison
 from dpaudit.reports.escaping import csv_text
-from dpaudit.reports.experiments import Experiment, plan, profile_named
+from dpaudit.reports.experiment import run_all
+from dpaudit.reports.experiments import plan, profile_named
 from dpaudit.reports.page import (
     Results,
     draw_figures,
@@ -21,10 +22,14 @@ from dpaudit.reports.page import (
     render_markdown,
     render_pictures,
 )
-from dpaudit.reports.runner import run
+from dpaudit.reports.runner import Progress
+from dpaudit.reports.store import Store
 from dpaudit.reports.tables import witness_file
 
-__all__ = ["write_report", "write_results"]
+__all__ = ["STORE", "write_report", "write_results"]
+
+STORE = "work.db"
+"""The name of the file with finished work, in the folder of a report."""
 
 _INDEX = "index.html"
 
@@ -34,7 +39,8 @@ def write_report(
     *,
     profile: str = "quick",
     seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    store: Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
 ) -> Path:
     """Run the experiments of a profile and write the comparison report.
@@ -53,11 +59,15 @@ def write_report(
         >= 0. The same seed gives the same results, except for run times. What
         ``dpaudit bench-audit`` and ``make third-party`` have left in the folders
         ``bench`` and ``third-party`` beside `output` is shown as well.
+    store : Path, optional
+        The file in which finished work is kept, and found again: a report that was
+        stopped goes on. By default ``work.db`` in the folder.
     progress : callable, optional
-        Called with what is being done and the fraction that is done.
+        Called with how far the work is.
     executor : concurrent.futures.Executor, optional
-        Where to work, with processes rather than threads: linear algebra is held to
-        one thread per process. The results do not depend on it.
+        Where to work, with processes rather than threads
+        (`dpaudit.audit.process_pool`): linear algebra is held to one thread per
+        process. No result depends on it.
 
     Returns
     -------
@@ -73,35 +83,30 @@ def write_report(
     """
     chosen = profile_named(profile)
     experiments = plan(chosen, seed)
-    tell = progress or (lambda label, fraction: None)
     output = Path(output)
     bench = load_summary(output.resolve().parent / "bench")
     comparison = load_comparison(output.resolve().parent / "third-party")
+    with _staging(output):
+        kept = Store(store or output / STORE)
+        kept.prepare()
+    found = run_all(experiments, store=kept, executor=executor, progress=progress)
+    for table in found.values():
+        if isinstance(table, Exception):
+            raise table
+    by_name = {experiment.name: experiment for experiment in experiments}
+    rows = load(by_name["captured-variance"].options["dataset"])
+    n, d = rows.rows.shape
+    results = Results(
+        profile=chosen,
+        seed=seed,
+        experiments=experiments,
+        tables=found,
+        data={"source": rows.source, "n": n, "d": d},
+        bench=bench,
+        comparison=comparison,
+    )
     with _staging(output) as folder:
-        tables, before = {}, 0.0
-        total = sum(experiment.effort for experiment in experiments)
-        for experiment in experiments:
-            tell(experiment.title, before / total)
-            tables[experiment.name] = run(
-                experiment,
-                executor=executor,
-                progress=_part(tell, experiment, before, total),
-            )
-            before += experiment.effort
-        by_name = {experiment.name: experiment for experiment in experiments}
-        rows = load(by_name["captured-variance"].options["dataset"])
-        n, d = rows.rows.shape
-        results = Results(
-            profile=chosen,
-            seed=seed,
-            experiments=experiments,
-            tables=tables,
-            data={"source": rows.source, "n": n, "d": d},
-            bench=bench,
-            comparison=comparison,
-        )
         write_results(results, folder)
-    tell("Report written", 1.0)
     return output / _INDEX
 
 
@@ -123,17 +128,6 @@ def write_results(results: Results, folder: Path) -> None:
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
     (folder / _INDEX).write_text(render_html(results, figures), encoding="utf-8")
-
-
-def _part(
-    tell: Callable[[str, float], None],
-    experiment: Experiment,
-    before: float,
-    total: float,
-) -> Callable[[float], None]:
-    return lambda done: tell(
-        experiment.title, (before + done * experiment.effort) / total
-    )
 
 
 @contextmanager

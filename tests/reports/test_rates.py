@@ -13,6 +13,7 @@ from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.errors import InputError
 from dpaudit.reports import exponents, rates
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.experiments import plan
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.profiles import PROFILES
@@ -25,7 +26,6 @@ from dpaudit.reports.rate_findings import (
 )
 from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
 from dpaudit.reports.rates import rates as rates_of
-from dpaudit.reports.runner import cells, run
 
 NAMES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 ROWS = (1e5, 2e5, 4e5)

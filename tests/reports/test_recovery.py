@@ -17,6 +17,7 @@ from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.neighbours import Relation
 from dpaudit.reports import alone, recovery
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.experiments import plan
 from dpaudit.reports.genotype_maps import INLIERS_ONLY, MAPS, genotype_map
 from dpaudit.reports.map_figures import maps
@@ -31,7 +32,6 @@ from dpaudit.reports.recovery_findings import (
     restart_factor,
 )
 from dpaudit.reports.recovery_section import recovery_figures_of
-from dpaudit.reports.runner import cells, run
 from dpaudit.subspace import top_components
 
 

@@ -19,7 +19,7 @@ from dpaudit.algorithms.online.regret import (
 )
 from dpaudit.errors import InputError
 from dpaudit.reports import regret as measured
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.experiments import plan
 from dpaudit.reports.lower_bounds_section import lower_bounds_figures_of
 from dpaudit.reports.regret import (
@@ -41,7 +41,6 @@ from dpaudit.reports.regret_findings import (
     score_notes,
     score_rows,
 )
-from dpaudit.reports.runner import cells, run
 
 TABLES = lower_bounds_tables()
 RIVALRY = {"stream": RIVALS, "dimension": 8, "n_components": 2, "rows": 200}

@@ -23,6 +23,7 @@ from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import problems
 from dpaudit.reports.comparison import FILE, Comparison
 from dpaudit.reports.escaping import file_name, plain
+from dpaudit.reports.experiment import run, run_all
 from dpaudit.reports.experiments import PROFILES, plan
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.page import (
@@ -33,8 +34,8 @@ from dpaudit.reports.page import (
     render_html,
     render_markdown,
 )
-from dpaudit.reports.runner import run
-from dpaudit.reports.writer import write_results
+from dpaudit.reports.runner import Progress
+from dpaudit.reports.writer import STORE, write_results
 
 DETERMINISTIC = (
     "privacy-wall",
@@ -83,25 +84,25 @@ class Written:
 
     index: Path
     tables: dict[str, pd.DataFrame]
-    told: list[tuple[str, float]]
+    told: list[Progress]
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     tables, told = {}, []
 
-    def kept(each, **options):
-        tables[each.name] = run(each, **options)
-        return tables[each.name]
+    def kept(experiments, **options):
+        tables.update(run_all(experiments, **options))
+        return tables
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PROFILES, "tiny", TINY)
-        patch.setattr(writer, "run", kept)
+        patch.setattr(writer, "run_all", kept)
         index = write_report(
             tmp_path_factory.mktemp("written") / "deep" / "report",
             profile="tiny",
             seed=1,
-            progress=lambda *step: told.append(step),
+            progress=told.append,
         )
     return Written(index, tables, told)
 
@@ -119,7 +120,7 @@ def html_of(found):
 @pytest.fixture
 def made(tiny, written, monkeypatch):
     """The profile "tiny", whose work has been done and drawn already."""
-    monkeypatch.setattr(writer, "run", lambda each, **_: written.tables[each.name])
+    monkeypatch.setattr(writer, "run_all", lambda *_, **options: written.tables)
     monkeypatch.setattr(writer, "draw_figures", lambda _: drawn())
 
 
@@ -606,14 +607,15 @@ def test_report_from_start_to_end(written):
     assert {path.name for path in written.index.parent.iterdir()} == {
         "index.html",
         "report.md",
+        STORE,
         *(f"{each.name}.csv" for each in plan(TINY, 1)),
         *(f"{name}.svg" for name in FIGURES),
         "witness-symmetric-noise.json",
     }
-    fractions = [fraction for _, fraction in written.told]
+    fractions = [step.fraction for step in written.told]
     assert fractions == sorted(fractions)
-    assert written.told[0] == ("Privacy wall", 0.0)
-    assert written.told[-1] == ("Report written", 1.0)
+    assert (written.told[0].label, fractions[0]) == ("Privacy wall", 0.0)
+    assert (written.told[-1].done, fractions[-1]) == (written.told[-1].total, 1.0)
 
 
 def test_links_lead_to_files_beside_the_page(written):
@@ -658,7 +660,9 @@ def test_nothing_is_left_behind_when_it_fails(there, made, tmp_path, monkeypatch
         write_report(output, profile="tiny")
 
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
-    assert left == ({"a", "a/b", "a/b/index.html"} if there else set())
+    # What was worked out is kept, and nothing else.
+    old = {"a/b/index.html"} if there else set()
+    assert left == {"a", "a/b", f"a/b/{STORE}"} | old
     if there:
         assert (output / "index.html").read_text(encoding="utf-8") == "old"
 
@@ -667,7 +671,7 @@ def test_an_unwritable_folder_is_refused_before_the_work(tmp_path, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("the work had begun")
 
-    monkeypatch.setattr(writer, "run", never)
+    monkeypatch.setattr(writer, "run_all", never)
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
 
@@ -784,7 +788,7 @@ def test_a_comparison_that_cannot_be_read_is_found_before_the_work(
     def never(*args, **kwargs):
         raise AssertionError("worked")
 
-    monkeypatch.setattr(writer, "run", never)
+    monkeypatch.setattr(writer, "run_all", never)
     COMPARISON.save(tmp_path / "third-party")
     (tmp_path / "third-party" / FILE).write_text('{"versions": {}}')
     with pytest.raises(InputError, match="make third-party"):

@@ -14,10 +14,10 @@ from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports import runner
+from dpaudit.reports import experiment as experiment_module
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.experiments import PROFILES, plan, profile_named
 from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.runner import cells, run
 
 TINY = replace(SMALLEST, repetitions=3, max_samples=300, suite_samples=150, timings=2)
 
@@ -106,7 +106,7 @@ def test_a_point_keeps_its_numbers_when_others_leave():
 
 
 def test_long_runs_are_cut_into_batches_with_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(runner, "_BATCH", 2)
+    monkeypatch.setattr(experiment_module, "_BATCH", 2)
     single = replace(
         experiment("captured-variance"),
         mechanisms=("goe-gaussian",),
@@ -337,8 +337,12 @@ def test_progress_ends_at_one():
 
     run(experiment("exact-privacy"), progress=seen.append)
 
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
+    fractions = [step.fraction for step in seen]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert seen[-1].done == seen[-1].total == len(seen) - 1
+    assert "left" in str(seen[1])
+    assert "left" not in str(seen[-1])
 
 
 def failing(cell):

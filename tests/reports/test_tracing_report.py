@@ -10,13 +10,12 @@ from lower_bounds_tables import lower_bounds_tables
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import CullingGame, Proportion
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.lower_bounds_section import (
     lower_bounds_context,
     lower_bounds_figures_of,
 )
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.runner import cells, run
 from dpaudit.reports.tracing import HARD, STRATEGIES, culled, dimension_of, traced
 from dpaudit.reports.tracing_figures import useful_and_traced
 from dpaudit.reports.tracing_findings import (

@@ -1,12 +1,11 @@
 """``dpaudit report``."""
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from dpaudit.cli.exits import Command
+from dpaudit.cli.running import crew, steps
 
 __all__ = ["report_command"]
 
@@ -20,26 +19,28 @@ __all__ = ["report_command"]
     show_default=True,
 )
 @click.option("--seed", type=int, default=0, show_default=True)
-def report_command(profile: str, output: Path, seed: int) -> None:
-    """Write the comparison report and print where to open it."""
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where finished work is kept, and found again [OUTPUT/work.db].",
+)
+@click.option("--workers", type=int, help="Processes [one per core].")
+def report_command(
+    profile: str, output: Path, seed: int, store: Path | None, workers: int | None
+) -> None:
+    """Write the comparison report and print where to open it.
+
+    A report that was stopped goes on when the same command is given again.
+    """
     from dpaudit.reports import write_report
 
-    index = write_report(output, profile=profile, seed=seed, progress=_steps())
+    with crew(workers) as executor, steps() as show:
+        index = write_report(
+            output,
+            profile=profile,
+            seed=seed,
+            store=store,
+            progress=show,
+            executor=executor,
+        )
     click.echo(str(index))
-
-
-def _steps() -> Callable[[str, float], None]:
-    """Return a callback that tells each step of the report on standard error."""
-    last = ""
-
-    def show(label: str, fraction: float) -> None:
-        nonlocal last
-        if sys.stderr.isatty():
-            click.echo(f"\r\033[K{fraction:4.0%}  {label}", err=True, nl=False)
-            if fraction >= 1:
-                click.echo("", err=True)
-        elif label != last:
-            click.echo(f"{fraction:4.0%}  {label}", err=True)
-        last = label
-
-    return show
