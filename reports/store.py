@@ -42,7 +42,16 @@ CREATE TABLE units (
 """
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
-_SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "words"}
+_SHOWS = {
+    "check",
+    "escaping",
+    "figures",
+    "findings",
+    "page",
+    "plots",
+    "section",
+    "words",
+}
 
 
 @cache

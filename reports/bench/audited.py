@@ -15,11 +15,15 @@ from dpaudit.audit.database import tell
 from dpaudit.audit.identity import code_version
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
-from dpaudit.reports.bench.page import render_html, render_markdown
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.study import PROFILES, Study
 from dpaudit.reports.bench.suite import SuiteBounds
-from dpaudit.reports.bench.summary import Findings, Summary
+from dpaudit.reports.bench.summary import (
+    Findings,
+    Summary,
+    render_html,
+    render_markdown,
+)
 from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import Store

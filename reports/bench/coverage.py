@@ -43,7 +43,7 @@ from dpaudit.reports.bench.subjects import (
     MixedLayouts,
     SpoiltCompany,
 )
-from dpaudit.reports.formats import count, percent
+from dpaudit.reports.words import count, percent
 
 __all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
 

@@ -45,14 +45,20 @@ from dpaudit.reports.bench.cost import Cost, engine_share, peak_memory
 from dpaudit.reports.bench.coverage import CASES, Coverage, Effort
 from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
 from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteBoxCase
-from dpaudit.reports.bench.page import render_html, render_markdown, render_text
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
 from dpaudit.reports.bench.suite import SuiteBounds
-from dpaudit.reports.bench.summary import Findings, Summary, load_summary
+from dpaudit.reports.bench.summary import (
+    Findings,
+    Summary,
+    load_summary,
+    render_html,
+    render_markdown,
+    render_text,
+)
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.reports.store import Store

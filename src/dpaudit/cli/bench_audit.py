@@ -42,9 +42,9 @@ def bench_audit_command(
     than it may. An interrupted run resumes.
     """
     from dpaudit.reports.bench import bench_audit
-    from dpaudit.reports.bench.page import render_text
+    from dpaudit.reports.bench.summary import render_text
 
-    with crew(workers) as executor, steps() as show:
+    with crew(workers, later=True) as executor, steps() as show:
         found = bench_audit(
             output, profile=profile, executor=executor, only=only, progress=show
         )

@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -57,9 +58,31 @@ class Interrupt:
             os.write(2, b"\n" + _NOTE if os.isatty(2) else _NOTE)
 
 
+class _Later(Executor):
+    """A pool of processes that are started when there is work for them."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: Executor | None = None
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        from dpaudit.audit import process_pool
+
+        if self._pool is None:
+            self._pool = process_pool(self._workers)
+        return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
 @contextmanager
-def crew(workers: int | None) -> Iterator[Any]:
-    """Yield an executor of so many processes, or None for one; None is one per core."""
+def crew(workers: int | None, *, later: bool = False) -> Iterator[Any]:
+    """Yield an executor of so many processes, or None for one; None is one per core.
+
+    The processes are started at once, or later, when there is work for them.
+    """
     from multiprocessing import active_children
 
     from dpaudit.audit import process_pool
@@ -70,7 +93,7 @@ def crew(workers: int | None) -> Iterator[Any]:
     if check_count("workers", workers) == 1:
         yield None
         return
-    executor = process_pool(workers)
+    executor = _Later(workers) if later else process_pool(workers)
     try:
         yield executor
     except BaseException:
