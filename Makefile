@@ -80,8 +80,8 @@ bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (bui
 
 third-party: $(OTHERS)/.installed ## audit OpenDP and diffprivlib, compare their PCA (build/third-party/)
 	$(OTHERS)/bin/python -m pytest tests/algorithms/third_party
-	$(OTHERS)/bin/python -m dpaudit.reports.libraries --output build/third-party
-	$(OTHERS)/bin/python -m dpaudit.reports.third_party --output build/third-party
+	$(OTHERS)/bin/dpaudit report libraries --output build/third-party
+	$(OTHERS)/bin/dpaudit report third-party --output build/third-party
 
 $(OTHERS)/.installed: pyproject.toml constraints-third-party.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(OTHERS)

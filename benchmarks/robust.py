@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.datasets import stylised_genotypes
-from dpaudit.reports.recovery import build_descent
+from dpaudit.reports.sections.robust.measures import build_descent
 
 INLIERS, OUTLIERS, LENGTH, STEPS = 1387, 1000, 10_000, 100
 

@@ -1,18 +1,11 @@
-"""Check a written report: ``python -m dpaudit.reports.check build/report/index.html``.
-
-The exit code is 0 if the page has every section and every figure and fetches nothing
-from elsewhere, 1 if it does not (each problem is named), 2 if it cannot be read.
-"""
+"""Check a written page: it has every section and figure, and fetches nothing."""
 
 import re
-import sys
-from collections.abc import Sequence
 from html.parser import HTMLParser
-from pathlib import Path
 
-from dpaudit.reports.page import FIGURES, SECTIONS
+from dpaudit.reports.sections import all_sections
 
-__all__ = ["main", "problems"]
+__all__ = ["problems"]
 
 # Attributes that make a browser fetch something. A link in <a href> fetches nothing.
 _FETCHING = {"src", "srcset", "poster", "data", "background", "action", "xlink:href"}
@@ -29,10 +22,16 @@ class _Page(HTMLParser):
         self.ids: set[str] = set()
         self.svgs: set[str] = set()
         self.fetched: list[str] = []
+        self.failed: list[str] = []
         self._in_style = False
+        self._section = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._in_style = tag == "style"
+        if tag == "section":
+            self._section = dict(attrs).get("id") or ""
+        if dict(attrs).get("class") == "failed":
+            self.failed.append(self._section)
         for name, value in attrs:
             text = (value or "").strip()
             if name == "id":
@@ -60,43 +59,24 @@ def problems(html: str) -> list[str]:
     Examples
     --------
     >>> problems("<html></html>")[0]
-    "section 'answer' (What this report says) is missing"
+    "section 'verdicts' (Verdicts) is missing"
     """
     page = _Page()
     page.feed(html)
     page.close()
+    whole = [each for each in all_sections().values() if not each.optional]
+    parts = [part for section in whole for part in section.parts]
     found = [
-        f"section {name!r} ({heading}) is missing"
-        for name, heading in SECTIONS.items()
-        if name not in page.ids
+        f"section {part.name!r} ({part.heading}) is missing"
+        for part in sorted(parts, key=lambda part: part.place)
+        if part.name not in page.ids
     ]
     found += [
         f"figure {name!r} is missing"
-        for name in FIGURES
+        for section in whole
+        for name in section.figures
         if not any(svg.startswith(f"figure-{name}") for svg in page.svgs)
     ]
+    found += [f"section {name!r} failed" for name in page.failed]
     found += [f"the page fetches from elsewhere: {what}" for what in page.fetched]
     return found
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the page named on the command line, and return the exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if len(given) != 1:
-        print("usage: python -m dpaudit.reports.check INDEX.HTML", file=sys.stderr)
-        return 2
-    try:
-        html = Path(given[0]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        print(f"cannot read {given[0]!r}: {error}", file=sys.stderr)
-        return 2
-    found = problems(html)
-    for problem in found:
-        print(f"{given[0]}: {problem}", file=sys.stderr)
-    if not found:
-        print(f"{given[0]}: all {len(SECTIONS)} sections, nothing fetched")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,15 +1,102 @@
-"""What an experiment of the report is: a declaration, which `runner` carries out."""
+"""What an experiment is: a declaration, cut into cells that a runner carries out.
 
-from collections.abc import Mapping
+The work is cut in a way that does not depend on who does it, every cell has a random
+stream of its own, named by what the cell is, and the records are put together in the
+order of the cells: the table is the same for one worker or eight, and a point of the
+grid keeps its numbers when other points come or go.
+"""
+
+import itertools
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from dpaudit.reports.measures import Measure
+import numpy as np
+import pandas as pd
 
-__all__ = ["CONFIDENCE", "DELTA", "Experiment"]
+from dpaudit.algorithms import entry
+from dpaudit.mechanism import Mechanism
+from dpaudit.reports.runner import Failure, Job, Progress, carry_out
+from dpaudit.reports.store import Store
+from dpaudit.streams import stream
+
+__all__ = [
+    "CONFIDENCE",
+    "DELTA",
+    "Cell",
+    "Experiment",
+    "Measure",
+    "Record",
+    "cells",
+    "run",
+    "run_all",
+]
 
 DELTA = 1e-5
 CONFIDENCE = 0.999
+
+# Repetitions drawn at once: at d = 64, 256 matrices and their temporaries take 40 MiB.
+_BATCH = 256
+
+Record: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One mechanism at one point of a grid: the smallest unit of work.
+
+    Parameters
+    ----------
+    mechanism : str
+        Name in the catalogue, or of a reference.
+    point : mapping of str to float
+        The coordinates on the grid, for example ``{"epsilon": 1.0}``.
+    options : mapping of str to object
+        What is the same in every cell of the experiment.
+    first, size : int
+        The repetitions ``first``, ..., ``first + size - 1``.
+    seed : int
+        The user's.
+    key : tuple of int
+        Names the cell's random stream.
+    """
+
+    mechanism: str
+    point: Mapping[str, float]
+    options: Mapping[str, Any]
+    first: int
+    size: int
+    seed: int
+    key: tuple[int, ...]
+
+    def rng(self) -> np.random.Generator:
+        """Return the cell's own generator, always at its beginning."""
+        return stream(self.seed, *self.key)
+
+    def build(self, **options: Any) -> Mechanism:
+        """Return the cell's mechanism at the cell's privacy parameters.
+
+        Where epsilon is no coordinate of the grid, that is the catalogue's.
+        """
+        chosen = entry(self.mechanism)
+        if chosen.has_components and "n_components" in self.options:
+            options["n_components"] = self.options["n_components"]
+        return chosen.build(
+            epsilon=self.point.get("epsilon"), delta=self.options["delta"], **options
+        )
+
+
+Measure: TypeAlias = Callable[[Cell], list[Record]]
+"""Draws all of a cell's repetitions, and returns a dictionary per row of the table.
+
+The columns that say which cell it was are added by the runner. A measure is a plain
+function of a module, so that it travels to other processes, and depends on nothing but
+the cell.
+"""
 
 
 @dataclass(frozen=True)
@@ -27,7 +114,7 @@ class Experiment:
     source : str
         Where the experiment comes from.
     measure : callable
-        From a `~dpaudit.reports.measures.Cell` to records.
+        From a `Cell` to records.
     mechanisms : tuple of str
     grid : mapping of str to tuple of float
         Every combination is visited; empty for a single point.
@@ -35,9 +122,9 @@ class Experiment:
         Independent repetitions at every point.
     seed : int
     options : mapping of str to object
-        What the measure needs besides.
+        What the measure needs besides, JSON-ready.
     effort : float
-        Roughly, its share of the time of a report; for the progress bar only.
+        Roughly, its share of the time of a report; for the time left only.
     parallel : bool
         False for what neighbours on the same machine would disturb.
     """
@@ -54,3 +141,105 @@ class Experiment:
     options: Mapping[str, Any] = field(default_factory=dict)
     effort: float = 1.0
     parallel: bool = True
+
+
+def cells(experiment: Experiment) -> Iterator[Cell]:
+    """Yield the units of work of an experiment, in the order of its table.
+
+    Examples
+    --------
+    >>> tossed = Experiment("x", "X", "?", "-", list, ("a", "b"), {"n": (5.0, 9.0)})
+    >>> [(cell.mechanism, cell.point["n"]) for cell in cells(tossed)]
+    [('a', 5.0), ('a', 9.0), ('b', 5.0), ('b', 9.0)]
+    """
+    for mechanism in experiment.mechanisms:
+        for values in itertools.product(*experiment.grid.values()):
+            for first in range(0, experiment.repetitions, _BATCH):
+                yield Cell(
+                    mechanism=mechanism,
+                    point=dict(zip(experiment.grid, values, strict=True)),
+                    options=experiment.options,
+                    first=first,
+                    size=min(_BATCH, experiment.repetitions - first),
+                    seed=experiment.seed,
+                    key=_key(experiment.name, mechanism, *values, first),
+                )
+
+
+def run(
+    experiment: Experiment,
+    *,
+    store: Store | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> pd.DataFrame:
+    """Carry out one experiment; see `dpaudit.reports.runner.carry_out`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Tidy: the mechanism, the point of the grid, then what the measure returns.
+    """
+    jobs = _jobs(experiment)
+    found = carry_out(jobs, store=store, executor=executor, progress=progress)
+    return _table(experiment, list(found.values()))
+
+
+def run_all(
+    experiments: Sequence[Experiment],
+    *,
+    store: Store | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> dict[str, pd.DataFrame | Exception]:
+    """Carry out experiments; in place of a table, the error of one that failed."""
+    jobs = {each.name: _jobs(each) for each in experiments}
+    found = carry_out(
+        [job for several in jobs.values() for job in several],
+        store=store,
+        executor=executor,
+        progress=progress,
+        go_on=True,
+    )
+    tables: dict[str, pd.DataFrame | Exception] = {}
+    for each in experiments:
+        records = [found[job.name] for job in jobs[each.name]]
+        failed = [record.error for record in records if isinstance(record, Failure)]
+        tables[each.name] = failed[0] if failed else _table(each, records)
+    return tables
+
+
+def _jobs(experiment: Experiment) -> list[Job]:
+    work = list(cells(experiment))
+    measure = experiment.measure
+    what = [experiment.name, f"{measure.__module__}.{measure.__qualname__}"]
+    return [
+        Job(
+            name=json.dumps([*what, vars(cell)]),
+            seed=experiment.seed,
+            work=partial(measure, cell),
+            label=experiment.title,
+            effort=experiment.effort / len(work),
+            alone=not experiment.parallel,
+        )
+        for cell in work
+    ]
+
+
+def _table(experiment: Experiment, found: Sequence[list[Record]]) -> pd.DataFrame:
+    records = [
+        {"mechanism": cell.mechanism, **cell.point, **record}
+        for cell, several in zip(cells(experiment), found, strict=True)
+        for record in several
+    ]
+    return pd.DataFrame.from_records(records)
+
+
+def _key(*parts: str | float) -> tuple[int, ...]:
+    """Return what names a stream: checksums of words, the bits of numbers."""
+    return tuple(
+        zlib.crc32(part.encode())
+        if isinstance(part, str)
+        else int(np.float64(part).view(np.uint64))
+        for part in parts
+    )

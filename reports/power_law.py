@@ -2,10 +2,11 @@ r"""Power laws: an exponent, with an interval that comes from the repetitions.
 
 Let the error at x be C x^a R with independent R, and log R of mean 0 and finite
 variance. Least squares of log error on log x, over all data sets, is unbiased for a.
-It is b = sum_i c_i Y_i in the mean logs Y_i of the k_i data sets at the i-th point,
-with c_i = k_i (X_i - X)/sum_j k_j (X_j - X)^2, so its variance is sum_i c_i^2
-sigma_i^2/k_i. The spread s_i around each point's own mean estimates sigma_i, and the
-interval has Student's quantile at the degrees of freedom of Welch and Satterthwaite.
+That of the means at each point, weighted by how many there are, is the same: it is b =
+sum_i c_i Y_i in the mean logs Y_i of the k_i data sets at the i-th point, with c_i = k_i
+(X_i - X)/sum_j k_j (X_j - X)^2, so its variance is sum_i c_i^2 sigma_i^2/k_i. The spread
+s_i around each point's own mean estimates sigma_i, and the interval has Student's
+quantile at the degrees of freedom of Welch and Satterthwaite.
 
 Where the error is no power of x, that is an interval for the slope of the straight line
 that fits best on this grid: bends do not widen it.
@@ -18,6 +19,8 @@ from math import exp, log, nan, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import t as student
+from statsmodels.regression.linear_model import WLS
+from statsmodels.tools import add_constant
 
 __all__ = ["PowerLaw", "fit_power_law"]
 
@@ -79,9 +82,9 @@ def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
     places = np.array(list(logs))
     size = np.array([len(values) for values in logs.values()])
     mean = np.array([values.mean() for values in logs.values()])
-    centred = places - np.average(places, weights=size)
-    weights = size * centred / (size @ centred**2)
-    slope = float(weights @ mean)
+    line = WLS(mean, add_constant(places), weights=size)
+    level, slope = map(float, line.fit().params)
+    weights = line.pinv_wexog[1] * np.sqrt(size)  # c
     parts = weights**2 * [values.var(ddof=1) for values in logs.values()] / size
     variance = float(parts.sum())
     reach = 0.0
@@ -89,5 +92,4 @@ def fit_power_law(errors: Mapping[float, ArrayLike]) -> PowerLaw:
         freedom = variance**2 / (parts**2 / (size - 1)).sum()
         quantile = float(student.ppf((1 + _CONFIDENCE) / 2, freedom))
         reach = quantile * sqrt(variance)
-    level = float(np.average(mean - slope * places, weights=size))
     return PowerLaw(slope, slope - reach, slope + reach, exp(level))

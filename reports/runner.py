@@ -1,124 +1,206 @@
-"""One runner for every experiment.
+"""One runner for every long command: the report, the studies of the auditor, and more.
 
-The work is cut into cells in a way that does not depend on who does it, every cell has
-a random stream of its own, named by what the cell is, and the records are put together
-in the order of the cells: the table is the same for one worker or eight, and a point
-of the grid keeps its numbers when other points come or go.
+Work comes as jobs that stand alone. What a job is, and nothing else, decides its
+record: its seed derives from that, so which worker does it, in which order jobs end and
+what was interrupted in between leave no trace. Finished jobs are kept in a store
+(`dpaudit.reports.store`), and are not done again. Workers only work; the one process
+that started them writes the store.
 """
 
-import itertools
-import zlib
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, as_completed
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from dpaudit.reports.experiments import Experiment
-from dpaudit.reports.measures import Cell, Measure, Record
+from dpaudit.errors import ExecutorError
+from dpaudit.reports.store import Store, as_kept
 
-__all__ = ["cells", "run"]
-
-# Repetitions drawn at once: at d = 64, 256 matrices and their temporaries take 40 MiB.
-_BATCH = 256
+__all__ = ["Failure", "Job", "Progress", "carry_out"]
 
 
-def run(
-    experiment: Experiment,
-    *,
-    executor: Executor | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> pd.DataFrame:
-    """Carry out an experiment.
+@dataclass(frozen=True)
+class Job:
+    """One unit of work.
 
     Parameters
     ----------
-    experiment : Experiment
-    executor : concurrent.futures.Executor, optional
-        Where to work, unless the experiment is not `parallel`; by default here.
-    progress : callable, optional
-        Called with the fraction done after every cell.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Tidy: the mechanism, the point of the grid, then what the measure returns.
+    name : str
+        All that it is.
+    seed : int
+    work : callable
+        Travels to other processes; returns the record, JSON-ready but for NumPy's
+        numbers.
+    label : str
+        What it is part of, for who looks on.
+    effort : float
+        Roughly, its share of the time; for the time left and for the order.
+    alone : bool
+        True for what neighbours on the same machine would disturb.
     """
-    work = list(cells(experiment))
-    tell = progress or (lambda fraction: None)
-    if executor is None or not experiment.parallel:
-        found = []
-        for done, cell in enumerate(work, start=1):
-            found.append(_measure(experiment.measure, cell))
-            tell(done / len(work))
-    else:
-        found = _spread(experiment.measure, work, executor, tell)
-    records: list[dict[str, Any]] = [
-        {"mechanism": cell.mechanism, **cell.point, **record}
-        for cell, several in zip(work, found, strict=True)
-        for record in several
-    ]
-    return pd.DataFrame.from_records(records)
+
+    name: str
+    seed: int
+    work: Callable[[], Any]
+    label: str
+    effort: float = 1.0
+    alone: bool = False
 
 
-def cells(experiment: Experiment) -> Iterator[Cell]:
-    """Yield the units of work of an experiment, in the order of its table.
+@dataclass(frozen=True)
+class Failure:
+    """What stands in the place of the record of a job that raised an exception."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the work is.
+
+    Parameters
+    ----------
+    label : str
+        What was finished last.
+    done, total : int
+        Jobs.
+    fraction : float
+        Of the effort, in [0, 1].
+    left : float or None
+        About how many seconds it will take; None if there is nothing to tell from.
 
     Examples
     --------
-    >>> from dpaudit.reports.experiments import PROFILES, plan
-    >>> _, exact, *_ = plan(PROFILES["quick"], seed=0)
-    >>> [(cell.mechanism, cell.point) for cell in cells(exact)][0]
-    ('analyze-gauss', {'epsilon': 0.1})
+    >>> print(Progress("Privacy wall", 3, 60, 0.05, 190.0))
+      5%  Privacy wall, 3 of 60, about 4 min left
     """
-    for mechanism in experiment.mechanisms:
-        for values in itertools.product(*experiment.grid.values()):
-            point = dict(zip(experiment.grid, values, strict=True))
-            for first in range(0, experiment.repetitions, _BATCH):
-                yield Cell(
-                    mechanism=mechanism,
-                    point=point,
-                    options=experiment.options,
-                    first=first,
-                    size=min(_BATCH, experiment.repetitions - first),
-                    seed=experiment.seed,
-                    key=_key(experiment.name, mechanism, *values, first),
+
+    label: str
+    done: int
+    total: int
+    fraction: float
+    left: float | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.fraction:4.0%}  {self.label}, {self.done:,} of {self.total:,}"
+        if self.left is None or self.done == self.total:
+            return text
+        if self.left < 60:
+            return f"{text}, less than a minute left"
+        return f"{text}, about {-(-self.left // 60):,.0f} min left"
+
+
+def carry_out(
+    jobs: Sequence[Job],
+    *,
+    store: Store | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    go_on: bool = False,
+) -> dict[str, Any]:
+    """Return the record of every job by its name, in the order of the jobs.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    store : Store, optional
+        Jobs that are in it are not done again.
+    executor : concurrent.futures.Executor, optional
+        Where to work, but for jobs that want to be alone; by default here.
+    progress : callable, optional
+        Called first for what was found in the store, then after every job.
+    go_on : bool
+        Whether a job that raises an exception has a `Failure` for a record. By default
+        the exception is raised, when all that had ended before is kept.
+
+    Raises
+    ------
+    ExecutorError
+        If a worker was lost.
+    """
+    kept = {} if store is None else store.load([job.name for job in jobs])
+    found: dict[str, Any] = dict(kept)
+    missing = [job for job in jobs if job.name not in found]
+    started, ahead = time.monotonic(), sum(job.effort for job in missing)
+    total = sum(job.effort for job in jobs)
+    behind = 0.0
+
+    def tell(label: str) -> None:
+        if progress is not None:
+            seconds = time.monotonic() - started
+            progress(
+                Progress(
+                    label,
+                    len(found),
+                    len(jobs),
+                    1 - (ahead - behind) / total if len(found) < len(jobs) else 1.0,
+                    seconds * (ahead - behind) / behind if behind else None,
                 )
+            )
+
+    if jobs:
+        tell((missing or jobs)[0].label)
+    with nullcontext() if store is None or not missing else store.held():
+        for job, record, seconds in _outcomes(missing, executor):
+            if isinstance(record, Failure) and not go_on:
+                raise record.error
+            if not isinstance(record, Failure):
+                if store is not None:
+                    store.add(job.name, job.seed, record, seconds=seconds)
+                record = as_kept(record)
+            found[job.name] = record
+            behind += job.effort
+            tell(job.label)
+    return {job.name: found[job.name] for job in jobs}
 
 
-def _key(*parts: str | float) -> tuple[int, ...]:
-    """Return what names a stream: checksums of words, the bits of numbers."""
-    return tuple(
-        zlib.crc32(part.encode())
-        if isinstance(part, str)
-        else int(np.float64(part).view(np.uint64))
-        for part in parts
-    )
+def _outcomes(
+    jobs: list[Job], executor: Executor | None
+) -> Iterator[tuple[Job, Any, float]]:
+    """Yield every job with its record, or the failure to have one, and its seconds."""
+    spread = [] if executor is None else [job for job in jobs if not job.alone]
+    if executor is not None and spread:
+        # The long ones first, so that no worker is left with one in the end.
+        spread.sort(key=lambda job: -job.effort)
+        futures: dict[Future[tuple[Any, float]], Job] = {}
+        try:
+            for job in spread:
+                futures[executor.submit(_timed, job.work)] = job
+            for future in as_completed(futures):
+                yield futures[future], *_outcome(future)
+        except BrokenExecutor as error:
+            raise ExecutorError(
+                "a worker process ended without notice; what was finished is kept, and "
+                "the same command goes on from there"
+            ) from error
+        finally:
+            for future in futures:
+                future.cancel()  # after an error or an interruption; else none is left
+    taken = {job.name for job in spread}
+    for job in jobs:
+        if job.name not in taken:
+            here: Future[tuple[Any, float]] = Future()
+            try:
+                here.set_result(_timed(job.work))
+            except Exception as error:
+                here.set_exception(error)
+            yield job, *_outcome(here)
 
 
-def _measure(measure: Measure, cell: Cell) -> list[Record]:
+def _outcome(future: Future[tuple[Any, float]]) -> tuple[Any, float]:
+    error = future.exception()
+    if isinstance(error, BrokenExecutor) or not isinstance(error, Exception | None):
+        raise error
+    return future.result() if error is None else (Failure(error), 0.0)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    started = time.perf_counter()
     # BLAS rounds differently for every number of threads, and its threads would fight
     # over the cores with the workers.
     with threadpool_limits(limits=1):
-        return measure(cell)
-
-
-def _spread(
-    measure: Measure,
-    work: list[Cell],
-    executor: Executor,
-    tell: Callable[[float], None],
-) -> list[list[Record]]:
-    futures: list[Future[list[Record]]] = [
-        executor.submit(_measure, measure, cell) for cell in work
-    ]
-    try:
-        for done, future in enumerate(as_completed(futures), start=1):
-            future.result()
-            tell(done / len(work))
-    finally:
-        for future in futures:
-            future.cancel()  # after an error or an interruption; else nothing is left
-    return [future.result() for future in futures]
+        record = work()
+    return record, time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""From the runner's tables to plain Python, and to rows that are ready to print."""
+"""From the runner's tables to plain Python, and to verdicts that are ready to print."""
 
 import json
 import math
@@ -8,36 +8,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.escaping import file_name
-from dpaudit.reports.formats import (
-    count,
-    delta,
-    duration,
-    number,
-    percent,
-    setting,
-    speed,
-)
-from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.words import delta, number, verdict
 
 __all__ = [
-    "ComponentRow",
-    "LibraryRow",
     "Quartiles",
     "Row",
-    "SuiteRow",
-    "TimeRow",
     "VerdictRow",
-    "captured",
-    "component_rows",
-    "library_rows",
     "point",
     "quartiles",
     "records",
-    "settings_of",
-    "suite_rows",
-    "time_rows",
+    "refuted_mechanisms",
+    "standing_mechanisms",
     "verdict_rows",
     "witness_file",
 ]
@@ -70,9 +52,14 @@ def quartiles(
     return found
 
 
-def captured(references: pd.DataFrame) -> dict[str, float]:
-    """Return what each yardstick without noise captures."""
-    return {row["mechanism"]: row["captured_share"] for row in records(references)}
+def refuted_mechanisms(wall: pd.DataFrame) -> list[str]:
+    """Return the names of the refuted mechanisms, in the order of the table."""
+    return [row["mechanism"] for row in records(wall) if row["verdict"] == "REFUTED"]
+
+
+def standing_mechanisms(table: pd.DataFrame) -> list[str]:
+    """Return the names of what was audited and not refuted."""
+    return [r["mechanism"] for r in records(table) if r["verdict"] == "NOT_REFUTED"]
 
 
 @dataclass(frozen=True)
@@ -91,55 +78,6 @@ class VerdictRow:
     witness_file: str | None
 
 
-@dataclass(frozen=True)
-class ComponentRow:
-    """One line of the table of captured variance, every field ready to print."""
-
-    name: str
-    claim: tuple[str, ...]
-    captured: str
-    spread: str
-    refuted: bool
-    verdict: str
-
-
-@dataclass(frozen=True)
-class LibraryRow:
-    """One line of the comparison of libraries; for each setting share and time."""
-
-    name: str
-    centre: str
-    claim: tuple[str, ...]
-    cells: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class SuiteRow:
-    """One line of the table of the textbook suite, every field ready to print."""
-
-    name: str
-    summary: str
-    source: str
-    relation: str
-    claim: str
-    truth: str
-    audited: str
-    refuted: bool
-    verdict: str
-    releases: str
-
-
-@dataclass(frozen=True)
-class TimeRow:
-    """One line of the table of run times."""
-
-    name: str
-    fit: str
-    spread: str
-    ratio: str
-    throughput: str
-
-
 def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
     """Return the table of verdicts."""
     return [
@@ -155,7 +93,7 @@ def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
             ),
             audited=point(row, "{}_lower", "≥"),
             refuted=row["verdict"] == "REFUTED",
-            verdict=row["verdict"].replace("_", " "),
+            verdict=verdict(row["verdict"]),
             hint=_hint(row),
             witness_file=(
                 witness_file(row["mechanism"])
@@ -172,119 +110,10 @@ def witness_file(mechanism: str) -> str:
     return f"witness-{file_name(mechanism)}.json"
 
 
-def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[ComponentRow]:
-    """Return what each mechanism captures, the most first, beside its verdict."""
-    shares = quartiles(components, ("mechanism",), "captured_share")
-    audited = {row["mechanism"]: row for row in records(wall)}
-    return [
-        ComponentRow(
-            name=name,
-            claim=point(audited[name], "claimed_{}"),
-            captured=percent(middle),
-            spread=f"{percent(low)} to {percent(high)}",
-            refuted=audited[name]["verdict"] == "REFUTED",
-            verdict=audited[name]["verdict"].replace("_", " "),
-        )
-        for name, (low, middle, high) in sorted(
-            shares.items(), key=lambda item: -item[1][1]
-        )
-    ]
-
-
-def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
-    """Return the dimensions and numbers of components in which libraries compared."""
-    records = [] if comparison is None else comparison.records
-    return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
-
-
-def library_rows(comparison: Comparison | None) -> list[LibraryRow]:
-    """Return the comparison of libraries, medians in the order of the records."""
-    if comparison is None:
-        return []
-    fits: dict[tuple[str, str, float], dict[tuple[int, int], list[Row]]] = {}
-    for row in comparison.records:
-        who = fits.setdefault((row["contender"], row["centre"], row["delta"]), {})
-        who.setdefault((row["dimension"], row["n_components"]), []).append(row)
-    return [
-        LibraryRow(
-            name=name,
-            centre=centre,
-            claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),
-            cells=tuple(
-                _fitted(found.get(each, []), comparison.limit_s)
-                for each in settings_of(comparison)
-            ),
-        )
-        for (name, centre, at), found in fits.items()
-    ]
-
-
-def _fitted(fits: list[Row], limit_s: float) -> tuple[str, str]:
-    """Return the medians of share and time, or what there is instead."""
-    ended = [row for row in fits if row["captured_share"] is not None]
-    if not ended:
-        return "no fit", f"within {setting(limit_s)} s"
-    share, seconds = (
-        float(np.median([row[column] for row in ended]))
-        for column in ("captured_share", "fit_seconds")
-    )
-    return percent(share), duration(seconds)
-
-
-def suite_rows(suite: pd.DataFrame) -> list[SuiteRow]:
-    """Return the table of the textbook suite."""
-    return [
-        SuiteRow(
-            name=row["mechanism"],
-            summary=row["summary"],
-            source=row["source"],
-            relation=row["relation"],
-            claim=_claim(row),
-            truth=number(row["true_epsilon"]),
-            audited=number(row["epsilon_lower"]),
-            refuted=row["verdict"] == "REFUTED",
-            verdict=row["verdict"].replace("_", " "),
-            releases=count(
-                row["samples_to_refute"]
-                if row["verdict"] == "REFUTED"
-                else row["samples"]
-            ),
-        )
-        for row in records(suite)
-    ]
-
-
-def time_rows(times: pd.DataFrame) -> list[TimeRow]:
-    """Return the table of run times, in the order of the table."""
-    fits = quartiles(times, ("mechanism",), "fit_seconds")
-    ratios = quartiles(times, ("mechanism",), "ratio")
-    drawn = quartiles(times, ("mechanism",), "releases_per_second")
-    rows = []
-    for name, (low, middle, high) in fits.items():
-        throughput = drawn[name][1]
-        rows.append(
-            TimeRow(
-                name=name,
-                fit=duration(middle),
-                spread=f"{duration(low)} – {duration(high)}",
-                ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
-                throughput="" if math.isnan(throughput) else speed(throughput),
-            )
-        )
-    return rows
-
-
 def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
     """Return an epsilon and a delta in words; `column` has a place for which."""
     epsilon, at = row[column.format("epsilon")], row[column.format("delta")]
     return f"ε {sign} {number(epsilon)}", f"δ {sign} {delta(at)}"
-
-
-def _claim(row: Row) -> str:
-    """Return a claimed epsilon, with its delta unless that is 0."""
-    epsilon = setting(row["claimed_epsilon"])
-    at = row["claimed_delta"]
-    return f"{epsilon}, δ = {delta(at)}" if at else epsilon
 
 
 def _hint(row: Row) -> str:

@@ -1,32 +1,45 @@
-"""Run everything and write the report, all of it or nothing."""
+"""Run everything and write the report."""
 
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.datasets import load
 from dpaudit.errors import InputError
-from dpaudit.reports.bench.summary import load_summary
-from dpaudit.reports.comparison import load_comparison
 from dpaudit.reports.escaping import csv_text
-from dpaudit.reports.experiments import Experiment, plan, profile_named
-from dpaudit.reports.page import (
-    Results,
-    draw_figures,
-    render_html,
-    render_markdown,
-    render_pictures,
-)
-from dpaudit.reports.runner import run
+from dpaudit.reports.experiment import run_all
+from dpaudit.reports.page import draw_figures, render, render_pictures
+from dpaudit.reports.runner import Progress
+from dpaudit.reports.sections import Results, Section, chosen_sections, plan
+from dpaudit.reports.store import Store
 from dpaudit.reports.tables import witness_file
 
-__all__ = ["write_report", "write_results"]
+__all__ = ["STORE", "Written", "write_report", "write_results"]
+
+STORE = "work.db"
+"""The name of the file with finished work, in the folder of a report."""
 
 _INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class Written:
+    """A report that was written.
+
+    Parameters
+    ----------
+    index : Path
+        Of the page.
+    failed : mapping of str to Exception
+        What went wrong, by the name of the section.
+    """
+
+    index: Path
+    failed: Mapping[str, Exception]
 
 
 def write_report(
@@ -34,9 +47,11 @@ def write_report(
     *,
     profile: str = "quick",
     seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    sections: Sequence[str] = (),
+    store: Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
     executor: Executor | None = None,
-) -> Path:
+) -> Written:
     """Run the experiments of a profile and write the comparison report.
 
     Parameters
@@ -53,61 +68,57 @@ def write_report(
         >= 0. The same seed gives the same results, except for run times. What
         ``dpaudit bench-audit`` and ``make third-party`` have left in the folders
         ``bench`` and ``third-party`` beside `output` is shown as well.
+    sections : sequence of str
+        Names of those to write, and no others; by default all.
+    store : Path, optional
+        The file in which finished work is kept, and found again: a report that was
+        stopped goes on. By default ``work.db`` in the folder.
     progress : callable, optional
-        Called with what is being done and the fraction that is done.
+        Called with how far the work is.
     executor : concurrent.futures.Executor, optional
-        Where to work, with processes rather than threads: linear algebra is held to
-        one thread per process. The results do not depend on it.
+        Where to work, with processes rather than threads
+        (`dpaudit.audit.process_pool`): linear algebra is held to one thread per
+        process. No result depends on it.
 
     Returns
     -------
-    Path
-        Of ``index.html``.
+    Written
+        A section that fails is shown as failed, and the others stand.
 
     Raises
     ------
     InputError
-        If the profile is unknown, the seed is negative, the folder cannot be written
-        to, or what the others have left not be read (all of which is found out before
-        the work begins).
+        If the profile or a section is unknown, the seed is negative, the folder cannot
+        be written to, or what the others have left not be read (all of which is found
+        out before the work begins).
     """
-    chosen = profile_named(profile)
-    experiments = plan(chosen, seed)
-    tell = progress or (lambda label, fraction: None)
+    chosen = chosen_sections(sections)
+    experiments = plan(profile, seed, chosen)
     output = Path(output)
-    bench = load_summary(output.resolve().parent / "bench")
-    comparison = load_comparison(output.resolve().parent / "third-party")
+    beside = {
+        each.name: each.beside(output.resolve().parent)
+        for each in chosen
+        if each.beside is not None
+    }
+    with _staging(output):
+        kept = Store(store or output / STORE)
+        kept.prepare()
+    tables = run_all(
+        list(experiments.values()), store=kept, executor=executor, progress=progress
+    )
+    results = Results(profile, seed, experiments, tables, beside)
     with _staging(output) as folder:
-        tables, before = {}, 0.0
-        total = sum(experiment.effort for experiment in experiments)
-        for experiment in experiments:
-            tell(experiment.title, before / total)
-            tables[experiment.name] = run(
-                experiment,
-                executor=executor,
-                progress=_part(tell, experiment, before, total),
-            )
-            before += experiment.effort
-        by_name = {experiment.name: experiment for experiment in experiments}
-        rows = load(by_name["captured-variance"].options["dataset"])
-        n, d = rows.rows.shape
-        results = Results(
-            profile=chosen,
-            seed=seed,
-            experiments=experiments,
-            tables=tables,
-            data={"source": rows.source, "n": n, "d": d},
-            bench=bench,
-            comparison=comparison,
-        )
-        write_results(results, folder)
-    tell("Report written", 1.0)
-    return output / _INDEX
+        failed = write_results(results, folder, chosen if sections else None)
+    return Written(output / _INDEX, failed)
 
 
-def write_results(results: Results, folder: Path) -> None:
-    """Write the files of a report into an existing folder."""
+def write_results(
+    results: Results, folder: Path, sections: Sequence[Section] | None = None
+) -> Mapping[str, Exception]:
+    """Write the files of a report into an existing folder; return what failed."""
     for name, table in results.tables.items():
+        if isinstance(table, Exception):
+            continue
         plain = table.drop(columns="witness", errors="ignore")
         (folder / f"{name}.csv").write_text(csv_text(plain), encoding="utf-8")
         if "witness" in table:
@@ -118,22 +129,13 @@ def write_results(results: Results, folder: Path) -> None:
                     pretty = json.dumps(json.loads(text), indent=2) + "\n"
                     path = folder / witness_file(mechanism)
                     path.write_text(pretty, encoding="utf-8")
-    figures = draw_figures(results)
+    figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
-    (folder / "report.md").write_text(render_markdown(results), encoding="utf-8")
-    (folder / _INDEX).write_text(render_html(results, figures), encoding="utf-8")
-
-
-def _part(
-    tell: Callable[[str, float], None],
-    experiment: Experiment,
-    before: float,
-    total: float,
-) -> Callable[[float], None]:
-    return lambda done: tell(
-        experiment.title, (before + done * experiment.effort) / total
-    )
+    page = render(results, figures, sections)
+    (folder / "report.md").write_text(page.markdown, encoding="utf-8")
+    (folder / _INDEX).write_text(page.html, encoding="utf-8")
+    return page.failed
 
 
 @contextmanager

@@ -1,29 +1,38 @@
 """Running the studies, and writing what they found.
 
-The folder holds, beside one file of finished units per study, ``summary.json``, from
-which the report shows them, ``bench.md`` and ``bench.html``, a fragment for other
-pages. They cover every study of the profile that has records of the present version of
-the code, so that studies may be run one at a time.
+The folder holds, beside the file of finished units (`dpaudit.reports.store`),
+``summary.json``, from which the report shows them, ``bench.md`` and ``bench.html``, a
+fragment for other pages. They cover every study of the profile that has records of the
+present version of the code, so that studies may be run one at a time.
 """
 
-import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 
+from dpaudit.audit.database import tell
 from dpaudit.audit.identity import code_version
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
-from dpaudit.reports.bench.page import render_html, render_markdown
 from dpaudit.reports.bench.refutation import Refutation
-from dpaudit.reports.bench.runner import carry_out
-from dpaudit.reports.bench.store import Store
 from dpaudit.reports.bench.study import PROFILES, Study
 from dpaudit.reports.bench.suite import SuiteBounds
-from dpaudit.reports.bench.summary import Findings, Summary
+from dpaudit.reports.bench.summary import (
+    Findings,
+    Summary,
+    render_html,
+    render_markdown,
+)
 from dpaudit.reports.bench.tightness import Tightness
-from dpaudit.validation import check_count, check_name
+from dpaudit.reports.runner import Job, Progress, carry_out
+from dpaudit.reports.store import Store
+from dpaudit.validation import check_name
 
-__all__ = ["STUDIES", "bench_audit", "write_up"]
+__all__ = ["STORE", "STUDIES", "bench_audit", "write_up"]
+
+STORE = "work.db"
+"""The name of the file with finished units, in the folder of the studies."""
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),
@@ -39,10 +48,10 @@ def bench_audit(
     output: Path,
     *,
     profile: str = "quick",
-    workers: int | None = None,
+    executor: Executor | None = None,
     only: Sequence[str] = (),
     studies: Sequence[Study] = STUDIES,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[Progress], None] | None = None,
 ) -> list[Findings]:
     """Run the studies of a profile, as far as they are not finished, and write up.
 
@@ -51,14 +60,14 @@ def bench_audit(
     output : Path
         A folder, created if need be. Finished units found in it are not repeated.
     profile : {"ci", "quick", "full"}
-    workers : int, optional
-        Processes; by default one per core. No figure but times depends on it.
+    executor : concurrent.futures.Executor, optional
+        Where to work; by default here. No figure but times depends on it.
     only : sequence of str
         Names of the studies to run; by default all.
     studies : sequence of Study
         What there is to run.
     progress : callable, optional
-        Called with the name of a study, the units done, and all its units.
+        Called with how far the work is.
 
     Returns
     -------
@@ -73,28 +82,34 @@ def bench_audit(
     check_name("profile", profile, PROFILES)
     names = [study.name for study in studies]
     chosen = [check_name("study", name, names) for name in only] or names
-    workers = check_count("workers", workers or os.cpu_count() or 1)
     output = Path(output)
     code = code_version()
+    store = Store(output / STORE)
+    store.prepare()
+    for old in sorted(output.glob("*.jsonl")):
+        tell(f"{str(old)!r} is of an older dpaudit, and left alone: remove it")
+    units = {study.name: study.units(profile) for study in studies}
+    jobs = [
+        Job(
+            name=unit.key,
+            seed=unit.seed,
+            work=partial(study.measure, unit),
+            label=study.name,
+            alone=not study.parallel,
+        )
+        for study in studies
+        if study.name in chosen
+        for unit in units[study.name]
+    ]
+    carry_out(jobs, store=store, executor=executor, progress=progress)
+    kept = store.load([unit.key for several in units.values() for unit in several])
     found = []
     for study in studies:
-        store = Store(output, study.name, code)
-        if study.name in chosen:
-            name = study.name
-            carry_out(
-                study,
-                profile,
-                store,
-                workers=workers,
-                progress=progress and (lambda k, n, name=name: progress(name, k, n)),
-            )
-        units = study.units(profile)
-        records = store.load(units)
+        records = {u: kept[u.key] for u in units[study.name] if u.key in kept}
         if records:
             tables = tuple(t for t in study.tables(profile, records) if t.rows)
-            found.append(
-                Findings(study.name, study.title, len(records), len(units), tables)
-            )
+            done, total = len(records), len(units[study.name])
+            found.append(Findings(study.name, study.title, done, total, tables))
     write_up(output, Summary(profile, code, tuple(found)))
     return found
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
-from dpaudit.reports.formats import count
+from dpaudit.reports.words import count
 
 __all__ = ["Cost", "audit_and_tell_memory", "engine_share", "peak_memory"]
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from scipy.special import expit
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
+from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.algorithms import SymmetrisedWishart
 from dpaudit.algorithms.textbook import (
@@ -43,7 +44,7 @@ from dpaudit.reports.bench.subjects import (
     MixedLayouts,
     SpoiltCompany,
 )
-from dpaudit.reports.formats import count, percent
+from dpaudit.reports.words import count, percent
 
 __all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
 
@@ -277,7 +278,7 @@ class Coverage(Study):
 
 
 def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> Row:
-    low, high = binomtest(errors, trials).proportion_ci(0.95, method="exact")
+    low, high = proportion_confint(errors, trials, alpha=0.05, method="beta")
     p_value = float(binom.sf(errors - 1, trials, _ALPHA))
     met = p_value >= level
     cells = (

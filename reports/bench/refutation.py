@@ -27,7 +27,7 @@ from dpaudit.reports.bench.best_events import (
 )
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.bench.subjects import BlackBox
-from dpaudit.reports.formats import count
+from dpaudit.reports.words import count
 
 __all__ = ["Effort", "Refutation", "limit"]
 

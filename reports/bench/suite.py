@@ -15,7 +15,7 @@ from typing import Any
 
 from dpaudit.reports.bench.best_events import CLAIMED, best_pair, subject
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
-from dpaudit.reports.formats import count, number
+from dpaudit.reports.words import count, number
 
 __all__ = ["GOALS", "Goal", "SuiteBounds"]
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli import main
-from dpaudit.cli.exits import INTERRUPTED, OWN_ERROR, Command
+from dpaudit.cli.exits import INTERRUPTED, OWN_ERROR, Command, Group
 
 OWN = """
 import signal, sys
@@ -106,7 +106,21 @@ def run(*arguments: str):
 
 
 def test_every_command_ends_by_its_own_word_only():
-    assert all(type(command) is Command for command in main.commands.values())
+    commands = [*main.commands.values()]
+    groups = [each for each in commands if type(each) is Group]
+    assert [each.name for each in groups] == ["report"]
+    commands = [each for each in commands if each not in groups]
+    commands += [each for group in groups for each in group.commands.values()]
+    assert all(type(command) is Command for command in commands)
+
+
+def test_a_group_that_is_a_command_ends_like_one(monkeypatch, tmp_path):
+    def leave(*args, **options):
+        raise SystemExit(1)
+
+    monkeypatch.setattr("dpaudit.reports.writer.write_report", leave)
+    arguments = ["report", "--workers", "1", "--output", str(tmp_path)]
+    assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
 @pytest.mark.parametrize("name", RAISED)

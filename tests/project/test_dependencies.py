@@ -417,6 +417,8 @@ def test_every_subpackage_is_listed():
         name
         for name, folder in folders_with_python_files().items()
         if (folder / "__init__.py").is_file()
+        # Found by themselves: a new section is one new folder.
+        and not name.startswith("dpaudit.reports.sections.")
     }
 
     assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(packages)

@@ -85,7 +85,7 @@ def expected_files() -> set[str]:
     shipped = {
         f"{package}/{file.relative_to(root).as_posix()}"
         for package, root in roots.items()
-        for pattern in ("*.py", "py.typed", "templates/**/*")
+        for pattern in ("*.py", "py.typed", "*.j2", "*.css")
         for file in root.rglob(pattern)
         if file.is_file()
     }

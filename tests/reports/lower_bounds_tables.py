@@ -5,7 +5,7 @@ from math import nan, sqrt
 import pandas as pd
 
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.regret import (
+from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
     CORRECTED_ONLINE,

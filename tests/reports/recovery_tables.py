@@ -4,8 +4,12 @@ from math import exp, log
 
 import pandas as pd
 
-from dpaudit.reports.genotype_maps import MAPS
-from dpaudit.reports.recovery import CORRECTED, NOISELESS, PUBLISHED
+from dpaudit.reports.sections.robust.measures import (
+    CORRECTED,
+    MAPS,
+    NOISELESS,
+    PUBLISHED,
+)
 
 __all__ = ["error_after", "recovery_tables"]
 

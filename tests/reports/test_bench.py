@@ -11,6 +11,7 @@ import re
 import runpy
 from collections import Counter
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,12 +21,11 @@ from click.testing import CliRunner
 from executors import PickledThreads
 from scipy import stats
 from scipy.special import expit
-from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit import __version__
 from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.audit import bounds
+from dpaudit.audit import StoreWarning, bounds
 from dpaudit.audit.identity import code_version
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.cli import main
@@ -34,7 +34,7 @@ from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechan
 from dpaudit.neighbours import Pair
 from dpaudit.reports.bench import PROFILES, STUDIES, Study, Table, Unit, bench_audit
 from dpaudit.reports.bench import coverage as coverage_module
-from dpaudit.reports.bench import runner as bench_runner
+from dpaudit.reports.bench.audited import STORE
 from dpaudit.reports.bench.best_events import (
     CLAIMED,
     BestEvent,
@@ -45,18 +45,23 @@ from dpaudit.reports.bench.cost import Cost, engine_share, peak_memory
 from dpaudit.reports.bench.coverage import CASES, Coverage, Effort
 from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
 from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteBoxCase
-from dpaudit.reports.bench.page import render_html, render_markdown, render_text
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
-from dpaudit.reports.bench.runner import carry_out
-from dpaudit.reports.bench.store import Store
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
 from dpaudit.reports.bench.suite import SuiteBounds
-from dpaudit.reports.bench.summary import Findings, Summary, load_summary
+from dpaudit.reports.bench.summary import (
+    Findings,
+    Summary,
+    load_summary,
+    render_html,
+    render_markdown,
+    render_text,
+)
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
+from dpaudit.reports.store import Store
 
 ORACLES = runpy.run_path(
     str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")
@@ -104,11 +109,12 @@ def tiny(monkeypatch):
     monkeypatch.setitem(coverage_module.EFFORTS, "ci", TINY)
 
 
-def lines(path, *, times=False):
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    for entry in entries:
-        assert entry.pop("seconds") >= 0
-    return sorted(entries, key=lambda entry: entry["unit"])
+def carried_out(study, folder, profile="ci", **options):
+    """Return the study's records, kept in a folder, by the unit."""
+    bench_audit(folder, profile=profile, studies=[study], **options)
+    kept = Store(folder / STORE).load([unit.key for unit in study.units("full")])
+    units = {unit.key: unit for unit in study.units("full")}
+    return {units[name]: record for name, record in kept.items()}
 
 
 # Units, stores, resuming
@@ -127,85 +133,60 @@ def test_code_version_names_the_sources():
     assert len(code_version().split("+")[-1]) == 12
 
 
-def test_records_survive(tmp_path, dice):
-    store = Store(tmp_path, "dice", "1")
-    records = carry_out(dice, "ci", store)
-    assert Store(tmp_path, "dice", "1").load(dice.units("quick")) == records
-    assert Store(tmp_path, "dice", "2").load(dice.units("quick")) == {}
-
-
-def test_a_line_cut_off_is_done_again(tmp_path, dice):
-    store = Store(tmp_path, "dice", "1")
-    carry_out(dice, "ci", store)
-    whole = lines(store.path)
-    text = store.path.read_text()
-    store.path.write_text(text[:-20])
-
-    again = Store(tmp_path, "dice", "1")
-    assert len(again.load(dice.units("ci"))) == 3
-    carry_out(dice, "ci", again)
-
-    assert sum(dice.asked.values()) == 5
-    kept = [x for x in again.path.read_text().splitlines() if x.endswith("}}")]
-    again.path.write_text("\n".join(kept) + "\n")
-    assert lines(again.path) == whole
-
-
-def test_an_interrupted_run_resumes_with_the_same_lines(tmp_path, dice, monkeypatch):
-    carry_out(dice, "full", Store(tmp_path / "whole", "dice", "1"))
+def test_an_interrupted_run_resumes_with_the_same_records(tmp_path, dice, monkeypatch):
+    whole = carried_out(dice, tmp_path / "whole", "full")
     dice.asked.clear()
 
     monkeypatch.setattr(Dice, "fails_at", 5)
     with pytest.raises(KeyboardInterrupt):
-        carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
+        carried_out(dice, tmp_path / "parts", "full")
     assert sum(dice.asked.values()) == 5
     monkeypatch.setattr(Dice, "fails_at", None)
-    carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
-    carry_out(dice, "full", Store(tmp_path / "parts", "dice", "1"))
-
+    for _ in range(2):
+        assert carried_out(dice, tmp_path / "parts", "full") == whole
     assert set(dice.asked.values()) == {1}
-    first, second = (lines(tmp_path / x / "dice.jsonl") for x in ("whole", "parts"))
-    assert first == second
 
 
 def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
-    carry_out(dice, "ci", Store(tmp_path, "dice", "1"))
+    carried_out(dice, tmp_path, "ci")
     told = []
-    carry_out(
-        dice, "quick", Store(tmp_path, "dice", "1"), progress=lambda *x: told.append(x)
-    )
+    carried_out(dice, tmp_path, "quick", progress=told.append)
     assert set(dice.asked.values()) == {1}
-    assert told == [(4, 6), (5, 6), (6, 6)]
+    assert [(step.done, step.total) for step in told] == [(4, 6), (5, 6), (6, 6)]
 
 
 class Guesses(Coverage):
     cases = (OneRunCase("one run", PureDP(1.0)),)
 
 
-def test_the_same_records_for_one_worker_and_two(tmp_path, monkeypatch):
+def test_the_same_records_for_one_worker_and_two(tmp_path):
     """A real process carries out an experiment in test_runner.py."""
-    monkeypatch.setattr(PickledThreads, "asked", [])
-    monkeypatch.setattr(bench_runner, "ProcessPoolExecutor", PickledThreads)
-    for workers in (1, 2):
-        store = Store(tmp_path / str(workers), "coverage", "1")
-        carry_out(Guesses(), "quick", store, workers=workers)
-    first, second = (lines(tmp_path / x / "coverage.jsonl") for x in "12")
-    assert len(first) == 8
-    assert first == second
-    assert PickledThreads.asked == [(2, "spawn")]
+    alone = carried_out(Guesses(), tmp_path / "1", "quick")
+    with PickledThreads(2, mp_context=get_context("spawn")) as executor:
+        shared = carried_out(Guesses(), tmp_path / "2", "quick", executor=executor)
+    assert len(alone) == 8
+    assert alone == shared
+
+
+def test_records_of_an_older_dpaudit_are_named_and_left_alone(tmp_path, dice):
+    (tmp_path / "dice.jsonl").write_text("{}")
+    with pytest.warns(StoreWarning, match=r"dice\.jsonl.*older dpaudit"):
+        carried_out(dice, tmp_path)
+    assert sum(dice.asked.values()) == 4
+    assert (tmp_path / "dice.jsonl").read_text() == "{}"
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot write to"):
-        Store(tmp_path / "file", "dice", "1")
+    with pytest.raises(InputError, match="cannot write"):
+        bench_audit(tmp_path / "file")
 
 
 # The write-up
 
 
 def test_write_up(tmp_path, dice):
-    (found,) = bench_audit(tmp_path, profile="ci", studies=[dice], workers=1)
+    (found,) = bench_audit(tmp_path, profile="ci", studies=[dice])
     assert (found.done, found.units, found.met, found.missed) == (4, 4, 4, 0)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["code"] == code_version()
@@ -221,10 +202,8 @@ def test_studies_may_run_one_at_a_time(tmp_path, dice):
         name = "coins"
 
     studies = [dice, Coins()]
-    bench_audit(tmp_path, profile="ci", studies=studies, only=["coins"], workers=1)
-    found = bench_audit(
-        tmp_path, profile="ci", studies=studies, only=["dice"], workers=1
-    )
+    bench_audit(tmp_path, profile="ci", studies=studies, only=["coins"])
+    found = bench_audit(tmp_path, profile="ci", studies=studies, only=["dice"])
     assert [each.name for each in found] == ["dice", "coins"]
 
 
@@ -233,7 +212,6 @@ def test_studies_may_run_one_at_a_time(tmp_path, dice):
     [
         ({"profile": "fulll"}, "did you mean 'full'"),
         ({"only": ["coverag"]}, "did you mean 'coverage'"),
-        ({"workers": -1}, "workers"),
     ],
 )
 def test_wrong_arguments_are_refused_before_any_work(tmp_path, options, message):
@@ -452,7 +430,7 @@ def kept(tmp_path_factory):
 
 def test_sound_bounds_pass(tiny, kept):
     folder = kept / "FastBounds"
-    (found,) = bench_audit(folder, profile="ci", studies=[FastBounds()], workers=1)
+    (found,) = bench_audit(folder, profile="ci", studies=[FastBounds()])
     assert found.sound
     assert [row.data["trials"] for row in found.tables[0].rows] == [300] * 3 + [900]
 
@@ -479,7 +457,7 @@ class Planted(FastBounds):
 
 def test_an_unsound_bound_is_caught(tiny, kept):
     folder = kept / "Planted"
-    (found,) = bench_audit(folder, profile="ci", studies=[Planted()], workers=1)
+    (found,) = bench_audit(folder, profile="ci", studies=[Planted()])
     assert not found.sound
     by_case = {row.data["case"]: row for row in found.tables[0].rows}
     assert by_case["best of many"].met is False
@@ -500,7 +478,7 @@ def test_the_binomial_test(errors, met):
     (row,) = study.tables("full", records)[0].rows
     expected = stats.binomtest(errors, 2000, 0.05, alternative="greater").pvalue
     assert row.data["p_value"] == pytest.approx(expected, rel=1e-9)
-    exact = proportion_confint(errors, 2000, method="beta")
+    exact = stats.binomtest(errors, 2000).proportion_ci(0.95, method="exact")
     assert (row.data["low"], row.data["high"]) == pytest.approx(tuple(exact), rel=1e-9)
     assert row.met is met
 
@@ -834,9 +812,15 @@ def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
 
 
 def test_the_command_refuses_an_unknown_profile(tmp_path):
-    result = CliRunner().invoke(main, ["bench-audit", "--profile", "cii"])
-    assert result.exit_code == 2
-    assert "did you mean 'ci'" in result.output
+    for options, message in (
+        (["--profile", "cii"], "did you mean 'ci'"),
+        (["--workers", "0"], "workers must be"),
+    ):
+        output = ["--output", str(tmp_path / "new")]
+        result = CliRunner().invoke(main, ["bench-audit", *options, *output])
+        assert result.exit_code == 2
+        assert message in result.output
+    assert not (tmp_path / "new").exists()
 
 
 def test_pairs_of_cases_have_the_relation_of_their_mechanism():

@@ -7,22 +7,21 @@ import pandas as pd
 import pytest
 
 from dpaudit.fingerprinting import Proportion
-from dpaudit.reports import (
-    curves,
-    figures,
-    page,
-    rate_figures,
-    recovery_figures,
-    tracing_figures,
-)
-from dpaudit.reports.curves import captured_variance
-from dpaudit.reports.figures import privacy_wall, run_time
-from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports import page
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.plots import INK, REFUTED, WIDE, canvas, standalone
+from dpaudit.reports.plots import SERIES as SERIES_COLOURS
 from dpaudit.reports.power_law import PowerLaw
-from dpaudit.reports.rates import Rate
-from dpaudit.reports.svg import INK, REFUTED, WIDE, canvas, standalone
-from dpaudit.reports.svg import SERIES as SERIES_COLOURS
-from dpaudit.reports.tracing_findings import Shares
+from dpaudit.reports.sections.privacy import figures
+from dpaudit.reports.sections.privacy.figures import privacy_wall
+from dpaudit.reports.sections.robust import figures as recovery_figures
+from dpaudit.reports.sections.streaming import figures as rate_figures
+from dpaudit.reports.sections.streaming.findings import Rate
+from dpaudit.reports.sections.tracing import figures as tracing_figures
+from dpaudit.reports.sections.tracing.findings import Shares
+from dpaudit.reports.sections.utility import figures as curves
+from dpaudit.reports.sections.utility.figures import captured_variance, run_time
+from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)
@@ -134,7 +133,7 @@ def test_names_are_text_and_escaped(svg):
 
 @pytest.mark.parametrize("svg", EVERY)
 def test_a_figure_stands_alone(svg):
-    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
+    style = page._stylesheet("colours.css")
     picture = ElementTree.fromstring(standalone(svg, style))
 
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
@@ -144,7 +143,7 @@ def test_a_figure_stands_alone(svg):
 
 @pytest.mark.parametrize("svg", EVERY)
 def test_colours_are_variables_of_the_stylesheet(svg):
-    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
+    style = page._stylesheet("colours.css")
 
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
@@ -223,7 +222,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize("scheme", [0, 1])
 def test_text_colours_have_the_contrast_that_wcag_asks_for(scheme):
-    style = (page._TEMPLATES / "colours.css").read_text(encoding="utf-8")
+    style = page._stylesheet("colours.css")
     colours = {
         name: re.findall(rf"--{name}: (#\w{{6}});", style)[scheme]
         for name in ("paper", "ink", "muted", "refuted", *SERIES)
@@ -351,7 +350,9 @@ def test_what_is_useful_and_what_is_traced_are_told_apart(monkeypatch):
         "_draw",
         lambda axes, shares, dimension, colour, shift: drawn.append((shares, colour)),
     )
-    monkeypatch.setattr(tracing_figures, "_name", lambda axes, ends: named.extend(ends))
+    monkeypatch.setattr(
+        tracing_figures, "name_ends", lambda axes, ends, *_, **__: named.extend(ends)
+    )
     useful, traced = ({1: Proportion(k, 4), 9: Proportion(k + 1, 4)} for k in (0, 2))
     tracing_figures.useful_and_traced([Shares("m", 1.0, useful, traced, {})], 64)
     assert drawn == [(useful, SERIES_COLOURS[0]), (traced, SERIES_COLOURS[1])]

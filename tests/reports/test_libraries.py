@@ -5,15 +5,28 @@ import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from dpaudit.cli import main
 from dpaudit.errors import ExecutorError, InputError
-from dpaudit.reports import libraries
-from dpaudit.reports.comparison import FILE, Comparison, load_comparison
-from dpaudit.reports.libraries import CONTENDERS, Contender, compare, main
 from dpaudit.reports.problems import geometric_spectrum
+from dpaudit.reports.sections.libraries import audits
+from dpaudit.reports.sections.libraries import measures as libraries
+from dpaudit.reports.sections.libraries.measures import (
+    CONTENDERS,
+    FILE,
+    Comparison,
+    Contender,
+    compare,
+    load_comparison,
+)
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
 FOUND = Comparison({"dpaudit": "0"}, 1.0, "replace-one", 20, 1, 2.5, [{"a": None}])
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, ["report", "libraries", *arguments])
 
 
 # Contenders travel to another process, so their fits stand in a module.
@@ -100,14 +113,13 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
         FOUND.save(tmp_path / "file")
 
 
-def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(
-        libraries.library_versions.__globals__["_DISTRIBUTIONS"], "gone", ("no-such",)
-    )
+def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(audits._DISTRIBUTIONS, "gone", ("no-such",))
     gone = Contender("elsewhere", "-", 0.0, best, "gone")
     monkeypatch.setattr(libraries, "CONTENDERS", (gone,))
-    assert main(["--output", str(tmp_path)]) == 0
-    assert "elsewhere is left out" in capsys.readouterr().err
+    result = command("--output", str(tmp_path))
+    assert result.exit_code == 0
+    assert "elsewhere is left out" in result.stderr
     assert json.loads((tmp_path / FILE).read_text())["records"] == []
 
 
@@ -119,7 +131,8 @@ def test_a_library_that_is_missing_is_named(monkeypatch, tmp_path, capsys):
         (["--seed", "-1"], "seed must be"),
     ],
 )
-def test_wrong_usage_exits_with_two(arguments, complaint, tmp_path, capsys):
-    assert main(["--output", str(tmp_path), *arguments]) == 2
-    assert complaint in capsys.readouterr().err
+def test_wrong_usage_exits_with_two(arguments, complaint, tmp_path):
+    result = command("--output", str(tmp_path), *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
     assert list(tmp_path.iterdir()) == []

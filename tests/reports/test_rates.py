@@ -6,34 +6,40 @@ from math import inf, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from scipy import stats
-from tiny_profile import TINY
+from tiny_profile import tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.cli import main
 from dpaudit.errors import InputError
-from dpaudit.reports import exponents, rates
-from dpaudit.reports.experiments import plan
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.power_law import fit_power_law
-from dpaudit.reports.profiles import PROFILES
-from dpaudit.reports.rate_figures import error_by_size, error_by_spread
-from dpaudit.reports.rate_findings import (
+from dpaudit.reports.sections import PROFILES, plan
+from dpaudit.reports.sections.streaming import findings
+from dpaudit.reports.sections.streaming import measures as rates
+from dpaudit.reports.sections.streaming.figures import error_by_size, error_by_spread
+from dpaudit.reports.sections.streaming.findings import (
     miss_notes,
     rate_rows,
     signal_notes,
     size_notes,
 )
-from dpaudit.reports.rates import DP_PCA, MINIBATCH_OJA, streaming_errors
-from dpaudit.reports.rates import rates as rates_of
-from dpaudit.reports.runner import cells, run
+from dpaudit.reports.sections.streaming.findings import rates as rates_of
+from dpaudit.reports.sections.streaming.measures import (
+    DP_PCA,
+    MINIBATCH_OJA,
+    streaming_errors,
+)
 
 NAMES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 ROWS = (1e5, 2e5, 4e5)
 NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
-def experiment(name, profile=TINY, seed=0):
-    return next(each for each in plan(profile, seed) if each.name == name)
+def experiment(name, seed=0, **changes):
+    return tiny_plan(seed, **changes)[name]
 
 
 def table(mechanism, against, law, count=20, seed=0, **columns):
@@ -245,11 +251,11 @@ def test_what_is_measured_is_what_is_said():
 
 
 def test_profiles_have_the_points_that_the_fits_need():
-    for profile in PROFILES.values():
-        ns = experiment("streaming-rates", profile).grid["n"]
+    for profile in PROFILES:
+        ns = plan(profile, 0)["streaming-rates"].grid["n"]
         assert ns[0] >= 100_000  # with 8 batches there are bottoms below
         assert len(ns) >= 3
-        assert experiment("signal-in-noise", profile).options["n"] == 200_000
+        assert plan(profile, 0)["signal-in-noise"].options["n"] == 200_000
 
 
 def test_theory_meets_the_targets():
@@ -282,7 +288,7 @@ def test_every_rate_has_its_own_rows_and_columns():
             for _ in range(2)
         )
 
-    noises = (rates._FLAT / 2, rates._FLAT, 0.3)
+    noises = (findings._FLAT / 2, findings._FLAT, 0.3)
     found = rates_of(
         {
             "streaming-rates": pd.concat(
@@ -413,12 +419,12 @@ def test_figures_of_nothing_but_bottoms_can_be_drawn(bottomless, narrow):
     assert signal_notes(bottomless)
 
 
-def test_the_exponents_are_printed_without_the_report(capsys, monkeypatch):
-    monkeypatch.setattr(exponents, "run", lambda each: tables()[each.name])
+def test_the_exponents_are_printed_without_the_report(monkeypatch):
+    monkeypatch.setattr(
+        "dpaudit.reports.experiment.run", lambda each, **_: tables()[each.name]
+    )
 
-    assert exponents.main(["--profile", "quick"]) == 0
-    printed = capsys.readouterr().out
-    assert "Noise for privacy, in d" in printed
-    assert printed.count(" met ") == 5
-    assert exponents.main(["--profile", "quik"]) == 2
-    assert "did you mean 'quick'" in capsys.readouterr().err
+    result = CliRunner().invoke(main, ["report", "run", *NAMES, "--workers", "1"])
+    assert result.exit_code == 0
+    assert "Noise for privacy, in d" in result.stdout
+    assert result.stdout.count(" met ") == 5

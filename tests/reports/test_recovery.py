@@ -1,42 +1,48 @@
 """What is measured of robust PCA, what is said of it, and what is drawn."""
 
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
 from audited_row import audited
-from executors import PickledThreads
+from click.testing import CliRunner
 from recovery_tables import error_after, recovery_tables
 from strokes import strokes
-from tiny_profile import TINY
+from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.algorithms.robust.stability import squared_distance
+from dpaudit.cli import main
 from dpaudit.neighbours import Relation
-from dpaudit.reports import alone, recovery
-from dpaudit.reports.experiments import plan
-from dpaudit.reports.genotype_maps import INLIERS_ONLY, MAPS, genotype_map
-from dpaudit.reports.map_figures import maps
+from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.recovery import CORRECTED, NOISELESS, PUBLISHED, build_descent
-from dpaudit.reports.recovery_figures import error_by_step, phases
-from dpaudit.reports.recovery_findings import (
+from dpaudit.reports.page import draw_figures
+from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.robust import measures as recovery
+from dpaudit.reports.sections.robust.figures import error_by_step, maps, phases
+from dpaudit.reports.sections.robust.findings import (
     map_notes,
     phase_notes,
     recovery_notes,
     recovery_rows,
     restart_factor,
 )
-from dpaudit.reports.recovery_section import recovery_figures_of
-from dpaudit.reports.runner import cells, run
+from dpaudit.reports.sections.robust.measures import (
+    CORRECTED,
+    INLIERS_ONLY,
+    MAPS,
+    NOISELESS,
+    PUBLISHED,
+    build_descent,
+    genotype_map,
+)
 from dpaudit.subspace import top_components
 
 
-def experiment(name, profile=TINY, seed=0):
-    return next(each for each in plan(profile, seed) if each.name == name)
+def experiment(name, seed=0, **changes):
+    return tiny_plan(seed, **changes)[name]
 
 
 def cell_of(name, mechanism):
@@ -57,10 +63,10 @@ TABLES = recovery_tables(no_audits)
 def test_errors_are_those_of_the_runs(name):
     cell = cell_of("robust-recovery", name)
     setting = recovery._setting(cell)
-    assert setting["iterations"] == TINY.haystack_rows
-    assert setting["delta"] == 1 / sqrt(TINY.haystack_rows)
+    assert setting["iterations"] == TINY["robust"].haystack_rows
+    assert setting["delta"] == 1 / sqrt(TINY["robust"].haystack_rows)
     ((first, data, truth),) = recovery._haystacks(cell, setting)
-    assert (first, len(data)) == (0, TINY.haystacks)
+    assert (first, len(data)) == (0, TINY["robust"].haystacks)
     assert not np.allclose(data[0], data[1])
     descent = build_descent(name, setting)
     path = descent.iterates(data, rng=cell.rng())
@@ -69,7 +75,7 @@ def test_errors_are_those_of_the_runs(name):
     else:
         bases = list(path)
     found = pd.DataFrame(recovery.recovery_paths(cell))
-    assert {1, 2, TINY.haystack_rows} <= set(found["iteration"])
+    assert {1, 2, TINY["robust"].haystack_rows} <= set(found["iteration"])
     for _, row in found.iterrows():
         step, run_ = int(row["iteration"]), int(row["repetition"])
         expected = squared_distance(bases[step][run_], truth[run_])
@@ -141,11 +147,8 @@ def test_every_experiment_on_robust_pca_runs():
 
 
 def test_maps_without_noise_are_those_of_the_inliers():
-    larger = replace(TINY, genotypes=(60, 20, 200))
-    found = {
-        c.mechanism: pd.DataFrame(genotype_map(c))
-        for c in cells(experiment("genotypes", larger))
-    }
+    larger = experiment("genotypes", genotypes=(60, 20, 200))
+    found = {c.mechanism: pd.DataFrame(genotype_map(c)) for c in cells(larger)}
     assert tuple(found) == MAPS
     for name, table in found.items():
         assert len(table) == 60
@@ -242,7 +245,8 @@ def test_figures_draw_what_the_audits_say():
         {"mechanism": ["analyze-gauss", "power-method"], "verdict": "REFUTED"}
     )
     tables = {**TABLES, "robust-audits": audits, "privacy-wall": wall}
-    drawn = recovery_figures_of(tables)
+    found = Results("tiny", 0, tiny_plan(), tables)
+    drawn = draw_figures(found, [all_sections()["robust"]])
 
     assert list(drawn) == ["robust-recovery", "robust-phases", "genotypes"]
     for svg in drawn["robust-recovery"]:
@@ -272,36 +276,40 @@ def test_the_figure_of_phases_has_logarithms():
 # Alone
 
 
-def test_one_experiment_is_carried_out_alone(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(alone, "run", lambda each: TABLES[each.name])
-    path = tmp_path / "table.csv"
-    assert alone.main(["robust-phases", "--output", str(path)]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Recovery by size: 8 rows in ")
-    assert "up to D = 40" in out
-    assert len(pd.read_csv(path)) == 8
+def run_alone(*arguments):
+    return CliRunner().invoke(main, ["report", "run", *arguments, "--workers", "1"])
 
 
-def test_some_mechanisms_are_carried_out_alone(capsys, monkeypatch):
+def test_one_experiment_is_carried_out_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "dpaudit.reports.experiment.run", lambda each, **_: TABLES[each.name]
+    )
+    result = run_alone("robust-phases", "--output", str(tmp_path / "new"))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Recovery by size: 8 rows in ")
+    assert "up to D = 40" in result.stdout
+    assert len(pd.read_csv(tmp_path / "new" / "robust-phases.csv")) == 8
+
+
+def test_some_mechanisms_are_carried_out_alone(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        alone, "run", lambda each: seen.append(each.mechanisms) or pd.DataFrame()
+        "dpaudit.reports.experiment.run",
+        lambda each, **_: seen.append(each.mechanisms) or pd.DataFrame(),
     )
-    options = ["robust-recovery", "--mechanisms", "dp-sggd,ggd"]
-    assert alone.main(options) == 0
+    result = run_alone("robust-recovery", "--mechanisms", "dp-sggd,ggd")
+    assert result.exit_code == 0
     assert seen == [("dp-sggd", "ggd")]
-    assert capsys.readouterr().out.count("\n") == 1
+    assert result.stdout.count("\n") == 1
 
 
-def test_two_workers_find_what_one_does(monkeypatch):
-    """A real process carries out an experiment in test_runner.py."""
-    monkeypatch.setattr(PickledThreads, "asked", [])
-    monkeypatch.setattr(alone, "ProcessPoolExecutor", PickledThreads)
-    exact = experiment("exact-privacy")
-    few = replace(exact, mechanisms=exact.mechanisms[:1])
-    one, two = (alone.carried_out(few, workers) for workers in (1, 2))
-    pd.testing.assert_frame_equal(one, two)
-    assert PickledThreads.asked == [(2, "spawn")]
+def test_what_was_carried_out_alone_is_kept_if_wanted(tmp_path):
+    arguments = ["list-culling", "--store", str(tmp_path / "new" / "kept.db")]
+    first, again = (run_alone(*arguments) for _ in range(2))
+    assert first.exit_code == again.exit_code == 0
+    assert "0 of 12" in first.stderr
+    assert "0 of 12" not in again.stderr
+    assert "12 of 12" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -314,6 +322,8 @@ def test_two_workers_find_what_one_does(monkeypatch):
         (["genotypes", "--mechanisms", "dp-sgg"], "did you mean 'dp-sggd'"),
     ],
 )
-def test_wrong_options_are_named(capsys, arguments, words):
-    assert alone.main(arguments) == 2
-    assert words in capsys.readouterr().err
+def test_wrong_options_are_named(arguments, words):
+    result = CliRunner().invoke(main, ["report", "run", *arguments])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1

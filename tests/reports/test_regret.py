@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from strokes import strokes
-from tiny_profile import TINY
+from tiny_profile import tiny_plan
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.online.regret import (
@@ -18,11 +18,20 @@ from dpaudit.algorithms.online.regret import (
     theorem_18_bound,
 )
 from dpaudit.errors import InputError
-from dpaudit.reports import regret as measured
-from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.experiments import plan
-from dpaudit.reports.lower_bounds_section import lower_bounds_figures_of
-from dpaudit.reports.regret import (
+from dpaudit.reports.experiment import Experiment, cells, run
+from dpaudit.reports.page import draw_figures
+from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.online import findings
+from dpaudit.reports.sections.online import measures as measured
+from dpaudit.reports.sections.online.figures import regret_by_length, regret_by_optimum
+from dpaudit.reports.sections.online.findings import (
+    exponents,
+    online_notes,
+    online_rows,
+    score_notes,
+    score_rows,
+)
+from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
     CORRECTED_ONLINE,
@@ -30,18 +39,9 @@ from dpaudit.reports.regret import (
     LEADER,
     PUBLISHED_ONLINE,
     RIVALS,
-    exponents,
     online_regret,
     rows_of,
 )
-from dpaudit.reports.regret_figures import regret_by_length, regret_by_optimum
-from dpaudit.reports.regret_findings import (
-    online_notes,
-    online_rows,
-    score_notes,
-    score_rows,
-)
-from dpaudit.reports.runner import cells, run
 
 TABLES = lower_bounds_tables()
 RIVALRY = {"stream": RIVALS, "dimension": 8, "n_components": 2, "rows": 200}
@@ -174,7 +174,7 @@ def test_regret_of_the_tuned_algorithms_grows_like_a_root():
     table = run(experiment(names, options, grid=grid, repetitions=4))
     tables = {
         name: table.assign(dimension=table["rows"], n_components=table["rows"])
-        for name in measured._VARIABLES
+        for name in findings._VARIABLES
     }
     found = {(e.mechanism, e.variable): e for e in exponents(tables)}
     for name in (ALGORITHM_3, ALGORITHM_4):
@@ -268,7 +268,7 @@ def test_regrets_are_medians_and_bounds_are_held_against_means():
     assert online_notes(skewed(regrets))[:-1] == online_notes(regrets)[:-1]
     found = exponents(TABLES)
     assert score_notes(found, skewed(optimum)) == score_notes(found, optimum)
-    tables = {name: skewed(TABLES[name]) for name in measured._VARIABLES}
+    tables = {name: skewed(TABLES[name]) for name in findings._VARIABLES}
     for before, after in zip(found, exponents(tables), strict=True):
         assert after.points == before.points
         if before.mechanism == ALGORITHM_3:
@@ -321,8 +321,8 @@ def test_a_claim_that_nobody_audited_is_drawn_as_neither():
     # On the page, as the table of audits has it: one refuted, one not.
     audited = {name: table for name, table in TABLES.items() if "wall" not in name}
     audited["privacy-wall"] = pd.DataFrame({"mechanism": [], "verdict": []})
-    by_name = {each.name: each for each in plan(TINY, 0)}
-    (wide, _) = lower_bounds_figures_of(audited, by_name)["online-regret"]
+    found = Results("tiny", 0, tiny_plan(), audited)
+    (wide, _) = draw_figures(found, [all_sections()["online"]])["online-regret"]
     assert strokes(wide) == {"false": 1, "whole": 1, "open": others, "dotted": 3}
 
 

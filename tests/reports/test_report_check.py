@@ -1,10 +1,13 @@
-import subprocess
-import sys
-
 import pytest
+from click.testing import CliRunner
 
-from dpaudit.reports.check import main, problems
-from dpaudit.reports.page import FIGURES, SECTIONS
+from dpaudit.cli import main
+from dpaudit.reports.check import problems
+from dpaudit.reports.sections import all_sections
+
+WHOLE = [each for each in all_sections().values() if not each.optional]
+SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
+FIGURES = [name for each in WHOLE for name in each.figures]
 
 
 def page(skip_section=None, skip_figure=None, extra=""):
@@ -69,32 +72,28 @@ def test_harmless_addresses_are_accepted(extra):
     assert problems(page(extra=extra)) == []
 
 
-def test_exit_codes(tmp_path, capsys):
+def test_a_section_that_failed_is_named():
+    failed = '<section id="other"><p class="failed">Why.</p></section>'
+
+    assert problems(page(extra=failed)) == ["section 'other' failed"]
+
+
+def check(path):
+    return CliRunner().invoke(main, ["report", "check", str(path)])
+
+
+def test_exit_codes(tmp_path):
     good, bad, binary = (tmp_path / name for name in ("good", "bad", "binary"))
     good.write_text(page(), encoding="utf-8")
     bad.write_text(page("verdicts"), encoding="utf-8")
     binary.write_bytes(b"\xff\xfe\x00")
 
-    assert main([str(good)]) == 0
-    assert main([str(bad)]) == 1
-    assert "section 'verdicts' (Verdicts) is missing" in capsys.readouterr().err
-    assert main([str(tmp_path / "nowhere")]) == 2
-    assert "cannot read" in capsys.readouterr().err
-    assert main([str(binary)]) == 2
-    assert main([]) == 2
-    assert "usage" in capsys.readouterr().err
-
-
-def test_runs_as_a_module(tmp_path):
-    path = tmp_path / "index.html"
-    path.write_text(page("reproduce"), encoding="utf-8")
-
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "dpaudit.reports.check", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 1
-    assert "section 'reproduce' (Reproduce) is missing" in done.stderr
+    assert check(good).exit_code == 0
+    assert "all sections" in check(good).stdout
+    assert check(bad).exit_code == 1
+    assert "section 'verdicts' (Verdicts) is missing" in check(bad).stderr
+    for path in (tmp_path / "nowhere", binary):
+        assert check(path).exit_code == 2
+        assert "cannot read" in check(path).stderr
+        assert check(path).stderr.count("\n") == 1
+    assert CliRunner().invoke(main, ["report", "check"]).exit_code == 2

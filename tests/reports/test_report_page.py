@@ -12,30 +12,36 @@ import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
-from tiny_profile import TINY
+from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms import names_of
+from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import experiments, findings, robust_plan, write_report, writer
 from dpaudit.reports import page as page_module
+from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import problems
-from dpaudit.reports.comparison import FILE, Comparison
 from dpaudit.reports.escaping import file_name, plain
-from dpaudit.reports.experiments import PROFILES, plan
-from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.page import (
-    FIGURES,
-    SECTIONS,
-    Results,
-    draw_figures,
-    render_html,
-    render_markdown,
-)
-from dpaudit.reports.runner import run
-from dpaudit.reports.writer import write_results
+from dpaudit.reports.experiment import run, run_all
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.runner import Progress
+from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.libraries.measures import FILE, Comparison
+from dpaudit.reports.sections.privacy import findings
+from dpaudit.reports.sections.privacy import section as privacy
+from dpaudit.reports.sections.robust import section as robust
+from dpaudit.reports.sections.suite import section as suite_section
+from dpaudit.reports.sections.suite.findings import suite_notes
+from dpaudit.reports.sections.utility import section as utility
+from dpaudit.reports.sections.utility.findings import utility_answer
+from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.writer import STORE, write_results
 
+WHOLE = [each for each in all_sections().values() if not each.optional]
+SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
+FIGURES = [name for each in WHOLE for name in each.figures]
 DETERMINISTIC = (
     "privacy-wall",
     "exact-privacy",
@@ -65,16 +71,11 @@ def _short_suite():
         "subspace": ("power-method", "exponential-pca"),
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            experiments, "names_of", lambda family: few.get(family) or names_of(family)
-        )
-        patch.setattr(robust_plan, "AUDITED", ("dp-sggd-published", "dp-sggd"))
+        for module in (privacy, utility, suite_section):
+            patch.setattr(module, "names_of", few.get)
+        patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
+        install_tiny(patch)
         yield
-
-
-@pytest.fixture
-def tiny(monkeypatch):
-    monkeypatch.setitem(PROFILES, "tiny", TINY)
 
 
 @dataclass
@@ -83,44 +84,54 @@ class Written:
 
     index: Path
     tables: dict[str, pd.DataFrame]
-    told: list[tuple[str, float]]
+    told: list[Progress]
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     tables, told = {}, []
 
-    def kept(each, **options):
-        tables[each.name] = run(each, **options)
-        return tables[each.name]
+    def kept(experiments, **options):
+        tables.update(run_all(experiments, **options))
+        return tables
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(PROFILES, "tiny", TINY)
-        patch.setattr(writer, "run", kept)
+        patch.setattr(writer, "run_all", kept)
         index = write_report(
             tmp_path_factory.mktemp("written") / "deep" / "report",
             profile="tiny",
             seed=1,
-            progress=lambda *step: told.append(step),
-        )
+            progress=told.append,
+        ).index
     return Written(index, tables, told)
 
 
 @cache
 def drawn():
     """The figures of `results`, for pages whose words are looked at."""
-    return draw_figures(results())
+    return draw_figures(results(), WHOLE)
 
 
 def html_of(found):
-    return render_html(found, drawn())
+    return render(found, drawn()).html
+
+
+def render_markdown(found):
+    return render(found, drawn()).markdown
+
+
+def answer(wall, exact, variance):
+    return [
+        *findings.privacy_answer(wall, exact),
+        *utility_answer(wall, exact, variance),
+    ]
 
 
 @pytest.fixture
-def made(tiny, written, monkeypatch):
+def made(written, monkeypatch):
     """The profile "tiny", whose work has been done and drawn already."""
-    monkeypatch.setattr(writer, "run", lambda each, **_: written.tables[each.name])
-    monkeypatch.setattr(writer, "draw_figures", lambda _: drawn())
+    monkeypatch.setattr(writer, "run_all", lambda *_, **options: written.tables)
+    monkeypatch.setattr(writer, "draw_figures", lambda *_: drawn())
 
 
 def wall(refuted=("bad",), names=("good", "bad"), **columns):
@@ -278,11 +289,7 @@ def results(**tables):
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
-        profile=TINY,
-        seed=3,
-        experiments=plan(TINY, 3),
-        tables={**found, **tables},
-        data={"source": "a source", "n": 1797, "d": 64},
+        profile="tiny", seed=3, experiments=tiny_plan(3), tables={**found, **tables}
     )
 
 
@@ -301,7 +308,7 @@ def test_the_headline_follows_the_data(refuted, expected):
 
 
 def test_the_answer_follows_the_data():
-    text = " ".join(findings.answer(wall(), exact([("bad", 1.0)]), variance()))
+    text = " ".join(answer(wall(), exact([("bad", 1.0)]), variance()))
 
     assert "The claim of bad, ε = 1 and δ = 0, falls after 70 releases a side" in text
     assert "In truth ε is ∞ at the claimed δ, and δ is 0.5" in text
@@ -312,7 +319,7 @@ def test_the_answer_follows_the_data():
 
 
 def test_with_other_verdicts_the_answer_is_another():
-    text = " ".join(findings.answer(wall(["good"]), exact(), variance()))
+    text = " ".join(answer(wall(["good"]), exact(), variance()))
 
     assert "The claim of good" in text
     assert "did not refute bad" in text
@@ -324,7 +331,7 @@ def test_a_claim_that_only_the_formula_refutes_is_called_false():
     table = wall([])
     table.loc[0, "claim"] = "false"
 
-    text = " ".join(findings.answer(table, exact(), variance()))
+    text = " ".join(answer(table, exact(), variance()))
 
     assert "Yet the exact loss shows the claim of good to be false" in text
 
@@ -337,7 +344,7 @@ def test_a_claim_that_only_the_formula_refutes_is_not_recommended():
 
 
 def test_a_claim_that_is_false_at_another_epsilon_is_reported():
-    text = " ".join(findings.answer(wall([]), exact([("good", 10.0)]), variance()))
+    text = " ".join(answer(wall([]), exact([("good", 10.0)]), variance()))
 
     assert "The claim of good holds at the audited ε but is false at ε = 10" in text
     assert "the exact ε there is 20" in text
@@ -362,21 +369,21 @@ def test_what_is_not_known_is_said():
 
 
 def test_the_notes_on_the_suite_follow_the_data():
-    assert findings.suite_notes(suite(FALLEN, STANDING, UNSEEN)) == [
+    assert suite_notes(suite(FALLEN, STANDING, UNSEEN)) == [
         "One of two false claims fell.",
         "5,000 releases a side were too few to see through unseen.",
         "No true claim was refuted, and no bound lies above the truth.",
     ]
     wrong = ("wrong", 0.1, 0.1, 0.15, 70.0)
     beyond = ("beyond", 0.1, 0.2, 0.21, 80.0)
-    assert findings.suite_notes(suite(wrong, beyond)) == [
+    assert suite_notes(suite(wrong, beyond)) == [
         "One of one false claims fell.",
         "Wrongly refuted: the true claim of wrong.",
         "Wrong bounds, above the truth: wrong and beyond.",
     ]
     # A truth that is the claim up to rounding is no violation.
     rounded = ("rounded", 0.1, 0.1 + 1e-13, 0.1, np.nan)
-    assert findings.suite_notes(suite(rounded)) == [
+    assert suite_notes(suite(rounded)) == [
         "No true claim was refuted, and no bound lies above the truth."
     ]
 
@@ -445,7 +452,7 @@ def test_the_page_is_whole_and_fetches_nothing():
 
 def test_pages_of_the_same_results_are_the_same():
     assert html_of(results()) == html_of(results())
-    assert draw_figures(results()) == drawn()
+    assert draw_figures(results(), WHOLE) == drawn()
 
 
 HOSTILE = (
@@ -488,18 +495,18 @@ def hostile_results():
     }
     records = [{**COMPARISON.records[0], "contender": name} for name in HOSTILE]
     versions = dict.fromkeys(HOSTILE, "<i>2.3</i>")
-    return replace(
-        results(**found),
-        data={"source": HOSTILE[0], "n": 1797, "d": 64},
-        comparison=replace(COMPARISON, records=records, versions=versions),
-    )
+    comparison = replace(COMPARISON, records=records, versions=versions)
+    return replace(results(**found), beside={"libraries": comparison})
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("outer") / "inner" / "report"
     folder.mkdir(parents=True)
-    write_results(hostile_results(), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        data = Dataset("digits", np.zeros((1797, 64)), source=HOSTILE[0])
+        patch.setattr(utility, "load", lambda name: data)
+        write_results(hostile_results(), folder)
     return folder
 
 
@@ -601,7 +608,7 @@ def test_no_two_names_become_one_file():
 
 
 def test_templates_trust_nothing_by_themselves():
-    for path in page_module._TEMPLATES.glob("*.j2"):
+    for path in sorted(page_module._ROOT.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 
 
@@ -613,14 +620,15 @@ def test_report_from_start_to_end(written):
     assert {path.name for path in written.index.parent.iterdir()} == {
         "index.html",
         "report.md",
-        *(f"{each.name}.csv" for each in plan(TINY, 1)),
+        STORE,
+        *(f"{each.name}.csv" for each in tiny_plan(1).values()),
         *(f"{name}.svg" for name in FIGURES),
         "witness-symmetric-noise.json",
     }
-    fractions = [fraction for _, fraction in written.told]
+    fractions = [step.fraction for step in written.told]
     assert fractions == sorted(fractions)
-    assert written.told[0] == ("Privacy wall", 0.0)
-    assert written.told[-1] == ("Report written", 1.0)
+    assert (written.told[0].label, fractions[0]) == ("Privacy wall", 0.0)
+    assert (written.told[-1].done, fractions[-1]) == (written.told[-1].total, 1.0)
 
 
 def test_links_lead_to_files_beside_the_page(written):
@@ -633,7 +641,7 @@ def test_links_lead_to_files_beside_the_page(written):
 
 
 def test_the_same_seed_writes_the_same_tables(written):
-    for each in plan(TINY, 1):
+    for each in tiny_plan(1).values():
         if each.name in DETERMINISTIC:
             expected = run(each).drop(columns="witness", errors="ignore")
             found = written.index.with_name(f"{each.name}.csv").read_text("utf-8")
@@ -655,7 +663,7 @@ def test_nothing_is_left_behind_when_it_fails(there, made, tmp_path, monkeypatch
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writer, "render_html", interrupted)
+    monkeypatch.setattr(writer, "render", interrupted)
     output = tmp_path / "a" / "b"
     if there:
         output.mkdir(parents=True)
@@ -665,7 +673,9 @@ def test_nothing_is_left_behind_when_it_fails(there, made, tmp_path, monkeypatch
         write_report(output, profile="tiny")
 
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
-    assert left == ({"a", "a/b", "a/b/index.html"} if there else set())
+    # What was worked out is kept, and nothing else.
+    old = {"a/b/index.html"} if there else set()
+    assert left == {"a", "a/b", f"a/b/{STORE}"} | old
     if there:
         assert (output / "index.html").read_text(encoding="utf-8") == "old"
 
@@ -674,7 +684,7 @@ def test_an_unwritable_folder_is_refused_before_the_work(tmp_path, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("the work had begun")
 
-    monkeypatch.setattr(writer, "run", never)
+    monkeypatch.setattr(writer, "run_all", never)
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
 
@@ -696,7 +706,7 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
     table = Table("T", ("x",), (Row(("<found>",), True, {}),), "Note.")
     Summary("ci", "1", (Findings("dice", "Dice", 1, 1, (table,)),)).save(bench)
     (bench / "bench.html").write_text("<script>alert(1)</script>")
-    index = write_report(tmp_path / "report", profile="tiny")
+    index = write_report(tmp_path / "report", profile="tiny").index
 
     page = index.read_text(encoding="utf-8")
     assert '<h3 id="bench-dice">Dice</h3>' in page
@@ -708,7 +718,7 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
 
 
 def test_a_report_without_a_bench(made, tmp_path):
-    index = write_report(tmp_path / "report", profile="tiny")
+    index = write_report(tmp_path / "report", profile="tiny").index
 
     assert 'class="bench-pages"' not in index.read_text(encoding="utf-8")
 
@@ -744,7 +754,7 @@ COMPARISON = Comparison(
 
 
 def test_the_comparison_of_libraries():
-    page = html_of(replace(results(), comparison=COMPARISON))
+    page = html_of(replace(results(), beside={"libraries": COMPARISON}))
     assert problems(page) == []
     section = page[page.index('<section id="libraries">') :]
     section = section[: section.index("</section>")]
@@ -764,7 +774,7 @@ def test_the_comparison_of_libraries():
     ]
     assert "<small>within 60 s</small>" in section
     assert "Made with dpaudit 0.1.0, other 2.3." in section
-    text = render_markdown(replace(results(), comparison=COMPARISON))
+    text = render_markdown(replace(results(), beside={"libraries": COMPARISON}))
     row = r"| \<theirs\> | known centre | ε = 1, δ = 0 "
     row += "| 90.0 %, 2.50 s | no fit, within 60 s |"
     assert "\n|---|---|---|---:|---:|\n" in text
@@ -781,17 +791,17 @@ def test_a_report_without_a_comparison_says_how_to_make_one():
 
 def test_the_comparison_beside_the_report_is_shown(made, tmp_path):
     COMPARISON.save(tmp_path / "third-party")
-    index = write_report(tmp_path / "report", profile="tiny", seed=1)
+    index = write_report(tmp_path / "report", profile="tiny", seed=1).index
     assert "Made with dpaudit 0.1.0, other 2.3." in index.read_text(encoding="utf-8")
 
 
 def test_a_comparison_that_cannot_be_read_is_found_before_the_work(
-    tiny, tmp_path, monkeypatch
+    tmp_path, monkeypatch
 ):
     def never(*args, **kwargs):
         raise AssertionError("worked")
 
-    monkeypatch.setattr(writer, "run", never)
+    monkeypatch.setattr(writer, "run_all", never)
     COMPARISON.save(tmp_path / "third-party")
     (tmp_path / "third-party" / FILE).write_text('{"versions": {}}')
     with pytest.raises(InputError, match="make third-party"):

@@ -6,20 +6,17 @@ import pandas as pd
 import pytest
 from audited_row import audited as audited_row
 
-from dpaudit.reports.comparison import Comparison
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.tables import (
+from dpaudit.reports.sections.libraries.findings import LibraryRow, library_rows
+from dpaudit.reports.sections.libraries.measures import Comparison
+from dpaudit.reports.sections.suite.findings import SuiteRow, suite_rows
+from dpaudit.reports.sections.utility.findings import (
     ComponentRow,
-    LibraryRow,
-    SuiteRow,
     TimeRow,
     component_rows,
-    library_rows,
-    quartiles,
-    suite_rows,
     time_rows,
-    verdict_rows,
 )
+from dpaudit.reports.tables import quartiles, verdict_rows
 
 # Skewed: the quartiles are 2, 4 and 8, the mean is none of them.
 SKEWED = (1.0, 2.0, 4.0, 8.0, 100.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from executors import PickledThreads
-from tiny_profile import TINY as SMALLEST
+from tiny_profile import tiny_plan
 
 from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.algorithms.catalogue import Entry
@@ -14,53 +14,54 @@ from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports import runner
-from dpaudit.reports.experiments import PROFILES, plan, profile_named
-from dpaudit.reports.measures import BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.runner import cells, run
+from dpaudit.reports import experiment as experiment_module
+from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.sections import PROFILES, all_sections, plan
+from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 
-TINY = replace(SMALLEST, repetitions=3, max_samples=300, suite_samples=150, timings=2)
+SOME = {"repetitions": 3, "max_samples": 300, "suite_samples": 150, "timings": 2}
 
 
-def experiment(name, profile=TINY, seed=0):
-    return next(each for each in plan(profile, seed) if each.name == name)
+def experiment(name, profile="tiny", seed=0):
+    if profile == "tiny":
+        return tiny_plan(seed, **SOME)[name]
+    return plan(profile, seed)[name]
 
 
 def test_every_profile_visits_the_audited_epsilon():
-    for profile in PROFILES.values():
+    for profile in PROFILES:
         grid = experiment("captured-variance", profile).grid["epsilon"]
 
-        assert len(grid) == profile.epsilons
+        assert grid == experiment("exact-privacy", profile).grid["epsilon"]
         assert grid[0] == pytest.approx(0.1)
         assert grid[-1] == pytest.approx(10)
         assert any(e == pytest.approx(1) for e in grid)
 
 
 def test_profiles_grow():
-    quick, standard, paper = PROFILES.values()
-    for small, large in ((quick, standard), (standard, paper)):
-        assert small.repetitions < large.repetitions
-        assert small.epsilons < large.epsilons
-        assert small.max_samples < large.max_samples
-        assert small.suite_samples < large.suite_samples
-        assert small.streams < large.streams
-        assert set(small.stream_rows) <= set(large.stream_rows)
-        assert small.haystacks < large.haystacks
-        assert small.haystack_rows <= large.haystack_rows
-        assert small.robust_samples < large.robust_samples
-        assert max(small.phase_rows) <= max(large.phase_rows)
-        assert max(small.phase_lengths) < max(large.phase_lengths)
-        assert small.genotypes < large.genotypes
+    for section in all_sections().values():
+        if section.sizes:
+            quick, standard, paper = (section.sizes[name] for name in PROFILES)
+            for small, large in ((quick, standard), (standard, paper)):
+                for name, value in vars(small).items():
+                    more = getattr(large, name)
+                    if isinstance(value, int):
+                        assert value <= more, name
+                    else:
+                        assert len(value) <= len(more), name
+                        assert max(value) <= max(more), name
+                assert small != large
 
 
 def test_unknown_profile_suggests_the_nearest():
     with pytest.raises(InputError, match="did you mean 'standard'"):
-        profile_named("standart")
+        plan("standart", 0)
 
 
 def test_negative_seed_is_refused():
     with pytest.raises(InputError, match="seed must be an integer >= 0, got -1"):
-        plan(TINY, -1)
+        plan("quick", -1)
 
 
 def test_same_seed_same_table():
@@ -106,7 +107,7 @@ def test_a_point_keeps_its_numbers_when_others_leave():
 
 
 def test_long_runs_are_cut_into_batches_with_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(runner, "_BATCH", 2)
+    monkeypatch.setattr(experiment_module, "_BATCH", 2)
     single = replace(
         experiment("captured-variance"),
         mechanisms=("goe-gaussian",),
@@ -125,7 +126,7 @@ def test_long_runs_are_cut_into_batches_with_streams_of_their_own(monkeypatch):
 
 
 def test_every_cell_has_a_stream_of_its_own():
-    work = [cell for each in plan(TINY, 0) for cell in cells(each)]
+    work = [cell for each in tiny_plan().values() for cell in cells(each)]
 
     assert len({cell.key for cell in work}) == len(work)
 
@@ -325,7 +326,7 @@ def test_run_times_are_measured_here_and_compared_with_the_baseline():
     table = run(replace(whole, mechanisms=few), executor=Forbidden())
 
     assert table["mechanism"].iloc[0] == BASELINE
-    assert len(table) == TINY.timings * table["mechanism"].nunique()
+    assert len(table) == SOME["timings"] * table["mechanism"].nunique()
     assert (table["fit_seconds"] > 0).all()
     baseline = table["mechanism"] == BASELINE
     assert table.loc[baseline, "releases_per_second"].isna().all()
@@ -337,8 +338,12 @@ def test_progress_ends_at_one():
 
     run(experiment("exact-privacy"), progress=seen.append)
 
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
+    fractions = [step.fraction for step in seen]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert seen[-1].done == seen[-1].total == len(seen) - 1
+    assert "left" in str(seen[1])
+    assert "left" not in str(seen[-1])
 
 
 def failing(cell):

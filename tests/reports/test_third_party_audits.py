@@ -5,14 +5,20 @@ import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from dpaudit.algorithms import CATALOGUE, Entry, names_of
 from dpaudit.audit import Verdict, verify
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import PureDP
+from dpaudit.cli import main
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.reports import third_party
-from dpaudit.reports.third_party import BUDGETS, examine, main, verdict_table
+from dpaudit.reports.sections.libraries import audits as third_party
+from dpaudit.reports.sections.libraries.audits import (
+    BUDGETS,
+    examine,
+    verdict_table,
+)
 
 
 class HalfTheNoise:
@@ -44,6 +50,10 @@ def planted(name="half-the-noise", extra=None):
     )
 
 
+def command(*arguments):
+    return CliRunner().invoke(main, ["report", "third-party", *arguments])
+
+
 @pytest.fixture
 def catalogue(monkeypatch):
     """Put two entries in place of the family; the library of one is missing."""
@@ -67,11 +77,15 @@ def test_versions_of_the_library_are_recorded(monkeypatch):
     assert "dpaudit" in finding.result.witness.versions
 
 
-def test_a_refutation_is_written_with_its_witness(catalogue, tmp_path, capsys):
+def test_a_refutation_is_written_with_its_witness(catalogue, tmp_path):
     folder = tmp_path / "store"
     arguments = ["--output", str(folder), "--max-samples", "400"]
-    assert main(arguments) == 0
-    assert main([*arguments, "--seed", "3", "half-the-noise"]) == 0
+    one, two = (
+        command(*arguments, *more) for more in ((), ("--seed", "3", "half-the-noise"))
+    )
+    assert one.exit_code == two.exit_code == 0
+    assert "elsewhere: left out, pip install 'dpaudit[no_such_library]'" in one.stderr
+    assert "REFUTED" in one.stdout
     lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
     first, second = (json.loads(line) for line in lines)
     assert first["mechanism"] == second["mechanism"] == "half-the-noise"
@@ -81,9 +95,6 @@ def test_a_refutation_is_written_with_its_witness(catalogue, tmp_path, capsys):
     assert (first["result"]["seed"], second["result"]["seed"]) == (0, 3)
     witness = Witness.load(folder / first["result"]["witness"])
     assert verify(witness, mechanism=HalfTheNoise(), seed=1).confirmed
-    out, err = capsys.readouterr()
-    assert "elsewhere: left out, pip install 'dpaudit[no_such_library]'" in err
-    assert "REFUTED" in out
 
 
 def test_what_is_not_refuted_has_no_witness(tmp_path):
@@ -104,12 +115,13 @@ def test_the_table_has_a_line_for_each():
     assert "NOT_REFUTED" in lines[0]
 
 
-def test_a_missing_library_that_is_asked_for_is_an_error(monkeypatch, tmp_path, capsys):
+def test_a_missing_library_that_is_asked_for_is_an_error(monkeypatch, tmp_path):
     for name in [n for n in sys.modules if n.split(".")[0] == "diffprivlib"]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "diffprivlib", None)
-    assert main(["--output", str(tmp_path), "diffprivlib-laplace"]) == 2
-    assert "pip install 'dpaudit[diffprivlib]'" in capsys.readouterr().err
+    result = command("--output", str(tmp_path), "diffprivlib-laplace")
+    assert result.exit_code == 2
+    assert "pip install 'dpaudit[diffprivlib]'" in result.stderr
     assert (tmp_path / "results.jsonl").read_text(encoding="utf-8") == ""
 
 
@@ -121,15 +133,15 @@ def test_a_missing_library_that_is_asked_for_is_an_error(monkeypatch, tmp_path, 
         (["--confidence", "2", "half-the-noise"], "confidence must be"),
     ],
 )
-def test_wrong_usage_exits_with_two(
-    arguments, complaint, monkeypatch, tmp_path, capsys
-):
+def test_wrong_usage_exits_with_two(arguments, complaint, monkeypatch, tmp_path):
     monkeypatch.setitem(CATALOGUE, "half-the-noise", planted())
-    assert main(["--output", str(tmp_path), *arguments]) == 2
-    assert complaint in capsys.readouterr().err
+    result = command("--output", str(tmp_path), *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_written_to_is_an_error(catalogue, tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_to_is_an_error(catalogue, tmp_path):
     (tmp_path / "file").write_text("")
-    assert main(["--output", str(tmp_path / "file"), "no-such-name"]) == 2
-    assert "cannot write" in capsys.readouterr().err
+    result = command("--output", str(tmp_path / "file"), "half-the-noise")
+    assert result.exit_code == 2

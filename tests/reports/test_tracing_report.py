@@ -3,28 +3,30 @@
 import math
 import xml.etree.ElementTree as ElementTree
 
-import numpy as np
 import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import CullingGame, Proportion
-from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.lower_bounds_section import (
-    lower_bounds_context,
-    lower_bounds_figures_of,
-)
+from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.runner import cells, run
-from dpaudit.reports.tracing import HARD, STRATEGIES, culled, dimension_of, traced
-from dpaudit.reports.tracing_figures import useful_and_traced
-from dpaudit.reports.tracing_findings import (
+from dpaudit.reports.page import draw_figures
+from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.tracing.figures import useful_and_traced
+from dpaudit.reports.sections.tracing.findings import (
     culling_notes,
     culling_rows,
     shares,
     tracing_notes,
     tracing_rows,
+)
+from dpaudit.reports.sections.tracing.measures import (
+    HARD,
+    STRATEGIES,
+    culled,
+    dimension_of,
+    traced,
 )
 
 TABLES = lower_bounds_tables()
@@ -239,17 +241,14 @@ def test_the_section_has_what_the_templates_need():
         (*names, "regret-components", "tracing", "list-culling"),
         experiment(("analyze-gauss",), rows=(1.0,), repetitions=4),
     )
-    context = lower_bounds_context(tables, by_name)
-    assert context["online"]["most"] == 4000
-    assert context["tracing"]["delta"] == 96**-2
-    assert (context["tracing"]["least"], context["tracing"]["most"]) == (1, 256)
-    figures = lower_bounds_figures_of(tables, by_name)
+    found = Results("tiny", 0, by_name, tables)
+    online, tracing = (all_sections()[name] for name in ("online", "tracing"))
+    assert online.context(found)["most"] == 4000
+    context = tracing.context(found)
+    assert context["delta"] == 96**-2
+    assert (context["least"], context["most"]) == (1, 256)
+    figures = draw_figures(found, [online, tracing])
     assert list(figures) == ["online-regret", "regret-optimum", "tracing"]
     for name, drawn in figures.items():
         for svg, width in zip(drawn, ("wide", "narrow"), strict=True):
             assert f'id="figure-{name}-{width}"' in svg
-            assert np.all([np.isfinite(float(v)) for v in _view_box(svg)])
-
-
-def _view_box(svg):
-    return ElementTree.fromstring(svg).attrib["viewBox"].split()

@@ -1,12 +1,11 @@
 """``dpaudit bench-audit``."""
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from dpaudit.cli.exits import Command
+from dpaudit.cli.running import crew, steps
 
 __all__ = ["bench_audit_command"]
 
@@ -43,11 +42,12 @@ def bench_audit_command(
     than it may. An interrupted run resumes.
     """
     from dpaudit.reports.bench import bench_audit
-    from dpaudit.reports.bench.page import render_text
+    from dpaudit.reports.bench.summary import render_text
 
-    found = bench_audit(
-        output, profile=profile, workers=workers, only=only, progress=_steps()
-    )
+    with crew(workers, later=True) as executor, steps() as show:
+        found = bench_audit(
+            output, profile=profile, executor=executor, only=only, progress=show
+        )
     for each in found:
         for table in each.tables:
             click.echo(f"\n{render_text(table)}")
@@ -55,21 +55,3 @@ def bench_audit_command(
     click.echo(f"\n{output / 'bench.md'}")
     failed = any(not each.sound or (strict and each.missed) for each in found)
     return _UNSOUND if failed else 0
-
-
-def _steps() -> Callable[[str, int, int], None]:
-    """Return a callback that tells the progress on standard error."""
-    last = ""
-
-    def show(name: str, done: int, total: int) -> None:
-        nonlocal last
-        if sys.stderr.isatty():
-            end = "\n" if done == total else ""
-            click.echo(
-                f"\r\033[K{name}: {done:,} of {total:,}{end}", err=True, nl=False
-            )
-        elif name != last:
-            click.echo(f"{name}: {total:,} units of work, {done:,} done", err=True)
-        last = name
-
-    return show

@@ -11,7 +11,9 @@ import os
 import sys
 import sysconfig
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,7 +24,15 @@ from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.printable import printable, said
 
-__all__ = ["INPUT_ERROR", "INTERRUPTED", "OWN_ERROR", "REFUTED", "Command", "Group"]
+__all__ = [
+    "INPUT_ERROR",
+    "INTERRUPTED",
+    "OWN_ERROR",
+    "REFUTED",
+    "Command",
+    "Group",
+    "ended",
+]
 
 REFUTED = 1
 INPUT_ERROR = 2
@@ -38,15 +48,20 @@ _REPORT = (
 )
 
 
+def ended(ctx: click.Context, action: Callable[[], int | None]) -> int:
+    """Carry out an action, and return its exit code, or that of what it raised."""
+    with telling_interrupts():
+        try:
+            return action() or 0
+        except BaseException as error:
+            return _told(error, debug=ctx.find_root().params["debug"])
+
+
 class Command(click.Command):
     """A command whose function returns its exit code; None is 0."""
 
     def invoke(self, ctx: click.Context) -> int:
-        with telling_interrupts():
-            try:
-                return super().invoke(ctx) or 0
-            except BaseException as error:
-                return _told(error, debug=ctx.find_root().params["debug"])
+        return ended(ctx, partial(super().invoke, ctx))
 
 
 class Group(click.Group):

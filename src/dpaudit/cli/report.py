@@ -1,45 +1,202 @@
-"""``dpaudit report``."""
+"""``dpaudit report``, and its parts: run, check, libraries, third-party."""
 
-import sys
-from collections.abc import Callable
+import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from dpaudit.cli.exits import Command
+from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command, Group, ended
+from dpaudit.cli.running import crew, steps
 
 __all__ = ["report_command"]
 
+_INCOMPLETE = 1
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
-@click.command("report", cls=Command)
-@click.option("--profile", default="quick", show_default=True)
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("build/report"),
+_profile = click.option(
+    "--profile",
+    default="quick",
     show_default=True,
+    help="How much of everything: quick, standard or paper.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
-def report_command(profile: str, output: Path, seed: int) -> None:
-    """Write the comparison report and print where to open it."""
+_seed = click.option("--seed", type=int, default=0, show_default=True)
+_workers = click.option("--workers", type=int, help="Processes [one per core].")
+_third_party = click.option(
+    "--output", type=_FOLDER, default=Path("build/third-party"), show_default=True
+)
+
+
+@click.group("report", cls=Group, invoke_without_command=True)
+@_profile
+@click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
+@click.option("--output", type=_FOLDER, default=Path("build/report"), show_default=True)
+@click.option(
+    "--store",
+    type=_FILE,
+    help="Where finished work is kept, and found again [OUTPUT/work.db].",
+)
+@_seed
+@_workers
+@click.pass_context
+def report_command(ctx: click.Context, /, **options: Any) -> int:
+    """Write the comparison report and print where to open it.
+
+    A report that was stopped goes on when the same command is given again. The exit
+    code is 2 or 3 if a section failed, which the page shows beside the others.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    return ended(ctx, partial(_write, **options))
+
+
+def _write(workers: int | None, **options: Any) -> int:
+    from dpaudit.errors import DPAuditError
+    from dpaudit.printable import printable, said
     from dpaudit.reports import write_report
 
-    index = write_report(output, profile=profile, seed=seed, progress=_steps())
-    click.echo(str(index))
+    with crew(workers, later=True) as executor, steps() as show:
+        written = write_report(executor=executor, progress=show, **options)
+    click.echo(str(written.index))
+    for name, error in written.failed.items():
+        line = printable(f"section {name!r} failed: {said(error)}")
+        click.echo(f"dpaudit: {line}", err=True)
+    if not written.failed:
+        return 0
+    ours = any(not isinstance(each, DPAuditError) for each in written.failed.values())
+    return OWN_ERROR if ours else INPUT_ERROR
 
 
-def _steps() -> Callable[[str, float], None]:
-    """Return a callback that tells each step of the report on standard error."""
-    last = ""
+@report_command.command("run", cls=Command)
+@click.argument("experiments", metavar="EXPERIMENT...", nargs=-1, required=True)
+@_profile
+@click.option("--mechanisms", metavar="NAME,...", help="Some of them only.")
+@click.option("--output", type=_FOLDER, help="Where to write tables as CSV files.")
+@click.option("--store", type=_FILE, help="Where to keep finished work [nowhere].")
+@_seed
+@_workers
+def run_command(
+    experiments: tuple[str, ...],
+    profile: str,
+    mechanisms: str | None,
+    output: Path | None,
+    store: Path | None,
+    seed: int,
+    workers: int | None,
+) -> None:
+    """Carry out single experiments of the report.
 
-    def show(label: str, fraction: float) -> None:
-        nonlocal last
-        if sys.stderr.isatty():
-            click.echo(f"\r\033[K{fraction:4.0%}  {label}", err=True, nl=False)
-            if fraction >= 1:
-                click.echo("", err=True)
-        elif label != last:
-            click.echo(f"{fraction:4.0%}  {label}", err=True)
-        last = label
+    It says how long that took and, where the report draws conclusions from these tables
+    alone, what they are.
+    """
+    from dpaudit.atomic import replacing
+    from dpaudit.reports.escaping import csv_text
+    from dpaudit.reports.experiment import run
+    from dpaudit.reports.sections import all_sections, plan
+    from dpaudit.reports.store import Store
+    from dpaudit.validation import check_name
 
-    return show
+    everything = plan(profile, seed)
+    chosen = {
+        name: everything[check_name("experiment", name, tuple(everything))]
+        for name in experiments
+    }
+    if mechanisms is not None:
+        some = mechanisms.split(",")
+        for name, each in chosen.items():
+            for one in some:
+                check_name("mechanism", one, each.mechanisms)
+            chosen[name] = replace(each, mechanisms=tuple(some))
+    kept = None if store is None else Store(store)
+    if kept is not None:
+        kept.prepare()
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+    tables = {}
+    with crew(workers, later=True) as executor, steps() as show:
+        for name, each in chosen.items():
+            start = time.monotonic()
+            table = run(each, store=kept, executor=executor, progress=show)
+            seconds = time.monotonic() - start
+            tables[name] = table
+            click.echo(f"{each.title}: {len(table):,} rows in {seconds:.1f} s")
+            if output is not None:
+                with replacing(output / f"{name}.csv") as new:
+                    new.write_text(csv_text(table), encoding="utf-8")
+    if mechanisms is None:
+        for section in all_sections().values():
+            for notes in section.notes:
+                if set(notes.experiments) <= set(tables):
+                    click.echo("\n".join(notes.find(tables)))
+
+
+@report_command.command("check", cls=Command)
+@click.argument("file", type=_FILE)
+def check_command(file: Path) -> int:
+    """Check that a page has all sections and figures and fetches nothing.
+
+    The exit code is 1 if it has not, and each problem is named.
+    """
+    from dpaudit.errors import InputError
+    from dpaudit.reports.check import problems
+
+    try:
+        html = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {str(file)!r}: {error}") from error
+    found = problems(html)
+    for problem in found:
+        click.echo(f"{file}: {problem}", err=True)
+    if not found:
+        click.echo(f"{file}: all sections, nothing fetched")
+    return _INCOMPLETE if found else 0
+
+
+@report_command.command("libraries", cls=Command)
+@_third_party
+@click.option("--repetitions", type=int, default=20, show_default=True)
+@click.option("--limit", type=float, default=60.0, help="Seconds for a fit.")
+@_seed
+def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -> None:
+    """Compare the PCA of other libraries with ours, for the report.
+
+    Libraries that are not installed are left out, and named.
+    """
+    from dpaudit.reports.sections.libraries.measures import compare, installed
+
+    contenders, gone = installed()
+    for sentence in gone:
+        click.echo(sentence, err=True)
+    found = compare(
+        contenders,
+        repetitions=repetitions,
+        limit_s=limit,
+        seed=seed,
+        progress=lambda line: click.echo(line, err=True),
+    )
+    click.echo(f"written to {found.save(output)}")
+
+
+@report_command.command("third-party", cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@_third_party
+@click.option("--max-samples", type=int, help="Releases a side [by name].")
+@click.option("--confidence", type=float, default=0.999, show_default=True)
+@_seed
+def third_party_command(names: tuple[str, ...], output: Path, **options: Any) -> None:
+    """Audit the mechanisms of other libraries [all that are installed].
+
+    An interrupted run goes on. The exit code is 0 if the audits ran, whatever they say.
+    """
+    from dpaudit.reports.sections.libraries.audits import audited, verdict_table
+
+    def tell(line: str) -> None:
+        click.echo(line, err=True)
+
+    findings = audited(output, names, tell=tell, **options)
+    if findings:
+        click.echo(verdict_table(findings))
+        click.echo(f"written to {output}")

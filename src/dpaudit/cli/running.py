@@ -1,5 +1,6 @@
 """What ``dpaudit audit`` minds while it runs: workers, Ctrl-C, a line of progress."""
 
+import os
 import shutil
 import signal
 import sys
@@ -7,13 +8,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
-from os import isatty, write
 from typing import Any
 
 import click
 
-__all__ = ["Interrupt", "crew", "told_in_a_line", "watch"]
+__all__ = ["Interrupt", "crew", "steps", "told_in_a_line", "watch"]
 
 _NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
@@ -54,21 +55,45 @@ class Interrupt:
         signal.signal(signal.SIGINT, self._before)
         # Not by a stream, which may be in the middle of something.
         with suppress(OSError):
-            write(2, b"\n" + _NOTE if isatty(2) else _NOTE)
+            os.write(2, b"\n" + _NOTE if os.isatty(2) else _NOTE)
+
+
+class _Later(Executor):
+    """A pool of processes that are started when there is work for them."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: Executor | None = None
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        from dpaudit.audit import process_pool
+
+        if self._pool is None:
+            self._pool = process_pool(self._workers)
+        return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
 @contextmanager
-def crew(workers: int) -> Iterator[Any]:
-    """Yield an executor of so many processes, or None for one."""
+def crew(workers: int | None, *, later: bool = False) -> Iterator[Any]:
+    """Yield an executor of so many processes, or None for one; None is one per core.
+
+    The processes are started at once, or later, when there is work for them.
+    """
     from multiprocessing import active_children
 
     from dpaudit.audit import process_pool
     from dpaudit.validation import check_count
 
+    if workers is None:
+        workers = os.cpu_count() or 1
     if check_count("workers", workers) == 1:
         yield None
         return
-    executor = process_pool(workers)
+    executor = _Later(workers) if later else process_pool(workers)
     try:
         yield executor
     except BaseException:
@@ -124,3 +149,27 @@ def watch() -> Iterator[Callable[[Any], None]]:
     finally:
         if terminal:
             click.echo("\r\033[K", err=True, nl=False)  # the line has served
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[Any], None]]:
+    """Yield a callback that tells on standard error how far a long command is.
+
+    On a terminal that is one line, elsewhere one for every part of the work.
+    """
+    terminal, told = sys.stderr.isatty(), set[str]()
+
+    def show(progress: Any) -> None:
+        if terminal:
+            line = str(progress)[: shutil.get_terminal_size().columns - 1]
+            click.echo(f"\r\033[K{line}", err=True, nl=False)
+        elif progress.label not in told or progress.done == progress.total:
+            click.echo(str(progress), err=True)
+        told.add(progress.label)
+
+    try:
+        with told_in_a_line():
+            yield show
+    finally:
+        if terminal:
+            click.echo("", err=True)

@@ -1,0 +1,215 @@
+"""The sections of the report: a folder each, which holds all that belongs to it.
+
+A folder has a module ``section`` with a `Section` of the name ``SECTION``, and a
+template ``PART.html.j2`` (and ``PART.md.j2``) for each part of the page. Beside that,
+what it needs of ``measures`` (what is measured, by workers), ``figures`` (tables in,
+SVG out) and ``findings`` (tables in, words and rows that are ready to print out). The
+folders are found by themselves: the page, the command line and the check know none by
+name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+import pandas as pd
+
+from dpaudit.reports.experiment import Experiment
+from dpaudit.validation import check_count, check_name
+
+__all__ = [
+    "PROFILES",
+    "Notes",
+    "Part",
+    "Results",
+    "Section",
+    "all_sections",
+    "chosen_sections",
+    "plan",
+]
+
+PROFILES = ("quick", "standard", "paper")
+"""How much of everything a report runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results(Mapping[str, pd.DataFrame]):
+    """Everything that the page is made of; a mapping of experiments to their tables.
+
+    Parameters
+    ----------
+    profile : str
+    seed : int
+    experiments : mapping of str to Experiment
+        By name.
+    tables : mapping of str to pandas.DataFrame or Exception
+        By the name of the experiment; an exception where it failed.
+    beside : mapping of str to object
+        What sections have found beside the report, see `Section`.
+    """
+
+    profile: str
+    seed: int
+    experiments: Mapping[str, Experiment]
+    tables: Mapping[str, pd.DataFrame | Exception]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        """Return the table of an experiment, or raise what it raised."""
+        table = self.tables[name]
+        if isinstance(table, Exception):
+            raise table
+        return table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def options(self, name: str) -> Mapping[str, Any]:
+        """Return the options of an experiment."""
+        return self.experiments[name].options
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the page with a heading of its own.
+
+    Parameters
+    ----------
+    name : str
+        Its id on the page, and the name of its templates.
+    heading : str
+    place : int
+        Parts are on the page in this order.
+    """
+
+    name: str
+    heading: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What is concluded from the tables of some experiments alone.
+
+    Parameters
+    ----------
+    experiments : tuple of str
+    find : callable
+        From their tables, by name, to sentences or lines.
+    """
+
+    experiments: tuple[str, ...]
+    find: Callable[[Mapping[str, pd.DataFrame]], list[str]]
+
+
+def _nothing(results: Results) -> list[str]:
+    return []
+
+
+def _no_experiments(size: Any, seed: int) -> tuple[Experiment, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One subject of the report.
+
+    Parameters
+    ----------
+    name : str
+        That of its folder.
+    parts : tuple of Part
+    context : callable
+        From the results to what the templates say; None leaves all parts out.
+    figures : mapping of str to callable
+        From the results to an SVG, for wide screens or (True) for phones.
+    sizes : mapping of str to object
+        How much it runs, by profile.
+    experiments : callable
+        From a size and the user's seed to experiments.
+    uses : tuple of str
+        Other sections whose tables it reads.
+    beside : callable, optional
+        Loads what another command has left in the folder in which that of the report
+        is; raises `~dpaudit.errors.InputError` if it cannot be read.
+    headline : callable, optional
+        The title of the page, if this section has one to offer.
+    answer : callable
+        What is to be said of the results at the very top.
+    commands : callable
+        What repeats what was found.
+    notes : tuple of Notes
+    optional : bool
+        Whether a page without it is whole.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    context: Callable[[Results], Mapping[str, Any] | None]
+    figures: Mapping[str, Callable[[Results, bool], str]] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    experiments: Callable[[Any, int], tuple[Experiment, ...]] = _no_experiments
+    uses: tuple[str, ...] = ()
+    beside: Callable[[Path], Any] | None = None
+    headline: Callable[[Results], str] | None = None
+    answer: Callable[[Results], list[str]] = _nothing
+    commands: Callable[[Results], list[str]] = _nothing
+    notes: tuple[Notes, ...] = ()
+    optional: bool = False
+
+
+@cache
+def all_sections() -> dict[str, Section]:
+    """Return every section by its name, in the order of the page."""
+    names = [each.name for each in iter_modules(__path__) if each.ispkg]
+    found = [import_module(f"{__name__}.{name}.section").SECTION for name in names]
+    found.sort(key=lambda section: min(part.place for part in section.parts))
+    return {section.name: section for section in found}
+
+
+def chosen_sections(names: Sequence[str] = ()) -> list[Section]:
+    """Return the sections of these names, or all if there are none."""
+    everything = all_sections()
+    for name in names:
+        check_name("section", name, tuple(everything))
+    return [each for each in everything.values() if not names or each.name in names]
+
+
+def plan(
+    profile: str, seed: int, sections: list[Section] | None = None
+) -> dict[str, Experiment]:
+    """Return the experiments of sections, and of those that they use, by name.
+
+    Parameters
+    ----------
+    profile : str
+        One of `PROFILES`.
+    seed : int
+        >= 0; every random number of the report derives from it.
+    sections : list of Section, optional
+        All by default.
+
+    Examples
+    --------
+    >>> list(plan("quick", 0, chosen_sections(("streaming",))))
+    ['streaming-rates', 'streaming-dimensions', 'signal-in-noise']
+    """
+    check_name("profile", profile, PROFILES)
+    check_count("seed", seed, minimum=0)
+    everything = all_sections()
+    needed = {each.name for each in sections or everything.values()}
+    while more := {u for name in needed for u in everything[name].uses} - needed:
+        needed |= more
+    return {
+        experiment.name: experiment
+        for section in everything.values()
+        if section.name in needed
+        for experiment in section.experiments(section.sizes.get(profile), seed)
+    }

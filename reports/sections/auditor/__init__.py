@@ -1,0 +1,1 @@
+"""The auditor audited: what its studies found."""

@@ -1,0 +1,28 @@
+"""The section on the auditor, from what ``dpaudit bench-audit`` has left."""
+
+from typing import Any
+
+from dpaudit.reports.bench.summary import load_summary, render_html, render_markdown
+from dpaudit.reports.escaping import Safe
+from dpaudit.reports.sections import Part, Results, Section
+
+__all__ = ["SECTION"]
+
+
+def _context(results: Results) -> dict[str, Any] | None:
+    found = results.beside.get("auditor")
+    if found is None:
+        return None
+    return {
+        "html": Safe(render_html(found, whole=False)),
+        "text": Safe(render_markdown(found, whole=False)),
+    }
+
+
+SECTION = Section(
+    name="auditor",
+    parts=(Part("auditor-audited", "The auditor audited", 850),),
+    context=_context,
+    beside=lambda folder: load_summary(folder / "bench"),
+    optional=True,
+)

@@ -1,0 +1,1 @@
+"""Other libraries: their PCA beside ours, and audits of what they ship."""

@@ -1,0 +1,61 @@
+"""The comparison of libraries, in rows that are ready to print."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.reports.sections.libraries.measures import Comparison
+from dpaudit.reports.tables import Row
+from dpaudit.reports.words import delta, duration, number, percent, setting
+
+__all__ = ["LibraryRow", "library_rows", "settings_of"]
+
+
+@dataclass(frozen=True)
+class LibraryRow:
+    """One line of the comparison of libraries; for each setting share and time."""
+
+    name: str
+    centre: str
+    claim: tuple[str, ...]
+    cells: tuple[tuple[str, str], ...]
+
+
+def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
+    """Return the dimensions and numbers of components in which libraries compared."""
+    records = [] if comparison is None else comparison.records
+    return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
+
+
+def library_rows(comparison: Comparison | None) -> list[LibraryRow]:
+    """Return the comparison of libraries, medians in the order of the records."""
+    if comparison is None:
+        return []
+    fits: dict[tuple[str, str, float], dict[tuple[int, int], list[Row]]] = {}
+    for row in comparison.records:
+        who = fits.setdefault((row["contender"], row["centre"], row["delta"]), {})
+        who.setdefault((row["dimension"], row["n_components"]), []).append(row)
+    return [
+        LibraryRow(
+            name=name,
+            centre=centre,
+            claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),
+            cells=tuple(
+                _fitted(found.get(each, []), comparison.limit_s)
+                for each in settings_of(comparison)
+            ),
+        )
+        for (name, centre, at), found in fits.items()
+    ]
+
+
+def _fitted(fits: list[Row], limit_s: float) -> tuple[str, str]:
+    """Return the medians of share and time, or what there is instead."""
+    ended = [row for row in fits if row["captured_share"] is not None]
+    if not ended:
+        return "no fit", f"within {setting(limit_s)} s"
+    share, seconds = (
+        float(np.median([row[column] for row in ended]))
+        for column in ("captured_share", "fit_seconds")
+    )
+    return percent(share), duration(seconds)

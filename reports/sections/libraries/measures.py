@@ -1,0 +1,320 @@
+"""The PCA of other libraries on the same rows: who captures what, in which time.
+
+`dpaudit.PrivatePCA` and the PCA of diffprivlib and OpenDP fit the same rows, at the
+same epsilon and for the same neighbours: replaced rows, for which the others make their
+claim. What the components capture, the processor time of a fit (which depends little on
+what else the machine is doing) and the versions are written to ``comparison.json``,
+from where the report shows them: the comparison is made in an environment of its own
+(``make third-party``).
+
+The sampler behind the eigenvectors of both other libraries rejects so many candidates
+that in more than a few dimensions nobody can wait for one that it accepts
+(`dpaudit.algorithms.third_party.diffprivlib`). So a fit has a time limit, and runs in a
+process of its own, which is killed at the limit.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from os import _exit
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dpaudit import __version__
+from dpaudit.algorithms import entry
+from dpaudit.algorithms.estimators.private_pca import PrivatePCA
+from dpaudit.algorithms.third_party.base import MissingLibraryError
+from dpaudit.errors import ExecutorError
+from dpaudit.neighbours import Relation
+from dpaudit.reports.problems import geometric_spectrum
+from dpaudit.reports.saved import load_json, save_json
+from dpaudit.reports.sections.libraries.audits import library_versions
+from dpaudit.subspace import captured_variance_share
+from dpaudit.validation import check_count, check_positive
+
+__all__ = [
+    "CONTENDERS",
+    "FILE",
+    "SETTINGS",
+    "Comparison",
+    "Contender",
+    "compare",
+    "installed",
+    "load_comparison",
+]
+
+FILE = "comparison.json"
+"""The name of the file, beside the results of the audits of other libraries."""
+
+EPSILON = 1.0
+RELATION = Relation.REPLACE_ONE
+SETTINGS = ((6, 2), (54, 10))
+"""Dimensions and numbers of components: what all can do, and the report's own."""
+
+Array: TypeAlias = NDArray[np.float64]
+_START_S = 120.0  # for a process to import everything on a busy machine
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Fits of several libraries to the same rows.
+
+    Parameters
+    ----------
+    versions : dict of str to str
+        Of the libraries, dpaudit among them.
+    epsilon : float
+        What everybody claims, ...
+    relation : str
+        ... and for which neighbours.
+    n_rows : int
+    repetitions : int
+        Fits of everybody in every setting.
+    limit_s : float
+        For one fit, in seconds by the clock.
+    records : list of dict
+        One for each fit: ``contender``, ``centre``, ``delta``, ``dimension``,
+        ``n_components``, ``captured_share`` and ``fit_seconds``, its processor time.
+        The last two are None where no fit ended in time.
+    """
+
+    versions: dict[str, str]
+    epsilon: float
+    relation: str
+    n_rows: int
+    repetitions: int
+    limit_s: float
+    records: list[dict[str, Any]]
+
+    def save(self, folder: Path) -> Path:
+        """Write the file into a folder, created if need be, and return its path.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        path = folder / FILE
+        save_json(path, asdict(self))
+        return path
+
+
+def load_comparison(folder: Path) -> Comparison | None:
+    """Return the comparison that a folder holds, None if there is none.
+
+    Raises
+    ------
+    InputError
+        If the file there is something else.
+    """
+    return load_json(folder / FILE, _comparison, "make third-party")
+
+
+def _comparison(found: dict[str, Any]) -> Comparison:
+    return Comparison(**{each.name: found[each.name] for each in fields(Comparison)})
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to fit principal components, of rows that are clipped to length 1.
+
+    Parameters
+    ----------
+    name : str
+    centre : str
+        What the second moment is about.
+    delta : float
+    fit : callable
+        From rows (n, d), the number of components k and a generator to a basis (d, k).
+    extra : str, optional
+        The library that it needs, if any.
+    """
+
+    name: str
+    centre: str
+    delta: float
+    fit: Callable[[Array, int, np.random.Generator], Array]
+    extra: str | None = None
+
+
+def _ours(
+    rows: Array, k: int, rng: np.random.Generator, *, delta: float, center: Any
+) -> Array:
+    budget: dict[str, Any] = {"epsilon": EPSILON, "delta": delta, "relation": RELATION}
+    model = PrivatePCA(k, center=center, random_state=rng, **budget)
+    return np.asarray(model.fit(rows).components_.T)
+
+
+def _theirs(rows: Array, k: int, rng: np.random.Generator, *, name: str) -> Array:
+    mechanism: Any = entry(name).build(epsilon=EPSILON, n_components=k)
+    return np.asarray(mechanism.components(mechanism.release(rows, rng=rng), k))
+
+
+def _contenders() -> Iterator[Contender]:
+    known, private = "known centre", "private mean"
+    for centre, center, delta in (
+        (known, False, 0.0),
+        (known, False, 1e-5),
+        (private, "private", 0.0),
+    ):
+        fit = partial(_ours, delta=delta, center=center)
+        yield Contender("dpaudit PrivatePCA", centre, delta, fit)
+    for name, centre, mechanism in (
+        ("diffprivlib PCA", known, "diffprivlib-pca"),
+        ("OpenDP make_private_pca", known, "opendp-pca-centred"),
+        ("OpenDP PCA", private, "opendp-pca"),
+    ):
+        fit = partial(_theirs, name=mechanism)
+        yield Contender(name, centre, 0.0, fit, entry(mechanism).extra)
+
+
+CONTENDERS = tuple(_contenders())
+"""Who is compared, in the order of the table."""
+
+
+def compare(
+    contenders: Sequence[Contender] = CONTENDERS,
+    *,
+    repetitions: int = 20,
+    limit_s: float = 60.0,
+    seed: int = 0,
+    settings: Sequence[tuple[int, int]] = SETTINGS,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Comparison:
+    """Let every contender fit, one after the other.
+
+    Parameters
+    ----------
+    contenders : sequence of Contender
+    repetitions : int
+        Fits of each contender in each setting, after one that is not counted.
+    limit_s : float
+        Seconds by the clock for one fit; at the first that takes longer, a contender
+        stops.
+    seed : int
+        Of the noise, where a library takes a generator.
+    settings : sequence of (int, int)
+        Dimensions with numbers of components.
+    progress : callable
+        Called with a line for each contender in each setting.
+
+    Raises
+    ------
+    MissingLibraryError
+        If a library is not installed.
+    ExecutorError
+        If a fit fails.
+    """
+    repetitions = check_count("repetitions", repetitions)
+    limit_s = check_positive("limit_s", limit_s)
+    seed = check_count("seed", seed, minimum=0)
+    versions = {"dpaudit": __version__}
+    for contender in contenders:
+        versions |= library_versions(contender.extra)
+    records: list[dict[str, Any]] = []
+    for contender in contenders:
+        for dimension, k in settings:
+            made = _fits(contender, dimension, k, repetitions, limit_s, seed)
+            fits: list[tuple[float, float]] = list(made)
+            progress(f"{contender.name}, d = {dimension}: {len(fits)} fits")
+            records += [
+                {
+                    "contender": contender.name,
+                    "centre": contender.centre,
+                    "delta": contender.delta,
+                    "dimension": dimension,
+                    "n_components": k,
+                    "captured_share": share,
+                    "fit_seconds": seconds,
+                }
+                for share, seconds in fits or [(None, None)]  # type: ignore[list-item]
+            ]
+    n_rows = len(geometric_spectrum(settings[0][0]).rows)
+    return Comparison(
+        versions, EPSILON, RELATION.value, n_rows, repetitions, limit_s, records
+    )
+
+
+def _fits(
+    contender: Contender,
+    dimension: int,
+    k: int,
+    repetitions: int,
+    limit_s: float,
+    seed: int,
+) -> Iterator[tuple[float, float]]:
+    """Yield captured share and processor time of every fit that ends in time."""
+    context = get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    arguments = (there, contender, dimension, k, repetitions, seed)
+    process = context.Process(target=_fit_and_tell, args=arguments, daemon=True)
+    process.start()
+    there.close()
+    try:
+        if not here.poll(_START_S):
+            raise ExecutorError(f"{contender.name} did not start in {_START_S:g} s")
+        here.recv()
+        # The first fit is a warm-up: lazy imports and page faults are not compared.
+        for counted in (False, *[True] * repetitions):
+            if not here.poll(limit_s):
+                return
+            told = here.recv()
+            if counted:
+                yield told
+    except EOFError:
+        raise ExecutorError(
+            f"a fit of {contender.name} in {dimension} dimensions failed: see above"
+        ) from None
+    finally:
+        process.kill()
+        process.join()
+
+
+def _fit_and_tell(
+    there: Connection,
+    contender: Contender,
+    dimension: int,
+    k: int,
+    repetitions: int,
+    seed: int,
+) -> None:
+    """Fit as often as wanted; runs in a process of its own."""
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    problem = geometric_spectrum(dimension)
+    rng = np.random.default_rng(seed)
+    there.send("ready")
+    with threadpool_limits(limits=1):
+        for _ in range(1 + repetitions):
+            started = time.process_time()
+            basis = contender.fit(problem.rows, k, rng)
+            seconds = time.process_time() - started
+            there.send((float(captured_variance_share(basis, problem.moment)), seconds))
+
+
+def _end_with_the_parent() -> None:
+    """End a fit that nobody waits for any more, though it may take for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        _exit(1)
+
+
+def installed() -> tuple[list[Contender], list[str]]:
+    """Return those whose library is there, and a sentence on each of the others."""
+    here, gone = [], []
+    for contender in CONTENDERS:
+        try:
+            library_versions(contender.extra)
+        except MissingLibraryError as error:
+            gone.append(f"{contender.name} is left out: {error}")
+        else:
+            here.append(contender)
+    return here, gone

@@ -1,0 +1,1 @@
+"""Online PCA: regret, and its exponents beside theorems."""

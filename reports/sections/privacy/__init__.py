@@ -1,0 +1,1 @@
+"""Privacy: verdicts, and the wall between claims and losses."""

@@ -1,0 +1,1 @@
+"""Robust PCA: subspaces among outliers."""

@@ -1,0 +1,292 @@
+"""How well robust PCA finds a subspace among outliers: what is measured.
+
+Source of the experiments: Maunu, Yu, Lerman, *Stochastic and private nonconvex
+outlier-robust PCA*, MSML 2022, section 5 and appendix C. Every repetition is a haystack
+of its own (inliers on a random subspace of dimension r, normal outliers everywhere, all
+spherised), and the runs of a cell go side by side. The error of a subspace is that of
+the paper, d^2 = 1 - cos(largest principal angle).
+
+Descent on REAPER releases the average of its iterates, so what is measured after k
+steps is the top-r subspace of the average so far.
+
+**Maps from genotypes** (section 5.2 and Figures 3, 10). The data are
+`stylised_genotypes`, with alleles coded as -1, 0, 1: 1387 people on a map and 1000 who
+are not. What is drawn are the people on the map in the two coordinates that a mechanism
+finds.
+
+A subspace has no axes, so the coordinates are taken through the linear map that brings
+them nearest to the truth, in least squares; `fit` is the share of the truth's squares
+that they explain (R^2). That looks at the truth, and is for the reader's eye only. The
+truth are coordinates in the subspace from which the alleles were rounded.
+"""
+
+import inspect
+import time
+from collections.abc import Iterator
+from math import inf, nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms import (
+    FastMedianSubspace,
+    GeodesicDescent,
+    PowerMethod,
+    entry,
+)
+from dpaudit.algorithms.robust.descent import NoisyDescent
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.initialisation import PowerStart
+from dpaudit.algorithms.robust.stability import squared_distance
+from dpaudit.datasets import Dataset, haystack, stylised_genotypes
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Relation
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.measures import BASELINE
+
+__all__ = [
+    "CORRECTED",
+    "INLIERS_ONLY",
+    "MAPS",
+    "NOISELESS",
+    "PUBLISHED",
+    "TOLERANCE",
+    "build_descent",
+    "genotype_map",
+    "recovery",
+    "recovery_paths",
+]
+
+Array = NDArray[np.float64]
+
+CORRECTED = (
+    "dp-sggd",
+    "dp-ggd",
+    "dp-sgd-reap",
+    "dp-smd-reap",
+    "dp-gd-reap",
+    "dp-md-reap",
+)
+PUBLISHED = tuple(f"{name}-published" for name in CORRECTED)
+NOISELESS = "ggd"
+TOLERANCE = 1e-2
+"""The paper's: an error up to here is a success."""
+
+INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
+MAPS = (
+    INLIERS_ONLY,
+    BASELINE,
+    FMS,
+    POWER,
+    "dp-sggd-published",
+    "dp-sggd",
+    "dp-ggd",
+)
+_COMPONENTS = 2
+_START_SHARE = 0.2
+_RELATION = Relation.REPLACE_ONE  # of the paper's claims
+_POINTS = 60  # of a curve
+_WORK = 2**23  # entries of the rows of the runs that go side by side
+
+
+def recovery_paths(cell: Cell) -> list[Record]:
+    """Return the error after some of the steps of every run.
+
+    The point and the options give ``epsilon``, ``delta`` (1/sqrt N by default),
+    ``rows`` (N), ``dimension``, ``n_components``, ``inlier_share`` and
+    ``steps_per_row`` (T/N, 1 by default).
+
+    Returns
+    -------
+    list of dict
+        ``repetition``, ``iteration``, ``error``, and ``seconds``: of one core, until
+        there, for one run of those that go side by side.
+    """
+    setting = _setting(cell)
+    steps = int(setting["iterations"])
+    kept = {int(k) for k in np.unique(np.geomspace(1, steps, _POINTS).round())}
+    found: list[Record] = []
+    for first, data, truth in _haystacks(cell, setting):
+        start = time.process_time()
+        for step, bases in _path(cell, setting, data, kept):
+            seconds = (time.process_time() - start) / len(data)
+            errors = squared_distance(bases, truth)
+            found += [
+                {
+                    "repetition": first + i,
+                    "iteration": step,
+                    "error": float(error),
+                    "seconds": seconds,
+                }
+                for i, error in enumerate(errors)
+            ]
+    return found
+
+
+def recovery(cell: Cell) -> list[Record]:
+    """Return the error of the last iterate, and when `TOLERANCE` was reached.
+
+    The point and the options are those of `recovery_paths`, and ``batch_size``.
+
+    Returns
+    -------
+    list of dict
+        ``repetition``, ``error``; ``reached``: the first of some 60 steps with an error
+        up to the tolerance, NaN if there was none; ``seconds`` of the run, of one core.
+    """
+    setting = _setting(cell)
+    steps = int(setting["iterations"])
+    kept = {int(k) for k in np.linspace(1, steps, _POINTS).round()}
+    found: list[Record] = []
+    for first, data, truth in _haystacks(cell, setting):
+        start = time.process_time()
+        reached = np.full(len(data), inf)
+        errors = np.full(len(data), nan)
+        for step, bases in _path(cell, setting, data, kept):
+            errors = squared_distance(bases, truth)
+            reached = np.where(errors <= TOLERANCE, np.minimum(reached, step), reached)
+        seconds = (time.process_time() - start) / len(data)
+        found += [
+            {
+                "repetition": first + i,
+                "error": float(errors[i]),
+                "reached": float(reached[i]) if reached[i] < inf else nan,
+                "seconds": seconds,
+            }
+            for i in range(len(data))
+        ]
+    return found
+
+
+def build_descent(name: str, setting: dict[str, Any]) -> NoisyDescent:
+    """Return a mechanism of the robust family with the paper's parameters.
+
+    Parameters
+    ----------
+    name : str
+    setting : dict
+        See `recovery_paths`; also a ``start``, if another one is wanted.
+    """
+    options: dict[str, Any] = {
+        "n_components": int(setting["n_components"]),
+        "iterations": int(setting["iterations"]),
+    }
+    if name == NOISELESS:
+        return GeodesicDescent(**options)
+    constructor = entry(name).constructor
+    accepted = inspect.signature(constructor).parameters
+    for optional, kind in (("rows", int), ("batch_size", int), ("start", None)):
+        if optional in accepted and optional in setting:
+            value = setting[optional]
+            options[optional] = value if kind is None else kind(value)
+    made = constructor(setting["epsilon"], setting["delta"], **options)
+    assert isinstance(made, NoisyDescent)
+    return made
+
+
+def _setting(cell: Cell) -> dict[str, Any]:
+    setting = {**cell.options, **cell.point}
+    rows = int(setting["rows"])
+    setting.setdefault("delta", 1 / sqrt(rows))
+    setting["iterations"] = round(rows * setting.get("steps_per_row", 1.0))
+    return setting
+
+
+def _haystacks(
+    cell: Cell, setting: dict[str, Any]
+) -> Iterator[tuple[int, list[Array], Array]]:
+    """Yield the number of the first run, the data of some runs, and their truths."""
+    n, d = int(setting["rows"]), int(setting["dimension"])
+    width = max(1, _WORK // (n * d))
+    for offset in range(0, cell.size, width):
+        drawn = [
+            haystack(
+                n,
+                d,
+                int(setting["n_components"]),
+                inlier_share=setting["inlier_share"],
+                rng=np.random.default_rng([*cell.key, cell.seed, cell.first + i]),
+            )
+            for i in range(offset, min(offset + width, cell.size))
+        ]
+        truths = [np.asarray(each.subspace) for each in drawn]
+        yield cell.first + offset, [each.rows for each in drawn], np.stack(truths)
+
+
+def _path(
+    cell: Cell, setting: dict[str, Any], data: list[Array], kept: set[int]
+) -> Iterator[tuple[int, Array]]:
+    """Yield the steps that are kept, and the bases after them."""
+    descent = build_descent(cell.mechanism, setting)
+    for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
+        if step in kept:
+            yield step, descent.objective.bases(latest, descent.n_components)
+
+
+def genotype_map(cell: Cell) -> list[Record]:
+    """Return where a mechanism puts the people of the map.
+
+    The point and the options give ``epsilon``, ``inliers``, ``outliers`` and
+    ``dimension``; delta is 1/sqrt N, and descent takes N steps, as in the paper. Its
+    start is the noisy power method, which holds no D x D matrix.
+
+    Returns
+    -------
+    list of dict
+        For each of them ``east`` and ``north`` in truth, ``x`` and ``y`` as found, and,
+        the same for all, ``fit``, ``error`` (d^2 from the true subspace) and
+        ``seconds``, of one core.
+    """
+    setting = {**cell.options, **cell.point}
+    data = stylised_genotypes(
+        int(setting["inliers"]),
+        int(setting["outliers"]),
+        int(setting["dimension"]),
+        centred=True,
+        rng=np.random.default_rng([cell.seed, 1]),
+    )
+    start = time.process_time()
+    basis = _basis(cell, data, setting["epsilon"])
+    seconds = time.process_time() - start
+    people = spherise(data.rows[np.asarray(data.labels) == 1])
+    subspace = np.asarray(data.subspace)
+    truth, found = people @ subspace, people @ basis
+    fitted = found @ np.linalg.lstsq(found, truth, rcond=None)[0]
+    shared = {
+        "fit": 1 - float(np.sum((truth - fitted) ** 2) / np.sum(truth**2)),
+        "error": float(squared_distance(basis, subspace)),
+        "seconds": seconds,
+    }
+    return [
+        {"east": east, "north": north, "x": x, "y": y, **shared}
+        for (east, north), (x, y) in zip(truth.tolist(), fitted.tolist(), strict=True)
+    ]
+
+
+def _basis(cell: Cell, data: Dataset, epsilon: float) -> Array:
+    """Return what the mechanism finds, shape (D, 2)."""
+    rows = spherise(data.rows)
+    if cell.mechanism in (BASELINE, INLIERS_ONLY):
+        inlying = np.asarray(data.labels) == 1
+        seen = rows if cell.mechanism == BASELINE else rows[inlying]
+        return np.asarray(np.linalg.svd(seen, full_matrices=False).Vh[:_COMPONENTS].T)
+    delta = 1 / sqrt(len(rows))
+    if cell.mechanism == FMS:
+        made: Any = FastMedianSubspace(n_components=_COMPONENTS, iterations=20)
+    elif cell.mechanism == POWER:
+        made = PowerMethod.calibrated(
+            epsilon, delta, n_components=_COMPONENTS, relation=_RELATION
+        )
+    else:
+        mu = sqrt(_START_SHARE) * gaussian_mu(epsilon, delta)
+        setting = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "rows": len(rows),
+            "n_components": _COMPONENTS,
+            "iterations": len(rows),
+            "start": PowerStart(mu, _RELATION),
+        }
+        made = build_descent(cell.mechanism, setting)
+    return np.asarray(made.release(rows, rng=cell.rng()))

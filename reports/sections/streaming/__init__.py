@@ -1,0 +1,1 @@
+"""Streaming: how the error of one component falls."""

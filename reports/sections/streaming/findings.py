@@ -1,0 +1,338 @@
+"""The exponents of streaming PCA, in numbers, in words and in rows ready to print.
+
+The sentences are chosen by the data.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpaudit.reports.power_law import PowerLaw, fit_power_law
+from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
+from dpaudit.reports.tables import Row, records
+from dpaudit.reports.words import count, number, percent, setting, signed
+
+__all__ = [
+    "Rate",
+    "RateRow",
+    "exponent_lines",
+    "miss_notes",
+    "rate_rows",
+    "rates",
+    "signal_notes",
+    "size_notes",
+]
+
+Array = NDArray[np.float64]
+
+_FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor
+
+_LABELS = {
+    "sampling": ("Sampling of the rows, in n", "dp-pca, ε = 1,000, d = 20"),
+    "noise": ("Noise for privacy, in n", "dp-pca, ε = 1, d = 20"),
+    "dimension": ("Noise for privacy, in d", "dp-pca, ε = 1"),
+    "signal": ("Example 4.1, in σ", "dp-pca, ε = 1, d = 20"),
+    "floor": ("Example 4.1, in σ ≤ {}", "minibatch-oja, ε = 1, d = 20"),
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """One exponent, beside what theory says.
+
+    Parameters
+    ----------
+    key : str
+        ``"sampling"``, ``"noise"``, ``"dimension"``, ``"signal"`` or ``"floor"``.
+    mechanism, against : str
+        Whose, and in what: ``"n"``, ``"d"`` or ``"noise"``.
+    errors : mapping of float to ndarray
+        By the point; NaN is bottom.
+    fit : PowerLaw
+        Of the points up to `limit`.
+    target : (float, float)
+        The exponents that were hoped for: both the same, or a range.
+    formula : float
+        The exponent on this grid of the noise by the mechanism's own formula, which has
+        the logarithms in it that the rate leaves out; NaN where noise is not measured.
+    parts : (float, float)
+        The medians of ``error`` and ``noise_error`` at the last point.
+    limit : float
+    """
+
+    key: str
+    mechanism: str
+    against: str
+    errors: Mapping[float, Array]
+    fit: PowerLaw
+    target: tuple[float, float]
+    formula: float
+    parts: tuple[float, float]
+    limit: float = inf
+
+    @property
+    def met(self) -> bool:
+        """Whether the interval holds the target, or lies within it if it is a range."""
+        low, high = self.target
+        if low == high:
+            return self.fit.low <= low <= self.fit.high
+        return low <= self.fit.low and self.fit.high <= high
+
+    @property
+    def lost(self) -> int:
+        """How many data sets had a release that was bottom."""
+        return int(sum(np.isnan(values).sum() for values in self.errors.values()))
+
+
+def rates(tables: Mapping[str, pd.DataFrame]) -> dict[str, Rate]:
+    """Return the exponents by their keys, from the tables of the experiments.
+
+    Parameters
+    ----------
+    tables : mapping of str to pandas.DataFrame
+        Of ``streaming-rates``, ``streaming-dimensions`` and ``signal-in-noise``.
+    """
+    rows, lengths, signal = (
+        records(tables[name])
+        for name in ("streaming-rates", "streaming-dimensions", "signal-in-noise")
+    )
+    private, *_, sampled = sorted({row["epsilon"] for row in rows})
+
+    def where(table: list[Row], column: str, value: object) -> list[Row]:
+        return [row for row in table if row[column] == value]
+
+    found = (
+        _rate("sampling", where(rows, "epsilon", sampled), "n", "error", -0.5),
+        _rate("noise", where(rows, "epsilon", private), "n", "noise_error", -1.0),
+        _rate("dimension", lengths, "d", "noise_error", 1.0),
+        _rate(
+            "signal",
+            where(signal, "mechanism", DP_PCA),
+            "noise",
+            "error",
+            0.8,
+            above=inf,
+        ),
+        _rate(
+            "floor",
+            where(signal, "mechanism", MINIBATCH_OJA),
+            "noise",
+            "error",
+            0.0,
+            limit=_FLAT,
+        ),
+    )
+    return {rate.key: rate for rate in found}
+
+
+def _rate(
+    key: str,
+    rows: list[Row],
+    against: str,
+    column: str,
+    target: float,
+    *,
+    above: float = 0.0,
+    limit: float = inf,
+) -> Rate:
+    def values(name: str, most: float = inf) -> dict[float, Array]:
+        grouped: dict[float, list[float]] = {}
+        for row in rows:
+            if row[against] <= most:
+                grouped.setdefault(float(row[against]), []).append(row[name])
+        return {x: np.array(grouped[x]) for x in sorted(grouped)}
+
+    # The formula is that of the noise: it says nothing of an error of sampling.
+    formula = nan
+    if key != "sampling":
+        formula = fit_power_law(values("formula", limit)).exponent
+    return Rate(
+        key=key,
+        mechanism=rows[0]["mechanism"],
+        against=against,
+        errors=values(column),
+        fit=fit_power_law(values(column, limit)),
+        target=(target, target + above),
+        formula=formula,
+        parts=(_last_median(values("error")), _last_median(values("noise_error"))),
+        limit=limit,
+    )
+
+
+def _last_median(errors: Mapping[float, Array]) -> float:
+    last = errors[max(errors)]
+    usable = last[np.isfinite(last)]
+    return float(np.median(usable)) if len(usable) else nan
+
+
+@dataclass(frozen=True)
+class RateRow:
+    """One line of the table of exponents, every field ready to print."""
+
+    name: str
+    setting: str
+    exponent: str
+    interval: str
+    target: str
+    formula: str
+    met: bool
+
+
+def rate_rows(rates: Mapping[str, Rate]) -> list[RateRow]:
+    """Return the exponents, their intervals and their targets."""
+    rows = []
+    for key, rate in rates.items():
+        name, where = _LABELS[key]
+        low, high = rate.target
+        rows.append(
+            RateRow(
+                name=name.format(setting(rate.limit)),
+                setting=where,
+                exponent=signed(rate.fit.exponent),
+                interval=f"{signed(rate.fit.low)} to {signed(rate.fit.high)}",
+                target=f"at least {low:g}" if high == inf else _target(low),
+                formula=signed(rate.formula) if isfinite(rate.formula) else "–",
+                met=rate.met,
+            )
+        )
+    return rows
+
+
+def size_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return how errors change with n and d."""
+    sampling, noise, dimension = (rates[k] for k in ("sampling", "noise", "dimension"))
+    most = count(max(noise.errors))
+    notes = [
+        f"At ε = 1 and n = {most} the median error is {number(noise.parts[0])}, and "
+        f"that of the noise alone {number(noise.parts[1])}; the noise falls like n to "
+        f"the power {signed(noise.fit.exponent)} and grows like d to the power "
+        f"{signed(dimension.fit.exponent)}.",
+        f"At ε = 1,000 the two are {number(sampling.parts[0])} and "
+        f"{number(sampling.parts[1])}, and the error falls like n to the power "
+        f"{signed(sampling.fit.exponent)}.",
+    ]
+    crossing = _crossing(sampling, noise)
+    if isfinite(crossing):
+        notes.append(
+            "If both lines went on like that, sampling would be the larger part at "
+            f"ε = 1 from about n = {count(float(f'{crossing:.1g}'))} on."
+        )
+    return notes
+
+
+def signal_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return how errors change with the spread of the rows."""
+    signal, floor = rates["signal"], rates["floor"]
+    least, most = min(floor.errors), max(floor.errors)
+    notes = [
+        f"As σ falls from {setting(most)} to {setting(least)}, the error of "
+        + " and that of ".join(
+            f"{rate.mechanism} falls from {_median(rate, most)} to "
+            f"{_median(rate, least)}"
+            for rate in (signal, floor)
+        )
+        + "."
+    ]
+    if floor.met:
+        notes.append(
+            f"For σ ≤ {setting(floor.limit)} that of {floor.mechanism} is level, as "
+            "far as can be told."
+        )
+    below = [
+        x
+        for x in signal.errors
+        if np.median(signal.errors[x]) < np.median(floor.errors[x])
+    ]
+    if below:
+        notes.append(
+            f"{signal.mechanism} is the better one for σ ≤ {setting(max(below))}."
+        )
+    return notes
+
+
+def miss_notes(rates: Mapping[str, Rate]) -> list[str]:
+    """Return why intervals do not hold their targets, and what is left out."""
+    notes = []
+    for rate in rates.values():
+        if rate.met or not isfinite(rate.fit.exponent):
+            continue
+        name = _LABELS[rate.key][0].format(setting(rate.limit))
+        low, high = rate.target
+        text = (
+            f"‘{name}’ misses its target: the interval "
+            f"{'reaches below' if high == inf else 'does not hold'} {_target(low)}"
+        )
+        if rate.fit.low <= rate.formula <= rate.fit.high:
+            text += (
+                f". It holds {signed(rate.formula)}, which is what the formula of the "
+                f"noise gives on this grid: {_WHY[rate.key]}"
+            )
+        elif isfinite(rate.formula):
+            text += f", and not {signed(rate.formula)} either, as the formula has it"
+        notes.append(f"{text}.")
+    if notes:
+        notes.append("By chance alone, one such interval in twenty misses the truth.")
+    return notes + _bottoms(rates)
+
+
+_WHY = {
+    "noise": "windows grow with the logarithm of n d, which the rate leaves out",
+    "dimension": "windows grow with the logarithm of n d, which the rate leaves out, "
+    "and noise turns the component in d − 1 directions, where its typical length falls "
+    "short of √d by more if d is small",
+    "signal": "the spread of gradients is in proportion to σ only where σ is small",
+    "floor": "its noise is the same for all σ",
+}
+
+
+def _bottoms(rates: Mapping[str, Rate]) -> list[str]:
+    lost = sum(rate.lost for rate in rates.values())
+    total = sum(len(v) for rate in rates.values() for v in rate.errors.values())
+    if not lost:
+        return []
+    return [
+        f"{percent(lost / total)} of the data sets had a release that was bottom, and "
+        "are left out."
+    ]
+
+
+def _crossing(sampling: Rate, noise: Rate) -> float:
+    """Return the n where the fitted lines meet.
+
+    Infinity if that is not ahead, or exponents are not known to a tenth.
+    """
+    if not max(rate.fit.high - rate.fit.low for rate in (sampling, noise)) < 0.2:
+        return inf
+    slope = sampling.fit.exponent - noise.fit.exponent
+    if not slope > 0:
+        return inf
+    with np.errstate(over="ignore"):
+        crossing = np.exp(np.log(noise.fit.factor / sampling.fit.factor) / slope)
+    return float(crossing) if crossing > max(noise.errors) else inf
+
+
+def _target(exponent: float) -> str:
+    return f"{exponent:g}".replace("-", "−")
+
+
+def _median(rate: Rate, x: float) -> str:
+    usable = rate.errors[x][np.isfinite(rate.errors[x])]
+    if not len(usable):
+        return "bottom"
+    return np.format_float_positional(float(f"{np.median(usable):.2g}"), trim="-")
+
+
+def exponent_lines(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return the exponents as lines of text, and what explains those that miss."""
+    found = rates(tables)
+    lines = [f"{'exponent of':28} {'measured':>8}  {'95 % interval':18} {'target':12}"]
+    lines += [
+        f"{row.name:28} {row.exponent:>8}  {row.interval:18} {row.target:12} "
+        f"{'met' if row.met else 'missed':8} {row.setting}"
+        for row in rate_rows(found)
+    ]
+    return [*lines, *size_notes(found), *signal_notes(found), *miss_notes(found)]

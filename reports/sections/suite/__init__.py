@@ -1,0 +1,1 @@
+"""The textbook suite: the audit where the truth is known."""

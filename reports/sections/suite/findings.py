@@ -1,0 +1,91 @@
+"""How the audit did where the truth is known."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from dpaudit.reports.tables import Row, records
+from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
+
+__all__ = ["SuiteRow", "suite_notes", "suite_rows"]
+
+
+@dataclass(frozen=True)
+class SuiteRow:
+    """One line of the table of the textbook suite, every field ready to print."""
+
+    name: str
+    summary: str
+    source: str
+    relation: str
+    claim: str
+    truth: str
+    audited: str
+    refuted: bool
+    verdict: str
+    releases: str
+
+
+def suite_rows(suite: pd.DataFrame) -> list[SuiteRow]:
+    """Return the table of the textbook suite."""
+    return [
+        SuiteRow(
+            name=row["mechanism"],
+            summary=row["summary"],
+            source=row["source"],
+            relation=row["relation"],
+            claim=_claim(row),
+            truth=number(row["true_epsilon"]),
+            audited=number(row["epsilon_lower"]),
+            refuted=row["verdict"] == "REFUTED",
+            verdict=verdict(row["verdict"]),
+            releases=count(
+                row["samples_to_refute"]
+                if row["verdict"] == "REFUTED"
+                else row["samples"]
+            ),
+        )
+        for row in records(suite)
+    ]
+
+
+def suite_notes(suite: pd.DataFrame) -> list[str]:
+    """Return how the audit did where the truth is known."""
+    rows = records(suite)
+    false = [r for r in rows if r["true_epsilon"] > _bound(r["claimed_epsilon"])]
+    fallen = [row for row in false if row["verdict"] == "REFUTED"]
+    unseen = [row for row in false if row["verdict"] != "REFUTED"]
+    notes = []
+    if false:
+        share = f"{spelt(len(fallen)).capitalize()} of {spelt(len(false))}"
+        notes.append(f"{share} false claims fell.")
+    if unseen:
+        most = count(max(row["samples"] for row in unseen))
+        notes.append(
+            f"{most} releases a side were too few to see through {_names(unseen)}."
+        )
+    wrong = [row for row in rows if row["verdict"] == "REFUTED" and row not in false]
+    beyond = [r for r in rows if r["epsilon_lower"] > _bound(r["true_epsilon"])]
+    if wrong:
+        notes.append(f"Wrongly refuted: the true claim of {_names(wrong)}.")
+    if beyond:
+        notes.append(f"Wrong bounds, above the truth: {_names(beyond)}.")
+    if not wrong and not beyond:
+        notes.append("No true claim was refuted, and no bound lies above the truth.")
+    return notes
+
+
+def _bound(epsilon: float) -> float:
+    """Return an epsilon up to which a difference is one of rounding."""
+    return epsilon * (1 + 1e-9)
+
+
+def _claim(row: Row) -> str:
+    """Return a claimed epsilon, with its delta unless that is 0."""
+    epsilon = setting(row["claimed_epsilon"])
+    at = row["claimed_delta"]
+    return f"{epsilon}, δ = {delta(at)}" if at else epsilon
+
+
+def _names(rows: list[Row]) -> str:
+    return listed(row["mechanism"] for row in rows)

@@ -1,0 +1,1 @@
+"""Tracing: lower bounds as attacks."""

@@ -1,0 +1,1 @@
+"""Utility: what privacy costs, in captured variance and in time."""

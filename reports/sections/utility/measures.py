@@ -1,0 +1,121 @@
+"""What privacy costs: captured variance, and time."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import (
+    HasBatchedDraw,
+    HasComponents,
+)
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.problems import problem_named
+from dpaudit.rows import clip_rows
+from dpaudit.subspace import captured_variance_share, second_moment, top_components
+
+__all__ = [
+    "FIRST_COMPONENT",
+    "RANDOM_SUBSPACE",
+    "captured_variance",
+    "reference_variance",
+    "run_time",
+]
+
+FIRST_COMPONENT = "first-component-alone"
+RANDOM_SUBSPACE = "random-subspace"
+
+
+def captured_variance(cell: Cell) -> list[Record]:
+    """Return the share of the best possible variance that each release captures.
+
+    The components are those of releases on clipped rows; their variance is measured
+    on the rows as they are, so that what clipping costs is included. A release that
+    says that there are no components captures nothing.
+    """
+    problem = problem_named(cell.options["dataset"])
+    mechanism = cell.build(row_norm=cell.options["row_norm"])
+    if not (
+        isinstance(mechanism, HasBatchedDraw) and isinstance(mechanism, HasComponents)
+    ):
+        raise UnsupportedError(f"{cell.mechanism} does not draw components in batches")
+    releases = np.asarray(mechanism.draw(problem.rows, cell.size, rng=cell.rng()))
+    components = mechanism.components(releases, cell.options["n_components"])
+    some = np.isfinite(components).all(axis=(1, 2))
+    shares = np.zeros(cell.size)
+    shares[some] = captured_variance_share(components[some], problem.moment)
+    return [
+        {"repetition": cell.first + i, "captured_share": float(share)}
+        for i, share in enumerate(shares)
+    ]
+
+
+def reference_variance(cell: Cell) -> list[Record]:
+    """Return what is captured without any privacy noise, by three yardsticks.
+
+    ``BASELINE`` is PCA of the clipped rows, ``FIRST_COMPONENT`` its first component
+    alone, ``RANDOM_SUBSPACE`` the expectation over uniformly random subspaces,
+    k tr(A) / d, all as shares of the best that k components can do.
+    """
+    problem, k = problem_named(cell.options["dataset"]), cell.options["n_components"]
+    optimum = np.linalg.eigvalsh(problem.moment)[-k:].sum()
+    clipped = second_moment(clip_rows(problem.rows, cell.options["row_norm"]))
+    match cell.mechanism:
+        case "non-private-pca":
+            basis = top_components(clipped, k)
+            share = float(captured_variance_share(basis, problem.moment))
+        case "first-component-alone":
+            first = top_components(clipped, 1)[:, 0]
+            share = float(first @ problem.moment @ first / optimum)
+        case _:
+            mean = np.trace(problem.moment) / len(problem.moment)
+            share = float(k * mean / optimum)
+    return [{"captured_share": share}]
+
+
+def run_time(cell: Cell) -> list[Record]:
+    """Time a fit (release and eigenvectors) and the drawing of many releases.
+
+    Each fit is timed right beside a fit without privacy on the same rows: the ratio
+    of the two is less at the mercy of the machine than either.
+    """
+    rows, k = problem_named(cell.options["dataset"]).rows, cell.options["n_components"]
+    norm, batch = cell.options["row_norm"], cell.options["batch"]
+    rng = cell.rng()
+
+    def without_privacy() -> object:
+        return top_components(second_moment(clip_rows(rows, norm)), k)
+
+    mechanism = None if cell.mechanism == BASELINE else cell.build(row_norm=norm)
+
+    def fit() -> object:
+        if mechanism is None:
+            return without_privacy()
+        assert isinstance(mechanism, HasComponents)
+        return mechanism.components(np.asarray(mechanism.release(rows, rng=rng)), k)
+
+    # Twice unmeasured: caches, page faults and lazy imports are not what is compared.
+    timed = [(_seconds(without_privacy), _seconds(fit)) for _ in range(cell.size + 2)]
+    throughput = [math.nan] * cell.size
+    if isinstance(mechanism, HasBatchedDraw):
+        draw = partial(mechanism.draw, rows, batch, rng=rng)
+        throughput = [batch / _seconds(draw) for _ in range(cell.size)]
+    return [
+        {
+            "repetition": cell.first + i,
+            "fit_seconds": seconds,
+            "ratio": seconds / baseline,
+            "releases_per_second": throughput[i],
+        }
+        for i, (baseline, seconds) in enumerate(timed[2:])
+    ]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started

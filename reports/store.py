@@ -1,0 +1,210 @@
+"""What long commands have finished: one record for each unit of work, in one file.
+
+An SQLite file (`dpaudit.audit.database`): it may be killed at any moment, shared by
+several processes, and is set aside where it is damaged. Beside each record stand what
+the unit was, its seed, the versions of the code and of what it runs on, the machine,
+the date, how long it took, and a digest of all that.
+
+Records of other versions are never used. They stay in the file as history, and are
+named when it is read. A record that is not what was written is named too, and its unit
+carried out again.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import sqlite3
+from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.database import Database, tell
+from dpaudit.audit.identity import code_version
+from dpaudit.errors import InputError
+
+__all__ = ["Store", "as_kept", "machine", "versions"]
+
+_FORMAT = 1
+_APPLICATION = int.from_bytes(b"dpwk", "big")
+_SCHEMA = """
+CREATE TABLE units (
+    name TEXT NOT NULL, versions TEXT NOT NULL, seed INTEGER NOT NULL,
+    record TEXT NOT NULL, seconds REAL NOT NULL, machine TEXT NOT NULL,
+    finished TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (versions, name)
+);
+"""
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+# Modules that show what was measured: another picture needs no new measurement.
+_SHOWS = {
+    "check",
+    "escaping",
+    "figures",
+    "findings",
+    "page",
+    "plots",
+    "section",
+    "words",
+}
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of all that a record depends on."""
+    root, digest = Path(__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.stem not in _SHOWS:
+            digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
+            digest.update(path.read_bytes())
+    return {
+        "dpaudit": f"{code_version()}.{digest.hexdigest()[:12]}",
+        "Python": platform.python_version(),
+        **{name: version(name) for name in _LIBRARIES},
+    }
+
+
+@cache
+def machine() -> str:
+    """Return a few words on this machine: its name, system, processor and cores."""
+    return f"{platform.node()}, {platform.platform()}, {os.cpu_count()} cores"
+
+
+def as_kept(record: Any) -> Any:
+    """Return a record as it is when it comes back from a file.
+
+    Examples
+    --------
+    >>> as_kept({"x": np.float64(0.1), "y": (1, float("nan"))})
+    {'x': 0.1, 'y': [1, nan]}
+    """
+    return json.loads(json.dumps(record, default=_number))
+
+
+class Store:
+    """Finished units of work in one file, which is made when the first is kept.
+
+    The methods raise `~dpaudit.errors.InputError` if the file cannot be read or written
+    to, is of another format, or is a database of something else.
+
+    Parameters
+    ----------
+    path : Path
+        On a disk of this machine. Its folder is created if need be.
+    found : dict of str to str, optional
+        The `versions` whose records count, and under which new ones are written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = Store(Path(folder) / "work.db")
+    ...     store.add("a unit", 7, {"x": 0.5}, seconds=0.1)
+    ...     store.load(["a unit", "another"])
+    {'a unit': {'x': 0.5}}
+    """
+
+    def __init__(self, path: Path, found: dict[str, str] | None = None) -> None:
+        self.path = path
+        self._versions = json.dumps(found or versions())
+        self._database = Database(path, _SCHEMA, _APPLICATION, _FORMAT)
+
+    def prepare(self) -> None:
+        """Make sure that work can be kept here."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"cannot write {str(self.path)!r}: {error.strerror}"
+            ) from error
+        # What it is already: a file that is read-only is found by writing to it.
+        self._database.write(lambda db: db.execute(f"PRAGMA user_version = {_FORMAT}"))
+
+    def held(self) -> AbstractContextManager[None]:
+        """Return a context in which it takes a hundredth of the time to write."""
+        return self._database.held() if self.path.is_file() else nullcontext()
+
+    def load(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the records of those units that are finished, in the given order.
+
+        Warns
+        -----
+        StoreWarning
+            Of records that are damaged, and of those of other versions.
+        """
+        if not self.path.is_file():
+            return {}
+
+        def find(db: sqlite3.Connection) -> tuple[list[Any], list[Any]]:
+            rows = db.execute(
+                "SELECT name, versions, seed, record, seconds, machine, finished, "
+                "digest FROM units WHERE versions = ?",
+                (self._versions,),
+            ).fetchall()
+            others = db.execute(
+                "SELECT versions, COUNT(*) FROM units WHERE versions != ? "
+                "GROUP BY versions ORDER BY MIN(finished)",
+                (self._versions,),
+            ).fetchall()
+            return rows, others
+
+        nothing: tuple[list[Any], list[Any]] = ([], [])
+        rows, others = self._database.read(find, nothing)
+        known = {row[0]: row[3] for row in rows if _digest(*row[:-1]) == row[-1]}
+        if damaged := len(rows) - len(known):
+            tell(
+                f"{damaged:,} of {len(rows):,} records in {str(self.path)!r} are not "
+                "what was written: they are set aside, and their work is done again"
+            )
+        if others and not known:
+            tell(
+                f"the {sum(n for _, n in others):,} records in {str(self.path)!r} are "
+                f"of other versions ({_told(others[-1][0])}): they are set aside, and "
+                "the work is done again"
+            )
+        return {name: json.loads(known[name]) for name in names if name in known}
+
+    def add(self, name: str, seed: int, record: Any, *, seconds: float) -> None:
+        """Keep the record of a finished unit.
+
+        Parameters
+        ----------
+        name : str
+            What it is: nothing else decides its record, under these versions.
+        seed : int
+        record : object
+            JSON-ready but for NumPy's numbers; may hold NaN and infinities.
+        seconds : float
+            What it took.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        text = json.dumps(record, default=_number)
+        row = (name, self._versions, seed, text, round(seconds, 4), machine(), now)
+        self._database.write(
+            lambda db: db.execute(
+                "INSERT OR REPLACE INTO units VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, _digest(*row)),
+            )
+        )
+
+
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def _told(found: str) -> str:
+    try:
+        return ", ".join(f"{name} {one}" for name, one in json.loads(found).items())
+    except (ValueError, AttributeError):
+        return "which ones cannot be read"
+
+
+def _number(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"not a number: {value!r}")

@@ -1,0 +1,190 @@
+"""Numbers and lists as a reader wants them.
+
+Few digits, real minus signs, no exponents in E.
+"""
+
+import math
+from collections.abc import Iterable
+
+__all__ = [
+    "count",
+    "delta",
+    "duration",
+    "listed",
+    "number",
+    "percent",
+    "setting",
+    "short",
+    "signed",
+    "speed",
+    "spelt",
+    "verdict",
+]
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNKNOWN = "not known"
+
+
+def number(value: float) -> str:
+    """Return an epsilon or a ratio with three digits at most.
+
+    Examples
+    --------
+    >>> number(8.628), number(0.42956), number(0.9999999), number(float("inf"))
+    ('8.63', '0.43', '1', '∞')
+    >>> number(0.9), number(12.34), number(0.0123)
+    ('0.90', '12.3', '0.012')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    value = float(value)
+    if math.isinf(value):
+        return "∞"
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
+    if 0 < abs(value) < 0.1:
+        return f"{value:.2g}"
+    rounded = round(value, digits)
+    return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.{digits}f}"
+
+
+def signed(value: float) -> str:
+    """Return a number of either sign with two decimals.
+
+    Examples
+    --------
+    >>> signed(-0.954), signed(1.0), signed(-0.001), signed(float("nan"))
+    ('−0.95', '1.00', '0.00', 'not known')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def setting(value: float) -> str:
+    """Return a number that somebody chose, with no more digits than it needs.
+
+    Examples
+    --------
+    >>> setting(0.1), setting(1.7782794), setting(64.0)
+    ('0.1', '1.78', '64')
+    """
+    return f"{value:.3g}"
+
+
+def delta(value: float) -> str:
+    """Return a probability: plain if it is large, a power of ten if it is small.
+
+    Examples
+    --------
+    >>> delta(0.6321), delta(4.11e-8), delta(1e-5), delta(0.0)
+    ('0.632', '4.1 × 10⁻⁸', '10⁻⁵', '0')
+    """
+    if math.isnan(value):
+        return _UNKNOWN
+    if value == 0 or value >= 0.01:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+    return power if mantissa == "1.0" else f"{mantissa} × {power}"
+
+
+def percent(share: float) -> str:
+    """Return a share with one decimal, more where it is close to all.
+
+    Examples
+    --------
+    >>> percent(0.9444), percent(0.99999), percent(1.0)
+    ('94.4 %', '99.999 %', '100 %')
+    """
+    value = 100 * share
+    if value == 100:
+        return "100 %"
+    digits = 1
+    while digits < 3 and round(value, digits) == 100:
+        digits += 1
+    return f"{value:.{digits}f} %"
+
+
+def count(value: float) -> str:
+    """Return a whole number with separated thousands, three digits from 10^5 on.
+
+    Examples
+    --------
+    >>> count(100_000), count(12_345_678)
+    ('100,000', '12,300,000')
+    """
+    if value >= 100_000:
+        step = 10 ** (int(math.log10(value)) - 2)
+        value = round(value / step) * step
+    return f"{value:,.0f}"
+
+
+def speed(per_second: float) -> str:
+    """Return how many there are in a second, with three digits.
+
+    Examples
+    --------
+    >>> speed(12345.6), speed(201.4), speed(5.4637)
+    ('12,300', '201', '5.46')
+    """
+    return (
+        count(float(f"{per_second:.3g}")) if per_second >= 100 else number(per_second)
+    )
+
+
+def duration(seconds: float) -> str:
+    """Return a time with three digits, in the unit that suits it.
+
+    Examples
+    --------
+    >>> duration(0.00513), duration(0.000042), duration(2.5)
+    ('5.13 ms', '42.0 µs', '2.50 s')
+    """
+    value, unit = 1e6 * seconds, "µs"
+    if seconds >= 1:
+        value, unit = seconds, "s"
+    elif seconds >= 1e-3:
+        value, unit = 1e3 * seconds, "ms"
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} {unit}"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return a list in words.
+
+    Examples
+    --------
+    >>> listed(["a"]), listed("ab"), listed("abc")
+    ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = items
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def spelt(n: int) -> str:
+    """Return a small number as a word.
+
+    Examples
+    --------
+    >>> spelt(2), spelt(12)
+    ('two', '12')
+    """
+    return _WORDS[n] if n < len(_WORDS) else str(n)
+
+
+def short(name: str) -> str:
+    """Return the name of a mechanism, where it is known to be as published."""
+    return name.removesuffix("-published")
+
+
+def verdict(name: str) -> str:
+    """Return a verdict as it is printed.
+
+    Examples
+    --------
+    >>> verdict("NOT_REFUTED")
+    'NOT REFUTED'
+    """
+    return name.replace("_", " ")

@@ -1,0 +1,174 @@
+"""What is kept, and what is not used: other versions, and what was not written so."""
+
+import sqlite3
+from contextlib import closing
+from math import inf, isnan, nan
+
+import numpy as np
+import pytest
+
+from dpaudit import __version__
+from dpaudit.audit import StoreWarning
+from dpaudit.errors import ExecutorError, InputError
+from dpaudit.reports.runner import Failure, Job, carry_out
+from dpaudit.reports.store import Store, machine, versions
+
+ASKED = []
+
+
+def thrown(k):
+    ASKED.append(k)
+    return {"thrown": int(np.random.default_rng(k).integers(6)), "k": np.int64(k)}
+
+
+def broken(k):
+    raise ValueError(f"no die {k}")
+
+
+class Die:
+    def __init__(self, k):
+        self.k = k
+
+    def __call__(self):
+        return thrown(self.k)
+
+
+class Broken(Die):
+    def __call__(self):
+        return broken(self.k)
+
+
+def dice(count, kind=Die):
+    return [Job(f"die {k}", k, kind(k), "dice") for k in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def _asked():
+    ASKED.clear()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "new" / "work.db")
+
+
+def prepared(store):
+    store.prepare()
+    return store
+
+
+def change(store, statement, *values):
+    with closing(sqlite3.connect(store.path)) as db, db:
+        db.execute(statement, values)
+
+
+def test_a_record_comes_back_as_it_was(store):
+    record = {"x": [0.1, nan, inf, -0.0], "y": None, "z": "text", "k": np.int64(3)}
+    prepared(store).add("a", 5, record, seconds=1.0)
+
+    (found,) = store.load(["a", "b"]).values()
+    assert found["x"][0] == 0.1
+    assert isnan(found["x"][1])
+    assert str(found["x"][2:]) == "[inf, -0.0]"
+    assert (found["y"], found["z"], found["k"]) == (None, "text", 3)
+
+
+def test_a_record_says_where_it_is_from(store):
+    prepared(store).add("a", 5, {}, seconds=1.25)
+
+    with closing(sqlite3.connect(store.path)) as db:
+        (row,) = db.execute(
+            "SELECT seed, versions, seconds, machine, finished FROM units"
+        )
+    assert row[0] == 5
+    assert all(f'"{name}": "{one}"' in row[1] for name, one in versions().items())
+    assert row[2:4] == (1.25, machine())
+    assert row[4].startswith("20")
+    assert versions()["dpaudit"].startswith(f"{__version__}+")
+    assert {"Python", "numpy", "scipy"} < set(versions())
+
+
+def test_finished_work_is_not_done_again(store):
+    first = carry_out(dice(3), store=prepared(store))
+    told = []
+    second = carry_out(dice(5), store=store, progress=told.append)
+
+    assert list(second) == [f"die {k}" for k in range(5)]
+    assert {name: second[name] for name in first} == first
+    assert ASKED == [0, 1, 2, 3, 4]
+    assert [(step.done, step.total) for step in told] == [(3, 5), (4, 5), (5, 5)]
+    assert carry_out(dice(5)) == second  # with no store at all
+
+
+def test_records_of_other_versions_are_named_and_not_used(tmp_path):
+    path = tmp_path / "work.db"
+    old = prepared(Store(path, {"dpaudit": "0.0.1"}))
+    carry_out(dice(3), store=old)
+    with pytest.warns(
+        StoreWarning, match=r"3 records.*other versions.*dpaudit 0\.0\.1"
+    ):
+        carry_out(dice(3), store=Store(path))
+
+    assert ASKED == [0, 1, 2] * 2
+    for each in (old, Store(path)):
+        assert len(each.load([f"die {k}" for k in range(3)])) == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("record", '{"thrown": 7}'), ("seed", 9), ("machine", "x"), ("record", "{")],
+)
+def test_a_damaged_record_is_named_and_its_work_done_again(store, column, value):
+    whole = carry_out(dice(3), store=prepared(store))
+    change(store, f"UPDATE units SET {column} = ? WHERE name = 'die 1'", value)
+    with pytest.warns(StoreWarning, match="1 of 3 records .* done again"):
+        again = carry_out(dice(3), store=store)
+
+    assert again == whole
+    assert ASKED == [0, 1, 2, 1]
+    assert carry_out(dice(3), store=store) == whole  # without a word
+
+
+def test_a_damaged_file_is_set_aside(store):
+    whole = carry_out(dice(3), store=prepared(store))
+    store.path.write_bytes(b"no database" * 1000)
+    with pytest.warns(StoreWarning, match=r"set aside as 'work\.db\.corrupt-1'"):
+        store.prepare()
+
+    assert carry_out(dice(3), store=store) == whole
+    assert (store.path.parent / "work.db.corrupt-1").is_file()
+
+
+def test_a_file_of_another_format_is_refused(store):
+    change(prepared(store), "PRAGMA user_version = 7")
+    with pytest.raises(InputError, match="format 7"):
+        store.prepare()
+
+
+def test_a_job_that_fails_stops_the_others_or_not(store):
+    jobs = [*dice(2), Job("bad", 0, Broken(9), "dice"), *dice(4)[2:]]
+    with pytest.raises(ValueError, match="no die 9"):
+        carry_out(jobs, store=prepared(store))
+    assert ASKED == [0, 1]
+
+    found = carry_out(jobs, store=store, go_on=True)
+    assert isinstance(found["bad"], Failure)
+    assert ASKED == [0, 1, 2, 3]
+    assert "bad" not in store.load([job.name for job in jobs])
+
+
+class Lost:
+    """An executor whose worker is gone."""
+
+    def submit(self, *_):
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
+        future = Future()
+        future.set_exception(BrokenProcessPool("gone"))
+        return future
+
+
+def test_a_lost_worker_is_an_error_of_the_machine():
+    with pytest.raises(ExecutorError, match="the same command goes on"):
+        carry_out(dice(2), executor=Lost(), go_on=True)
