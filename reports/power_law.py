@@ -3,10 +3,10 @@ r"""Power laws: an exponent, with an interval that comes from the repetitions.
 Let the error at x be C x^a R with independent R, and log R of mean 0 and finite
 variance. Least squares of log error on log x, over all data sets, is unbiased for a.
 That of the means at each point, weighted by how many there are, is the same: it is b =
-sum_i c_i Y_i in the mean logs Y_i of the k_i data sets at the i-th point, with c_i = k_i
-(X_i - X)/sum_j k_j (X_j - X)^2, so its variance is sum_i c_i^2 sigma_i^2/k_i. The spread
-s_i around each point's own mean estimates sigma_i, and the interval has Student's
-quantile at the degrees of freedom of Welch and Satterthwaite.
+sum_i c_i Y_i in the mean logs Y_i of the k_i data sets at the i-th point, with c_i =
+k_i (X_i - X)/sum_j k_j (X_j - X)^2, so its variance is sum_i c_i^2 sigma_i^2/k_i. The
+spread s_i around each point's own mean estimates sigma_i, and the interval has
+Student's quantile at the degrees of freedom of Welch and Satterthwaite.
 
 Where the error is no power of x, that is an interval for the slope of the straight line
 that fits best on this grid: bends do not widen it.
