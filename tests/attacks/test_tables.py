@@ -10,7 +10,7 @@ from dpaudit import Pair
 from dpaudit.algorithms.textbook import SVT5, TruncatedGeometric
 from dpaudit.attacks import Abnormal, Atoms, BitPatterns, Target
 from dpaudit.attacks.bits import _low_bits
-from dpaudit.attacks.tables import shrunk_log_ratio
+from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
 
 TARGET = Target(black_box, SCALARS)
 
@@ -32,6 +32,10 @@ def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
     assert (np.sign(forth) * np.sign(plain) >= 0).all()
     assert forth[0] == forth[1] == 0
     assert 3.0 < forth[3] < plain[3]
+
+
+def test_every_count_is_a_share_of_its_own_side():
+    assert log_ratio(9, 99, 9, 9) == pytest.approx(math.log(10 / 100))
 
 
 def test_noise_atoms_rank_below_strong_ones():

@@ -97,6 +97,17 @@ def test_private_mechanisms_are_traced_at_a_large_epsilon_and_not_at_one(name, e
     assert not any(found[1])
 
 
+def test_strangers_are_drawn_with_the_generator():
+    attack = TracingAttack(instance(4, 100))
+    release = ask(subspace(1), attack.rows[:2], rng())
+    first, again, other = (
+        attack.stranger_scores(subspace(1), release, strangers=9, rng=rng(seed))[0]
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert not np.isin(first, other).all()
+
+
 def test_strangers_calibrate_the_threshold():
     """Innocents are accused with probability 0.05 at most: a binomial test at 1e-9."""
     accused = trials = found = 0

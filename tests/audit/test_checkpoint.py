@@ -1,9 +1,11 @@
 """Audits that were interrupted: they end as they would have."""
 
+import itertools
 import time
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from dpaudit.audit import Store, StoreWarning, audit
 from dpaudit.audit import checkpoint as module
 from dpaudit.audit.checkpoint import Recorder
 from dpaudit.audit.freezing import freeze, thaw
+from dpaudit.audit.progress import Clock
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.state import AuditState
@@ -442,3 +445,20 @@ def test_seconds_are_those_of_all_processes(tmp_path):
     resumed = next(p for p in told if p.resumed_at)
     assert resumed.resumed_at == first.samples
     assert resumed.seconds > told[0].seconds
+
+
+def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr("dpaudit.audit.progress.time.perf_counter", lambda: next(clock))
+    state = SimpleNamespace(
+        samples=100,
+        pairs=1,
+        tests={"epsilon": SimpleNamespace(lower_bound=0.0)},
+        at_delta=0.0,
+        favourite=None,
+    )
+    resumed = Clock(state, 400, before=1e6)
+    state.samples = 200  # one tick for 100 releases
+    progress = resumed.progress()
+    assert progress.seconds_left == pytest.approx(2.0)
+    assert progress.seconds == 1e6 + 1

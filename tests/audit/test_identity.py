@@ -216,6 +216,8 @@ DIFFERENT = [
     np.array([(0.0,)], dtype=[("b", float)]),
     np.ones((2, 2)),
     np.ones((2, 2), order="F"),
+    np.ones((1, 4)),
+    np.ones((4, 1)),
     2**64,
     hex(2**64),
     Handed(1.0),

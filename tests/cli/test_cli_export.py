@@ -67,10 +67,12 @@ def test_names_that_are_no_text_are_escaped(store):
 
 def test_the_store_is_not_written_over(store):
     content = store.read_bytes()
-    done = export("audits.db")
-    assert done.exit_code == 2
-    assert "cannot write 'audits.db': it is the store itself" in done.stderr
-    assert store.read_bytes() == content
+    store.with_name("link.csv").symlink_to(store)
+    for name in ("audits.db", str(store), "link.csv"):
+        done = export(name)
+        assert done.exit_code == 2
+        assert f"cannot write {name!r}: it is the store itself" in done.stderr
+        assert store.read_bytes() == content
 
 
 def test_a_store_of_another_format_is_refused(store):

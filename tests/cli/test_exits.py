@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from dpaudit.cli import main
 from dpaudit.cli.exits import INTERRUPTED, OWN_ERROR, Command, Group
+from dpaudit.errors import InputError
 
 OWN = """
 import signal, sys
@@ -103,6 +104,17 @@ def folder(tmp_path, monkeypatch):
 
 def run(*arguments: str):
     return CliRunner().invoke(main, list(arguments))
+
+
+def test_sentences_are_one_line_that_does_nothing_to_a_terminal(monkeypatch):
+    def lines(*_, **__):
+        raise InputError("two\nlines and \x1b[2J")
+
+    monkeypatch.setattr(main, "make_context", lines)
+    result = run("list")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "\x1b" not in result.stderr
 
 
 def test_every_command_ends_by_its_own_word_only():

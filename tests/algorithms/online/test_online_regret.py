@@ -89,6 +89,11 @@ def test_follow_the_leader_obeys_the_classical_bound(kind, k):
     leaders = follow_the_leader(rows, k)
     cost = stability_cost(rows, leaders)
     assert regret(rows, leaders) <= cost + 1e-9
+    # What the first subspace earned counts, whichever it was.
+    start = np.eye(rows.shape[1])[:, -k:]
+    earned = np.sum((rows[0] @ start) ** 2) - rewards(rows, leaders)[0]
+    other = stability_cost(rows, leaders, start=start)
+    assert other == pytest.approx(cost - earned, abs=1e-9)
     # Be-the-leader itself: looking one row ahead earns OPT.
     ahead = np.einsum("td,tdk->tk", rows, leaders) ** 2
     assert ahead.sum() >= best_fixed_reward(rows, k) - 1e-9

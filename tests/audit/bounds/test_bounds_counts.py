@@ -228,6 +228,11 @@ def test_beyond_a_billion_releases_the_method_says_so():
     n = 2 * 10**9
     counts = Counts(n // 2, n, n // 4, n)
     assert joint(counts).method == "clopper-pearson"
+    reverse = Counts(n // 4, n, n // 2, n)
+    assert joint(reverse).value == 0
+    both = {"two_sided": True}
+    assert joint(reverse, **both) == clopper_pearson(reverse, **both)
+    assert joint(reverse, **both).value > 0
     bound = gaussian(counts)
     assert "clopper-pearson" in bound.method
     assert bound.value == pytest.approx(-ndtri(0.25), rel=1e-3)

@@ -351,6 +351,8 @@ def test_epsilon_is_bounded_from_both_sides():
     assert truth - 0.3 < result.epsilon_lower(0.05) <= truth
     assert truth <= result.epsilon_upper(0.05) < truth + 0.3
     assert result.epsilon_lower(0.9) == 0.0
+    nothing = replace(result, low_by_direction=0 * result.low_by_direction)
+    assert nothing.epsilon_lower(0.0) == 0.0
     assert result.epsilon_upper(1e-9) == np.inf
 
 
