@@ -1,7 +1,6 @@
 """The entries in the catalogue of mechanisms that perturb the second-moment matrix."""
 
-from dpaudit.algorithms.covariance.analyze_gauss import AnalyzeGauss
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart

@@ -4,8 +4,11 @@ from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
-from dpaudit.algorithms.online.planted_doubling import ExactTestDoubling
+from dpaudit.algorithms.online.planted import (
+    ExactTestDoubling,
+    FreshNoiseTree,
+    ReusedNoiseTree,
+)
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 
 __all__ = ["ONLINE"]

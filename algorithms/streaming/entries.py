@@ -1,10 +1,9 @@
 """The entries in the catalogue of Oja's algorithm, and of DP-PCA and its parts."""
 
 from dpaudit.algorithms.entries import Entry, Fall
-from dpaudit.algorithms.streaming.block_oja import BlockOja
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.planted import (
     ClaimedOja,
     OverlappingDPPCA,
@@ -13,7 +12,6 @@ from dpaudit.algorithms.streaming.planted import (
 )
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.algorithms.streaming.published_dp_pca import PublishedDPPCA
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue

@@ -48,8 +48,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
-from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import (
+    VectorBingham,
+    draw_vector_bingham,
+    log_bingham_normaliser,
+)
 from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
 from dpaudit.checked import Positive

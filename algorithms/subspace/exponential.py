@@ -40,8 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import VectorBingham
-from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
