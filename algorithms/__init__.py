@@ -1,8 +1,7 @@
 """Differentially private algorithms, one family per file, and their catalogue."""
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
-from dpaudit.algorithms.covariance.analyze_gauss import AnalyzeGauss
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
@@ -20,15 +19,13 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateStochasticMirrorReaper,
 )
 from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
-from dpaudit.algorithms.streaming.block_oja import BlockOja
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.algorithms.streaming.published_dp_pca import PublishedDPPCA
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue

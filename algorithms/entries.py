@@ -1,8 +1,9 @@
 """What the catalogue knows of a mechanism, and how it builds one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -30,6 +31,14 @@ class Fall:
     pair: int = 0
 
 
+_TAKEN = {
+    "approximate": "delta",
+    "has_row_norm": "row_norm",
+    "has_components": "n_components",
+}
+"""What is asked of an entry, and the parameter of a constructor that answers it."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A mechanism that dpaudit knows by name: what is said of it anywhere.
@@ -50,7 +59,8 @@ class Entry:
     constructor : callable
         Named constructor taking epsilon; delta if `approximate`; relation if there is
         more than one; row_norm if `has_row_norm`; n_components if `has_components`.
-    approximate : bool
+        Its signature is where these three are read, unless they are given.
+    approximate : bool, optional
         Whether it takes a delta.
     falls : Fall, optional
         Given if the claim is false on a pair that it names, at the entry's own epsilon,
@@ -58,11 +68,13 @@ class Entry:
         sampling can show; then only the exact layer says so.)
     epsilon : float
         The claim when none is asked for.
-    relations : tuple of Relation
-        Those for which the claim can be made; the first is the default.
-    has_row_norm : bool
+    relations : tuple of Relation, optional
+        Those for which the claim can be made; the first is the default. If none are
+        given, both for a constructor that takes a relation, and else the one of its
+        class, or REPLACE_ONE.
+    has_row_norm : bool, optional
         Whether rows are clipped to a public norm that the user chooses.
-    has_components : bool
+    has_components : bool, optional
         Whether the number of principal components is fixed beforehand: what is
         released is a basis of them.
     extra : str, optional
@@ -81,15 +93,27 @@ class Entry:
     source: str
     summary: str
     constructor: Callable[..., Mechanism]
-    approximate: bool
+    approximate: bool = field(default=None)  # type: ignore[assignment]
     falls: Fall | None = None
     epsilon: float = 1.0
-    relations: tuple[Relation, ...] = tuple(Relation)
-    has_row_norm: bool = True
-    has_components: bool = False
+    relations: tuple[Relation, ...] = ()
+    has_row_norm: bool = field(default=None)  # type: ignore[assignment]
+    has_components: bool = field(default=None)  # type: ignore[assignment]
     extra: str | None = None
     truth: float | None = None
     lost: str = ""
+
+    def __post_init__(self) -> None:
+        accepted = signature(self.constructor).parameters
+        for name, parameter in _TAKEN.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, parameter in accepted)
+        if not self.relations:
+            owner = getattr(self.constructor, "__self__", self.constructor)
+            fixed = getattr(owner, "relation", None)
+            one = fixed if isinstance(fixed, Relation) else Relation.REPLACE_ONE
+            relations = tuple(Relation) if "relation" in accepted else (one,)
+            object.__setattr__(self, "relations", relations)
 
     @property
     def claim(self) -> Claim:

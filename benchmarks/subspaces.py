@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from dpaudit.algorithms.subspace.bingham import VectorBingham
-from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 
 ROWS = 20_000

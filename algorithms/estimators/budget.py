@@ -34,8 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.algorithms.catalogue import entry
-from dpaudit.algorithms.covariance.gaussian_perturbation import GaussianPerturbation
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation, GOEGaussian
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,

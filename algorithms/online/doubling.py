@@ -44,11 +44,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
     DoublingRule,
+    Epochs,
     Plan,
     PublishedRule,
 )
 from dpaudit.algorithms.online.doubling_stream import DoublingStream
-from dpaudit.algorithms.online.epochs import Epochs
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.pairs import oblique_row
 from dpaudit.algorithms.online.prefix_sums import prepared_rows

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.epochs import Epochs
+from dpaudit.algorithms.online.doubling_rules import Epochs
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.streams import RowStream
 from dpaudit.algorithms.online.subspace_sequence import (

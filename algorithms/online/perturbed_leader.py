@@ -1,6 +1,12 @@
-r"""FollowPerturbedLeader: the leader of all rows so far, with new noise in each step.
+r"""Every prefix with noise of its own, and the leader of all rows so far.
 
-Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, Algorithm 3.
+**StepwiseSums**, the noisy prefixes that Algorithm 3 makes. Row i is in the prefixes i,
+i + 1, ..., m, so in m of them at most. If it is replaced, each moves by at most sqrt 2
+R^2, and their noise is independent: the sequence is mu-GDP with mu = sqrt(2 m) R^2/s,
+attained by row 1.
+
+**FollowPerturbedLeader.** Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC
+2014, Algorithm 3.
 
 1. V_1: the first k basis vectors.
 2. For t = 1, ..., m: earn ||V_t^T x_t||^2, receive x_t; V_(t+1) spans the k leading
@@ -10,7 +16,7 @@ Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, Algorithm 3.
 i.i.d. N(0, s^2) triangle with s = sqrt(2 log(1.25/delta))/epsilon, and the claim is
 about *one* step: V_(t+1), by itself, is (epsilon, delta)-DP. Of a step it is true for
 epsilon < 1 if a row is replaced by zero (sensitivity 1), and false in part if it is
-replaced by any row (sqrt 2; see `dpaudit.algorithms.covariance.analyze_gauss`). Of the
+replaced by any row (sqrt 2; see `dpaudit.algorithms.covariance.gaussian`). Of the
 sequence it is false, as the paper says itself ('overall it is not'): row 1 is in all m
 steps, which by GDP is mu = sqrt(2 m)/s for them together, tightly for the noisy sums
 under REPLACE_ONE. `as_published` holds the sequence to the claim of a step, which
@@ -23,14 +29,74 @@ place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on
 """
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import ClassVar
 
-from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
-from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
-from dpaudit.claims import GaussianDP
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["FollowPerturbedLeader"]
+from dpaudit.algorithms.online.noise import PublishedStepNoise
+from dpaudit.algorithms.online.prefix_sums import PrefixSums
+from dpaudit.algorithms.online.streamable import StreamableSums
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.claims import ApproxDP, GaussianDP
+
+__all__ = ["FollowPerturbedLeader", "StepwiseSums"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepwiseSums(StreamableSums):
+    """Prefixes with independent noise; releases have shape (n, d, d).
+
+    Parameters
+    ----------
+    noise, claim, length, row_norm
+        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
+    """
+
+    @classmethod
+    def of_steps(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> "StepwiseSums":
+        """Return the sums of Algorithm 3, with the claim of one step for them all."""
+        return cls(
+            noise=PublishedStepNoise(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            length=length,
+            row_norm=row_norm,
+        )
+
+    @property
+    def keeps_noise(self) -> bool:
+        """False: every prefix has noise of its own."""
+        return False
+
+    def uses(self, length: int) -> int:
+        """Return m."""
+        return length
+
+    def mixed(self, sums: Array) -> Array:
+        return sums
+
+    def unmixed(self, prefixes: Array) -> Array:
+        return prefixes
+
+    def step_claim(self, n_rows: int | None = None) -> GaussianDP:
+        """Return what is true of any one prefix, by itself, under REPLACE_ONE."""
+        return GaussianDP(sqrt(2) * self.row_norm**2 / self.deviation(n_rows))
+
+    def composed_claim(self, n_rows: int | None = None) -> GaussianDP:
+        """Return what is true of all prefixes together: sqrt m times the mu of one."""
+        length = n_rows if self.length is None else self.length
+        mu = self.step_claim(n_rows).parameters["mu"]
+        return GaussianDP(mu * sqrt(length or 1))
 
 
 @dataclass(frozen=True, kw_only=True)

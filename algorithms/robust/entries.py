@@ -18,7 +18,6 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["GGD", "REAPER", "ROBUST"]
 
-_REPLACE_ONE = (Relation.REPLACE_ONE,)
 _EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"
 
@@ -29,11 +28,7 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Zhang, Lerman, JMLR 2019; the claim is planted",
         summary="geodesic descent on GLAD without noise, held to pure DP; false",
         constructor=GeodesicDescent.claiming,
-        approximate=False,
         falls=Fall(3_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="sggd",
@@ -41,11 +36,7 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, section 2.2; the claim is planted",
         summary="the same on random batches, held to pure DP; false",
         constructor=MinibatchGeodesicDescent.claiming,
-        approximate=False,
         falls=Fall(3_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-ggd",
@@ -53,10 +44,6 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; calibration by dpaudit",
         summary="full-batch descent on GLAD, smallest proven noise",
         constructor=PrivateGGD.calibrated,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-ggd-published",
@@ -64,10 +51,6 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
         summary="full-batch descent on GLAD, published noise, start not counted",
         constructor=PrivateGGD.as_published,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-sggd",
@@ -75,10 +58,7 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; corrected by dpaudit",
         summary="descent on GLAD on Poisson samples, noise by an accountant",
         constructor=PrivateSGGD.calibrated,
-        approximate=True,
         relations=_EITHER,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-sggd-published",
@@ -86,11 +66,7 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
         summary="descent on GLAD on random batches, published noise; false",
         constructor=PrivateSGGD.as_published,
-        approximate=True,
         falls=Fall(5_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="noiseless-ggd",
@@ -98,11 +74,7 @@ GGD: tuple[Entry, ...] = (
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 11",
         summary="descent on GLAD without noise, called private; false",
         constructor=NoiselessGGD.as_published,
-        approximate=True,
         falls=Fall(100),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
 )
 
@@ -113,11 +85,7 @@ REAPER: tuple[Entry, ...] = (
         source="Lerman, McCoy, Tropp, Zhang, FoCM 2015; the claim is planted",
         summary="REAPER by reweighted least squares, held to pure DP; false",
         constructor=IterativeReaper.claiming,
-        approximate=False,
         falls=Fall(5_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="fms",
@@ -125,11 +93,7 @@ REAPER: tuple[Entry, ...] = (
         source="Lerman, Maunu, Information and Inference 2018; the claim is planted",
         summary="reweighted PCA for GLAD, held to pure DP; false",
         constructor=FastMedianSubspace.claiming,
-        approximate=False,
         falls=Fall(5_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-gd-reap",
@@ -137,10 +101,6 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER, smallest noise",
         constructor=PrivateGradientReaper.calibrated,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-gd-reap-published",
@@ -148,10 +108,6 @@ REAPER: tuple[Entry, ...] = (
         source=_APPENDIX,
         summary="gradient descent on REAPER, published noise, far more than needed",
         constructor=PrivateGradientReaper.as_published,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-sgd-reap",
@@ -159,10 +115,7 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticGradientReaper.calibrated,
-        approximate=True,
         relations=_EITHER,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-sgd-reap-published",
@@ -170,11 +123,7 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}, Algorithm 1",
         summary="gradient descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticGradientReaper.as_published,
-        approximate=True,
         falls=Fall(10_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-md-reap",
@@ -182,10 +131,6 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER, smallest noise",
         constructor=PrivateMirrorReaper.calibrated,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-md-reap-published",
@@ -193,10 +138,6 @@ REAPER: tuple[Entry, ...] = (
         source=_APPENDIX,
         summary="mirror descent on REAPER, published noise and projection",
         constructor=PrivateMirrorReaper.as_published,
-        approximate=True,
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-smd-reap",
@@ -204,10 +145,7 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticMirrorReaper.calibrated,
-        approximate=True,
         relations=_EITHER,
-        has_row_norm=False,
-        has_components=True,
     ),
     Entry(
         name="dp-smd-reap-published",
@@ -215,11 +153,7 @@ REAPER: tuple[Entry, ...] = (
         source=f"{_APPENDIX}, Algorithm 2",
         summary="mirror descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticMirrorReaper.as_published,
-        approximate=True,
         falls=Fall(10_000),
-        relations=_REPLACE_ONE,
-        has_row_norm=False,
-        has_components=True,
     ),
 )
 

@@ -13,7 +13,7 @@ are those of `dpaudit.algorithms.covariance.second_moment`.
   published is the upper triangle with its diagonal divided by sqrt 2: independent
   entries of one deviation s, and a Frobenius norm of S becomes ||S||_F/sqrt 2, so
   s = Delta/(sqrt 2 mu) with Delta = 1 (ADD_REMOVE) or sqrt 2 (REPLACE_ONE). This is
-  `dpaudit.algorithms.covariance.goe_gaussian` in other coordinates.
+  `dpaudit.algorithms.covariance.gaussian` in other coordinates.
 - `PowerStart`: L steps of the noisy power method, V <- qr(A V + G), with A V computed
   as X^T (X V): nothing of size D x D is ever held, so it serves where D is in the
   thousands. mu-GDP with s = sqrt(L) Delta/mu

@@ -45,8 +45,11 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
-from dpaudit.algorithms.streaming.oja_pairs import last_batch_pair
-from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity, unit_of
+from dpaudit.algorithms.streaming.oja_sensitivity import (
+    batch_sensitivity,
+    last_batch_pair,
+    unit_of,
+)
 from dpaudit.algorithms.subspace.power_method import orthonormalise
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
@@ -202,8 +205,8 @@ class NoisyOja(Checked, ABC):
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose last batch shows one row in the last step.
 
-        See `dpaudit.algorithms.streaming.oja_pairs.last_batch_pair`. The default d is
-        k + 1, the least in which the subspace moves.
+        See `dpaudit.algorithms.streaming.oja_sensitivity.last_batch_pair`. The default
+        d is k + 1, the least in which the subspace moves.
         """
         k = self.rank
         dimension = check_count(

@@ -54,10 +54,10 @@ from dpaudit.algorithms.streaming.moments import (
     as_moments,
     own_products,
 )
-from dpaudit.algorithms.streaming.oja_pairs import oblique_pair
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     check_one_component,
+    oblique_pair,
     unit_of,
 )
 from dpaudit.checked import Checked, Positive

@@ -51,10 +51,7 @@ from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import (
-    check_count,
-    check_matrix,
-)
+from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["TopEigenvalue"]
 
@@ -102,10 +99,7 @@ class TopEigenvalue(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.claim, ApproxDP) or not self.claim.parameters["delta"]:
-            raise InputError(
-                f"claim must be an ApproxDP with delta > 0, got {self.claim!r}"
-            )
+        check_fraction("delta", self.claim.parameters["delta"])
 
     @classmethod
     def calibrated(

@@ -48,10 +48,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
-from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import (
+    VectorBingham,
+    draw_vector_bingham,
+    log_bingham_normaliser,
+)
 from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
+from dpaudit.checked import Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
@@ -93,15 +97,13 @@ class DeflationExponential(SubspaceMechanism):
     """
 
     n_components: int = 1
-    epsilon: float = 1.0
+    epsilon: Positive = 1.0
     shares: Sequence[float] | None = None
     claim: Claim = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_positive("epsilon", self.epsilon)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "claim", PureDP(epsilon))
         super().__post_init__()
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
         if self.shares is None:
             return
         shares = tuple(check_positive("shares", share) for share in self.shares)

@@ -21,8 +21,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
         summary="noisy power method, normal noise, smallest proven noise",
         constructor=PowerMethod.calibrated,
-        approximate=True,
-        has_components=True,
     ),
     Entry(
         name="power-method-published",
@@ -30,8 +28,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
         summary="noisy power method, normal noise, published constant",
         constructor=PowerMethod.as_published,
-        approximate=True,
-        has_components=True,
     ),
     Entry(
         name="power-method-laplace",
@@ -39,8 +35,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
         summary="noisy power method, Laplace noise, pure DP",
         constructor=LaplacePowerMethod.calibrated,
-        approximate=False,
-        has_components=True,
     ),
     Entry(
         name="power-method-laplace-published",
@@ -48,8 +42,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
         summary="noisy power method, Laplace noise, published constant",
         constructor=LaplacePowerMethod.as_published,
-        approximate=False,
-        has_components=True,
     ),
     Entry(
         name="private-subspace",
@@ -57,8 +49,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Dwork et al. 2014, Algorithm 2; corrected by dpaudit",
         summary="noisy projector if the eigengap is certified, else bottom",
         constructor=PrivateSubspace.calibrated,
-        approximate=True,
-        has_components=True,
     ),
     Entry(
         name="private-subspace-published",
@@ -66,9 +56,7 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 2",
         summary="noisy projector, whatever the eigengap; the claim is false",
         constructor=PublishedPrivateSubspace.as_published,
-        approximate=True,
         falls=Fall(100),
-        has_components=True,
     ),
     Entry(
         name="exponential-pca",
@@ -76,8 +64,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
         summary="one component by the exponential mechanism, drawn exactly, pure DP",
         constructor=ExponentialMechanism.calibrated,
-        approximate=False,
-        has_components=True,
     ),
     Entry(
         name="exponential-pca-gibbs",
@@ -85,8 +71,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
         summary="k components by a Markov chain; the claim is of its stationary law",
         constructor=GibbsExponential.calibrated,
-        approximate=False,
-        has_components=True,
     ),
     Entry(
         name="exponential-pca-acg",
@@ -94,8 +78,6 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
         summary="k components drawn exactly by rejection, for k = 2 or 3, pure DP",
         constructor=ExactExponential.calibrated,
-        approximate=False,
-        has_components=True,
     ),
     Entry(
         name="exponential-pca-deflation",
@@ -103,7 +85,5 @@ SUBSPACE: tuple[Entry, ...] = (
         source="Amin et al., NeurIPS 2019, Algorithm 1; calibration by dpaudit",
         summary="k components one after the other, each drawn exactly, pure DP",
         constructor=DeflationExponential.calibrated,
-        approximate=False,
-        has_components=True,
     ),
 )

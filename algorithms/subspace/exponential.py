@@ -40,12 +40,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import VectorBingham
-from dpaudit.algorithms.subspace.bingham_normaliser import log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
+from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["ExponentialMechanism"]
 
@@ -77,14 +77,12 @@ class ExponentialMechanism(SubspaceMechanism):
     """
 
     n_components: int = 1
-    epsilon: float = 1.0
+    epsilon: Positive = 1.0
     claim: Claim = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_positive("epsilon", self.epsilon)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "claim", PureDP(epsilon))
         super().__post_init__()
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
         if self.n_components != 1:
             raise InputError(
                 "n_components of exponential-pca must be 1, got "

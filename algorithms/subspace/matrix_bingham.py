@@ -45,10 +45,11 @@ from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
 from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_directions_pair
+from dpaudit.checked import Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count
 
 __all__ = ["MatrixBinghamMechanism"]
 
@@ -70,14 +71,12 @@ class MatrixBinghamMechanism(SubspaceMechanism):
     """
 
     n_components: int = 1
-    epsilon: float = 1.0
+    epsilon: Positive = 1.0
     claim: Claim = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_positive("epsilon", self.epsilon)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "claim", PureDP(epsilon))
         super().__post_init__()
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
 
     @classmethod
     def calibrated(

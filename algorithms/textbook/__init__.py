@@ -9,13 +9,13 @@ the noise that they claim. Each states its `true_epsilon` and proves it.
 from dpaudit.algorithms.textbook.base import PureTextbookMechanism, TextbookMechanism
 from dpaudit.algorithms.textbook.counts import (
     CountingMechanism,
+    NoisyHist1,
+    NoisyHist2,
+    PrefixSum,
+    TruncatedGeometric,
     count_patterns,
     neighbours_with,
 )
-from dpaudit.algorithms.textbook.gaussian import Gaussian
-from dpaudit.algorithms.textbook.geometric import TruncatedGeometric
-from dpaudit.algorithms.textbook.histograms import NoisyHist1, NoisyHist2
-from dpaudit.algorithms.textbook.laplace import Laplace
 from dpaudit.algorithms.textbook.noisy_max import (
     NoisyMax1,
     NoisyMax2,
@@ -23,9 +23,9 @@ from dpaudit.algorithms.textbook.noisy_max import (
     NoisyMax4,
 )
 from dpaudit.algorithms.textbook.parallel import LaplaceParallel, SVT34Parallel
-from dpaudit.algorithms.textbook.prefix_sum import PrefixSum
 from dpaudit.algorithms.textbook.randomised_response import RandomisedResponse
 from dpaudit.algorithms.textbook.rappor import OneTimeRappor, Rappor
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.algorithms.textbook.svt import (
     SVT1,
     SVT2,

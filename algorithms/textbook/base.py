@@ -86,8 +86,8 @@ class PureTextbookMechanism(TextbookMechanism):
     epsilon: Positive = 0.1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "claim", PureDP(self.epsilon))
         super().__post_init__()
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
 
 
 def laplace_noise(

@@ -1,4 +1,4 @@
-r"""Counting queries: column sums of clipped rows.
+r"""Counting queries, and the mechanisms that add noise to them one by one.
 
 Rows are people, entries in [0, 1] (others are clipped, each row by itself): column j
 says whether, or how far, a person counts for query j. The answers are the column sums.
@@ -8,25 +8,90 @@ Under REPLACE_ONE, each answer moves by at most 1, in any direction: the row
 vectors of non-negative integers that differ by at most 1 everywhere are the answers of
 two neighbours (`neighbours_with`). This is the neighbourhood for which the literature
 states, and refutes, report-noisy-max and the sparse vector technique.
+
+**The truncated geometric mechanism** of the DP-Sniper suite, with its logarithm.
+Sources: Balcer, Vadhan, *Differential privacy on finite computers*, JPC 2019, Algorithm
+4.8 (GeoSample) and Theorem 4.7, for at most n people; Bichsel et al., *DP-Sniper*, IEEE
+S&P 2021 (n = 5).
+
+1. k = ceil(log(2/epsilon)), a = 2^k/(2^k + 1).
+2. c = the number of people, at most n, whose bit is 1.
+3. Output z in {0, ..., n} with P(Z <= z) = a^(c - z)/(1 + a) for z < c, and
+   1 - a^(z - c + 1)/(1 + a) for c <= z < n.
+
+Step 3 is two-sided geometric noise, P(noise = m) proportional to a^|m|, clamped to the
+range: every probability is a rational number with a known denominator, which is why
+the algorithm exists.
+
+True epsilon. Clamping moves no mass between {Z <= c} and {Z > c}, and for neighbours c
+and c + 1 the loss is -log a on the one and log a on the other: both atoms and clamped
+tails are multiplied by a for every unit of distance. So the mechanism is, on every
+worst pair, randomised response at
+
+.. math:: -\log a = \log(1 + 2^{-k})
+
+exactly. With the logarithm to base 2, 2^-k <= epsilon/2 and the claim holds with room
+to spare. **The suite takes the natural logarithm**: then 2^-k can be as large as
+(epsilon/2)^(log 2), and the claim fails for small epsilon. At epsilon = 0.1, k is 3 in
+place of 5, and the true epsilon is log(9/8) = 0.1178.
+
+**Noisy histograms**, right and wrong. Source: Ding, Wang, Wang, Zhang, Kifer,
+*Detecting violations of differential privacy*, CCS 2018, Algorithms 9 and 10 (here for
+five bins, as in DP-Sniper).
+
+1. x = the sum of the rows, each clipped to l1 norm 1; for one-hot rows, a histogram.
+2. NoisyHist1 outputs x_j + Lap(1/epsilon) for every bin.
+   NoisyHist2 outputs x_j + Lap(epsilon): the scale is upside down.
+
+True epsilon. Under ADD_REMOVE the l1 sensitivity is 1, so by the argument at the head
+of `dpaudit.algorithms.textbook.sums` the true epsilon is one over the scale:
+**epsilon for NoisyHist1, 1/epsilon for NoisyHist2** (10 where 0.1 is claimed; the claim
+of NoisyHist2 holds for epsilon >= 1). Both are attained, on {y_1 <= x_1}.
+
+**PrefixSum: running totals of noisy counts.** Source: Wang, Ding, Wang, Kifer, Zhang,
+*Proving differential privacy with shadow execution*, PLDI 2019; ten queries in
+DP-Sniper.
+
+1. Output x_1 + noise_1, then that plus x_2 + noise_2, and so on, noise Lap(1/epsilon).
+
+True epsilon. Totals and increments determine each other, so the release is k answers
+with independent Lap(1/epsilon) noise. Where one person moves one answer by 1 (the
+setting of the source) that is exactly epsilon-DP. Under REPLACE_ONE with counts a
+person moves all k by 1, the l1 sensitivity is k, and by the argument at the head of
+`dpaudit.algorithms.textbook.sums` the true epsilon is **k epsilon**, attained on
+{all increments <= 0} for the answers (0, ..., 0) against (1, ..., 1). At epsilon = 0.1
+and k = 10 it is 1.0: the claim is false under this relation.
 """
 
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from math import ceil, log, log1p
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.textbook.base import Array, PureTextbookMechanism
+from dpaudit.algorithms.textbook.base import (
+    Array,
+    PureTextbookMechanism,
+    check_dimension,
+    check_scalars,
+)
+from dpaudit.algorithms.textbook.sums import LaplaceNoise
 from dpaudit.checked import Count
+from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_matrix
+from dpaudit.validation import check_count, check_matrix
 
 __all__ = [
     "CountingMechanism",
     "FixedQueriesMechanism",
+    "NoisyHist1",
+    "NoisyHist2",
+    "PrefixSum",
+    "TruncatedGeometric",
     "count_patterns",
     "neighbours_with",
 ]
@@ -121,3 +186,169 @@ def count_patterns(queries: int) -> tuple[Pair, ...]:
         halves,
     )
     return tuple(neighbours_with(*pattern) for pattern in patterns)
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric(PureTextbookMechanism):
+    """A count in {0, ..., people}, with clamped geometric noise.
+
+    Releases are whole numbers as floats, shape (). Rows are bits: scalars, clipped to
+    [0, 1] and rounded; a count beyond `people` is reduced to it.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    people : int
+        Public bound n on the count, >= 1.
+
+    Examples
+    --------
+    >>> round(TruncatedGeometric(0.1).true_epsilon, 4)
+    0.1178
+    """
+
+    _: KW_ONLY
+    people: Count = 5
+
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+
+    @property
+    def true_epsilon(self) -> float:
+        """log(1 + 2^-k) with k = ceil(log(2/epsilon)), exactly."""
+        return log1p(2.0 ** -ceil(log(2 / self.epsilon)))
+
+    def distribution(self, count: int) -> Array:
+        """Return the probabilities of 0, ..., people on that count."""
+        ratio = np.exp(-self.true_epsilon)
+        outputs = np.arange(self.people)
+        below = ratio ** np.maximum(count - outputs, 0) / (1 + ratio)
+        above = ratio ** np.maximum(outputs - count + 1, 0) / (1 + ratio)
+        up_to = np.where(outputs < count, below, 1 - above)
+        return np.diff(up_to, prepend=0.0, append=1.0)
+
+    def answers(self, data: ArrayLike) -> Array:
+        """Return the count, shape ()."""
+        bits = np.rint(check_scalars(data).clip(0.0, 1.0))
+        return np.minimum(bits.sum(), float(self.people))
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        up_to = np.cumsum(self.distribution(int(answers)))[:-1]
+        return np.searchsorted(up_to, rng.random(size), side="right").astype(np.float64)
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        places = releases.astype(np.intp)
+        probability, other_probability = (
+            self.distribution(int(self.answers(rows)))[places] for rows in (data, other)
+        )
+        return np.asarray(np.log(probability / other_probability))
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the true pure epsilon if the counts differ."""
+        differ = self.answers(pair.data) != self.answers(pair.neighbour)
+        return PureDP(self.true_epsilon) if differ else NO_LOSS
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return counts 0 and 1: attained on {Z = 0} and on {Z > 0}."""
+        check_dimension(dimension, 1)
+        return Pair([0.0], [0.0, 1.0], self.relation)
+
+
+@dataclass(frozen=True)
+class _NoisyHistogram(LaplaceNoise, ABC):
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+
+    @property
+    def true_epsilon(self) -> float:
+        """One over the scale of the noise, exactly."""
+        return 1 / self.scale
+
+    def answers(self, data: ArrayLike) -> Array:
+        """Return the sum of the rows clipped to l1 norm 1, shape (k,)."""
+        rows = check_matrix("data", data)
+        return (rows / np.abs(rows).sum(axis=1, keepdims=True).clip(1.0)).sum(axis=0)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a person of the first of `dimension` bins (default 5), added."""
+        bins = check_count("dimension", 5 if dimension is None else dimension)
+        first, nobody = np.eye(1, bins), np.zeros((1, bins))
+        return Pair(nobody, np.vstack([nobody, first]), self.relation)
+
+
+@dataclass(frozen=True)
+class NoisyHist1(_NoisyHistogram):
+    """A histogram with noise Lap(1/epsilon): correct, and exactly epsilon-DP.
+
+    Releases have the shape (k,) of the rows.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    """
+
+    @property
+    def scale(self) -> float:
+        """1/epsilon."""
+        return 1 / self.epsilon
+
+
+@dataclass(frozen=True)
+class NoisyHist2(_NoisyHistogram):
+    """A histogram with noise Lap(epsilon): exactly (1/epsilon)-DP.
+
+    Releases have the shape (k,) of the rows.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    """
+
+    @property
+    def scale(self) -> float:
+        """Epsilon, where 1/epsilon is needed."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
+    """Running totals of noisy counts; releases have shape (queries,).
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    queries : int
+        Columns of the data, >= 1; the true epsilon depends on it.
+
+    Examples
+    --------
+    >>> PrefixSum(0.1).true_epsilon
+    1.0
+    """
+
+    @property
+    def scale(self) -> float:
+        """1/epsilon."""
+        return 1 / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """Queries times epsilon, exactly."""
+        return self.queries * self.epsilon
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        increments = super()._sample(answers, size, rng=rng)
+        return np.cumsum(increments, axis=1, out=increments)
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        increments = np.diff(releases, axis=1, prepend=0.0)
+        return super().privacy_loss(increments, data, other)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return all answers 0 against all 1: attained on {all increments <= 0}."""
+        queries = check_dimension(dimension, self.queries)
+        return neighbours_with([0] * queries, [1] * queries)

@@ -41,25 +41,17 @@ def _textbook(
     truth: float,
     lost: str,
     epsilon: float = 0.1,
-    approximate: bool = False,
     falls: Fall | None = None,
 ) -> Entry:
-    """Return the entry of a mechanism whose rows have a fixed range.
-
-    `constructor` takes an optional epsilon, and a delta if `approximate`.
-    """
-    owner = getattr(constructor, "__self__", constructor)
+    """Return the entry of a mechanism whose rows have a fixed range."""
     return Entry(
         name=name,
         family="textbook",
         source=source,
         summary=summary,
         constructor=constructor,
-        approximate=approximate,
         falls=falls,
         epsilon=epsilon,
-        relations=(owner.relation,),
-        has_row_norm=False,
         truth=truth,
         lost=lost,
     )
@@ -96,7 +88,6 @@ TEXTBOOK = (
         "Balle, Wang, ICML 2018",
         "a sum with the least Gaussian noise",
         epsilon=1.0,
-        approximate=True,
         truth=1.0,
         lost="sums 0 and 1: a half-line",
     ),
@@ -106,7 +97,6 @@ TEXTBOOK = (
         "Dwork, Roth 2014, Theorem A.1",
         "a sum with Gaussian noise, classical constant",
         epsilon=1.0,
-        approximate=True,
         truth=0.751,
         lost="the classical constant is more than it takes",
     ),
@@ -116,7 +106,6 @@ TEXTBOOK = (
         "dpaudit",
         "half of the Gaussian noise that its claim needs",
         epsilon=1.0,
-        approximate=True,
         falls=Fall(60_000),
         truth=2.1547,
         lost="half the noise: a half-line",

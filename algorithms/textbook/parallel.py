@@ -4,7 +4,7 @@ Source: Bichsel, Steffen, Bogunovic, Vechev, *DP-Sniper*, IEEE S&P 2021.
 
 **LaplaceParallel**: 20 Laplace mechanisms at epsilon/20 each. The release is one
 answer, 20 times, with independent noise; by the argument at the head of
-`dpaudit.algorithms.textbook.laplace` its true epsilon is the l1 distance 20 over the
+`dpaudit.algorithms.textbook.sums` its true epsilon is the l1 distance 20 over the
 scale 20/epsilon: the claim is exact. It is attained on {all values <= 0} for the sums 0
 and 1.
 
@@ -23,9 +23,8 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import Array
 from dpaudit.algorithms.textbook.counts import CountingMechanism
-from dpaudit.algorithms.textbook.laplace import LaplaceNoise
 from dpaudit.algorithms.textbook.stream_codes import check_releases
-from dpaudit.algorithms.textbook.sums import BoundedSum
+from dpaudit.algorithms.textbook.sums import BoundedSum, LaplaceNoise
 from dpaudit.algorithms.textbook.svt import SVT3, SVT4
 from dpaudit.checked import Count
 from dpaudit.neighbours import Pair

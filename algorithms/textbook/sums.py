@@ -1,11 +1,50 @@
-"""The query that scalar additive noise answers: a sum of clipped scalars.
+r"""A sum of clipped scalars, with Laplace noise and with Gaussian noise.
 
 Rows are scalars in [0, sensitivity] (others are clipped, each row by itself). Under
 ADD_REMOVE a row moves the sum by at most the sensitivity, and a row of the largest
 size, added to one of size 0, by exactly that.
+
+**The Laplace mechanism**, and what all mechanisms with Laplace noise share. Source:
+Dwork, McSherry, Nissim, Smith, *Calibrating noise to sensitivity in private data
+analysis*, TCC 2006.
+
+1. x = the sum of the rows, each clipped to [0, sensitivity].
+2. Output x + Lap(sensitivity/epsilon).
+
+True epsilon. Independent Lap(b) noise on answers a or a' has the loss
+(|y - a'|_1 - |y - a|_1)/b, which is at most |a - a'|_1/b by the triangle inequality,
+with equality exactly where every y_j lies beyond a_j, seen from a'_j: an event of
+probability at least 2^-k under a. So the pure epsilon of a pair is |a - a'|_1/b, and
+the true epsilon is the l1 sensitivity over b. Under ADD_REMOVE a row moves the sum by
+at most the sensitivity, and the claim is exact. `Laplace.under_noised` multiplies the
+noise by a factor < 1 and keeps the claim: its true epsilon is epsilon/factor.
+
+Privacy profile of one shift, r = |a - a'|/b: the loss exceeds e < r on the far side of
+a point, and with P(Y <= a + t) of the Laplace law,
+
+.. math:: \delta(e) = 1 - e^{(e - r)/2}, \quad 0 \le e \le r.
+
+**The Gaussian mechanism**, classical and analytic. Sources: Dwork,
+Roth, *The algorithmic foundations of differential privacy*, 2014, Theorem A.1; Balle,
+Wang, *Improving the Gaussian mechanism for differential privacy*, ICML 2018, Theorem 8.
+
+1. x = the sum of the rows, each clipped to [0, sensitivity].
+2. Output x + N(0, sigma^2).
+
+Calibrations: `Gaussian.calibrated` takes the smallest sigma for (epsilon, delta),
+`Gaussian.from_mu` that for mu-GDP, `Gaussian.classical` the constant
+sqrt(2 log(1.25/delta)) sensitivity/epsilon, which is proven for epsilon < 1 only (and
+fails at large epsilon). `Gaussian.under_noised` multiplies the smallest sigma by a
+factor and keeps the claim.
+
+True epsilon. Under ADD_REMOVE a row shifts the mean by at most the sensitivity, so all
+pairs are dominated by N(mu, 1) against N(0, 1) with mu = sensitivity/sigma, which is
+the worst pair itself; its exact profile is in `dpaudit.gaussian`. The true epsilon is
+its inverse at the claim's delta. A Gaussian law has unbounded loss, so no finite
+epsilon holds at delta = 0, which is what a mu-GDP claim is asked at.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
@@ -14,14 +53,20 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import (
     Array,
+    PureTextbookMechanism,
     TextbookMechanism,
     check_dimension,
     check_scalars,
+    laplace_noise,
 )
 from dpaudit.checked import Positive
+from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, Profile
+from dpaudit.errors import UnsupportedError
+from dpaudit.gaussian import classical_mu, gaussian_mu
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_positive
 
-__all__ = ["BoundedSum"]
+__all__ = ["BoundedSum", "Gaussian", "Laplace", "LaplaceNoise"]
 
 
 @dataclass(frozen=True)
@@ -47,3 +92,200 @@ class BoundedSum(TextbookMechanism, ABC):
         """Return a row of the largest size, added; rows have length 1."""
         check_dimension(dimension, 1)
         return Pair([0.0], [0.0, self.sensitivity], self.relation)
+
+
+_KNOTS = 2001
+_MAX_SHIFT = 700.0  # what a Profile can hold
+
+
+class LaplaceNoise(PureTextbookMechanism, ABC):
+    """Independent Laplace noise on every answer."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The scale b of the noise."""
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        releases = laplace_noise((size, *answers.shape), self.scale, rng=rng)
+        releases += answers
+        return releases
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,)."""
+        near, far = (
+            np.abs(releases - self.answers(rows)).reshape(len(releases), -1).sum(axis=1)
+            for rows in (data, other)
+        )
+        return np.asarray((far - near) / self.scale)
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the privacy profile of a pair on which one answer differs.
+
+        Tabulated at 2001 points and their convex hull: exact there, and between them
+        too large by less than (r/2000)^2, r being the true epsilon of the pair.
+
+        Raises
+        ------
+        UnsupportedError
+            If several answers differ, or if they differ by more than 700 scales.
+        """
+        shifts = np.abs(self.answers(pair.data) - self.answers(pair.neighbour))
+        differing = np.count_nonzero(shifts)
+        if differing == 0:
+            return NO_LOSS
+        shift = float(shifts.sum() / self.scale)
+        if differing > 1 or shift > _MAX_SHIFT:
+            raise UnsupportedError(
+                "the exact profile is known for one answer that differs by at most "
+                f"{_MAX_SHIFT:g} scales, got {differing} answers and {shift:g} scales"
+            )
+        knots = np.linspace(0.0, shift, _KNOTS)
+        return Profile(knots, -np.expm1((knots - shift) / 2))
+
+
+@dataclass(frozen=True)
+class Laplace(BoundedSum, LaplaceNoise):
+    """The sum of scalar rows, with Laplace noise.
+
+    Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    sensitivity : float
+        Rows are clipped to [0, sensitivity].
+    noise_factor : float
+        What the scale that the claim needs is multiplied by; 1 is correct.
+
+    Examples
+    --------
+    >>> Laplace(0.5).scale, Laplace.under_noised(0.5, factor=0.25).true_epsilon
+    (2.0, 2.0)
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    noise_factor: Positive = 1.0
+
+    @classmethod
+    def under_noised(
+        cls, epsilon: float = 1.0, *, factor: float = 0.5, sensitivity: float = 1.0
+    ) -> "Laplace":
+        """Return a mechanism at `factor` times the noise that its claim needs."""
+        return cls(
+            epsilon,
+            sensitivity=sensitivity,
+            noise_factor=check_positive("factor", factor),
+        )
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise."""
+        return self.noise_factor * self.sensitivity / self.epsilon
+
+    @property
+    def true_epsilon(self) -> float:
+        """epsilon/noise_factor: the sensitivity over the scale."""
+        return self.epsilon / self.noise_factor
+
+
+@dataclass(frozen=True)
+class Gaussian(BoundedSum):
+    """The sum of scalar rows, with Gaussian noise.
+
+    Releases are scalars, shape (). Rows are scalars, shape (n,) or (n, 1).
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise.
+    claim : Claim
+        What is promised.
+    sensitivity : float
+        Rows are clipped to [0, sensitivity].
+
+    Examples
+    --------
+    >>> round(Gaussian.calibrated(1.0, 1e-5).true_epsilon, 6)
+    1.0
+    >>> round(Gaussian.under_noised(1.0, 1e-5, factor=0.5).true_epsilon, 3)
+    2.155
+    """
+
+    _: KW_ONLY
+    sigma: Positive
+    claim: Claim
+
+    @classmethod
+    def calibrated(
+        cls, epsilon: float = 1.0, delta: float = 1e-5, *, sensitivity: float = 1.0
+    ) -> "Gaussian":
+        """Return the mechanism at the smallest sigma that is (epsilon, delta)-DP."""
+        return cls.under_noised(epsilon, delta, factor=1.0, sensitivity=sensitivity)
+
+    @classmethod
+    def from_mu(cls, mu: float, *, sensitivity: float = 1.0) -> "Gaussian":
+        """Return the mechanism at the smallest sigma that is mu-GDP."""
+        sensitivity = check_positive("sensitivity", sensitivity)
+        claim = GaussianDP(mu)
+        return cls(sigma=sensitivity / mu, claim=claim, sensitivity=sensitivity)
+
+    @classmethod
+    def classical(
+        cls, epsilon: float = 1.0, delta: float = 1e-5, *, sensitivity: float = 1.0
+    ) -> "Gaussian":
+        """Return the mechanism at the sigma of Theorem A.1, whatever epsilon is."""
+        sensitivity = check_positive("sensitivity", sensitivity)
+        return cls(
+            sigma=sensitivity / classical_mu(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            sensitivity=sensitivity,
+        )
+
+    @classmethod
+    def under_noised(
+        cls,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        factor: float = 0.5,
+        sensitivity: float = 1.0,
+    ) -> "Gaussian":
+        """Return a mechanism at `factor` times the noise that its claim needs."""
+        sensitivity = check_positive("sensitivity", sensitivity)
+        smallest = sensitivity / gaussian_mu(epsilon, delta)
+        return cls(
+            sigma=check_positive("factor", factor) * smallest,
+            claim=ApproxDP(epsilon, delta),
+            sensitivity=sensitivity,
+        )
+
+    @property
+    def mu(self) -> float:
+        """The exact mu: sensitivity/sigma."""
+        return self.sensitivity / self.sigma
+
+    @property
+    def true_epsilon(self) -> float:
+        """The smallest true epsilon at the claim's delta; inf where that is 0."""
+        delta = self.claim.parameters.get("delta", 0.0)
+        return GaussianDP(self.mu).epsilon(delta)
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        releases = rng.standard_normal(size)
+        releases *= self.sigma
+        releases += answers
+        return releases
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, linear in the release, shape (size,)."""
+        mean, other_mean = self.answers(data), self.answers(other)
+        slope = (mean - other_mean) / self.sigma**2
+        return np.asarray((releases - (mean + other_mean) / 2) * slope)
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return mu-GDP with mu the distance of the means in standard deviations."""
+        shift = float(abs(self.answers(pair.data) - self.answers(pair.neighbour)))
+        return GaussianDP(shift / self.sigma) if shift > 0 else NO_LOSS

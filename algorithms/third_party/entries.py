@@ -20,7 +20,6 @@ from dpaudit.algorithms.third_party.opendp import (
     OpenDPLaplace,
     OpenDPPCA,
 )
-from dpaudit.neighbours import Relation
 
 __all__ = ["THIRD_PARTY"]
 
@@ -31,9 +30,7 @@ THIRD_PARTY = (
         source="diffprivlib, mechanisms.Bingham",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=DiffprivlibBingham,
-        approximate=False,
         falls=Fall(2_000),
-        relations=(Relation.REPLACE_ONE,),
         extra="diffprivlib",
     ),
     Entry(
@@ -42,9 +39,6 @@ THIRD_PARTY = (
         source="diffprivlib, models.PCA",
         summary="eigenvalues with bounded Laplace noise, eigenvectors from Bingham",
         constructor=DiffprivlibPCA,
-        approximate=False,
-        relations=(Relation.REPLACE_ONE,),
-        has_components=True,
         extra="diffprivlib",
     ),
     Entry(
@@ -53,9 +47,6 @@ THIRD_PARTY = (
         source="diffprivlib, mechanisms.Laplace",
         summary="a sum with Laplace noise",
         constructor=DiffprivlibLaplace,
-        approximate=False,
-        relations=(Relation.ADD_REMOVE,),
-        has_row_norm=False,
         extra="diffprivlib",
     ),
     Entry(
@@ -64,9 +55,6 @@ THIRD_PARTY = (
         source="diffprivlib, mechanisms.Gaussian",
         summary="a sum with Gaussian noise, classical constant",
         constructor=DiffprivlibGaussian,
-        approximate=True,
-        relations=(Relation.ADD_REMOVE,),
-        has_row_norm=False,
         extra="diffprivlib",
     ),
     Entry(
@@ -75,9 +63,6 @@ THIRD_PARTY = (
         source="diffprivlib, mechanisms.GaussianAnalytic",
         summary="a sum with the least Gaussian noise",
         constructor=DiffprivlibGaussianAnalytic,
-        approximate=True,
-        relations=(Relation.ADD_REMOVE,),
-        has_row_norm=False,
         extra="diffprivlib",
     ),
     Entry(
@@ -86,9 +71,7 @@ THIRD_PARTY = (
         source="OpenDP, extras.sklearn._make_eigenvector",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=OpenDPEigenvector,
-        approximate=False,
         falls=Fall(2_000),
-        relations=(Relation.REPLACE_ONE,),
         extra="opendp",
     ),
     Entry(
@@ -97,10 +80,7 @@ THIRD_PARTY = (
         source="OpenDP, sklearn.decomposition.PCA",
         summary="private mean, eigenvalues, eigenvectors; PCA(epsilon=1) claims 2",
         constructor=OpenDPPCA,
-        approximate=False,
         epsilon=2.0,
-        relations=(Relation.REPLACE_ONE,),
-        has_components=True,
         extra="opendp",
     ),
     Entry(
@@ -109,9 +89,6 @@ THIRD_PARTY = (
         source="OpenDP, sklearn.decomposition.make_private_pca",
         summary="eigenvalues (a tenth of epsilon) and eigenvectors of centred data",
         constructor=OpenDPCentredPCA,
-        approximate=False,
-        relations=(Relation.REPLACE_ONE,),
-        has_components=True,
         extra="opendp",
     ),
     Entry(
@@ -120,9 +97,6 @@ THIRD_PARTY = (
         source="OpenDP, measurements.make_laplace",
         summary="a sum with Laplace noise",
         constructor=OpenDPLaplace,
-        approximate=False,
-        relations=(Relation.ADD_REMOVE,),
-        has_row_norm=False,
         extra="opendp",
     ),
     Entry(
@@ -131,9 +105,6 @@ THIRD_PARTY = (
         source="OpenDP, measurements.make_gaussian",
         summary="a sum with Gaussian noise, by way of zero-concentrated DP",
         constructor=OpenDPGaussian,
-        approximate=True,
-        relations=(Relation.ADD_REMOVE,),
-        has_row_norm=False,
         extra="opendp",
     ),
 )

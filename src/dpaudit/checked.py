@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
+from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, Union, cast, get_args, get_origin
 
@@ -69,21 +70,26 @@ class Checked:
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, _Check], ...]:
-    """Return the names of the fields that have a check, and the check."""
+    """Return the names of the fields that have a check, and the check.
+
+    It is that of the last class that has one: a subclass may only set a default.
+    """
     found = []
-    for field in fields(kind):
-        of_union = get_origin(field.type) in (Union, UnionType)
-        parts = get_args(field.type) if of_union else (field.type,)
-        known = [part for part in parts if part is not NoneType]
-        if field.init and len(known) == 1 and (check := _check_of(known[0])):
-            optional = partial(_unless_none, check)
-            found.append((field.name, optional if NoneType in parts else check))
+    for name in [field.name for field in fields(kind) if field.init]:
+        types = [get_annotations(each) for each in kind.__mro__]
+        checks = (_check_of(each[name]) for each in types if name in each)
+        if check := next(filter(None, checks), None):
+            found.append((name, check))
     return tuple(found)
 
 
 def _check_of(kind: Any) -> _Check | None:
+    if get_origin(kind) in (Union, UnionType):
+        known = [part for part in get_args(kind) if part is not NoneType]
+        check = _check_of(known[0]) if len(known) == 1 else None
+        return check and partial(_unless_none, check)
     if marks := getattr(kind, "__metadata__", ()):
-        return marks[0]
+        return cast(_Check, marks[0])
     ours = isinstance(kind, type) and kind.__module__.split(".")[0] == "dpaudit"
     if not ours or issubclass(kind, Enum) or getattr(kind, "_is_protocol", False):
         return None

@@ -10,10 +10,9 @@ import pytest
 
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
-from dpaudit.algorithms.streaming.block_oja import BlockOja
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch

@@ -23,7 +23,7 @@ MECHANISM = '''
 
 from dataclasses import dataclass
 
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 
 __all__ = ["ToyGaussian"]
 

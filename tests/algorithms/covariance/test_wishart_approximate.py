@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.wishart_accountant import (
     neighbours_delta,

@@ -14,14 +14,17 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
-from dpaudit.algorithms.online.doubling_rules import CalibratedRule, PublishedRule
+from dpaudit.algorithms.online.doubling_rules import (
+    CalibratedRule,
+    Epochs,
+    PublishedRule,
+)
 from dpaudit.algorithms.online.entries import ONLINE
-from dpaudit.algorithms.online.epochs import Epochs
 from dpaudit.algorithms.online.fenwick import nodes_of_row, tree_height
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.planted_doubling import EagerRule, ExactTestDoubling
+from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
 from dpaudit.algorithms.online.subspace_sequence import (
     SubspaceSequence,
     leading_bases,

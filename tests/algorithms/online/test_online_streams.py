@@ -7,9 +7,11 @@ import pytest
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
+from dpaudit.algorithms.online.perturbed_leader import (
+    FollowPerturbedLeader,
+    StepwiseSums,
+)
 from dpaudit.algorithms.online.planted import FreshNoiseTree
-from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.errors import InputError, UnsupportedError

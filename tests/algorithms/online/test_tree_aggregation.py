@@ -22,8 +22,8 @@ from dpaudit.algorithms.online.fenwick import (
     tree_height,
 )
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
+from dpaudit.algorithms.online.perturbed_leader import StepwiseSums
 from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
-from dpaudit.algorithms.online.stepwise_sums import StepwiseSums
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.algorithms.online.triangles import pack, pack_rows, unpack
 from dpaudit.claims import ApproxDP, GaussianDP

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from normal_law import looks_standard_normal
 
-from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,

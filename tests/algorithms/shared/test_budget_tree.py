@@ -3,7 +3,7 @@
 import pytest
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.dp_pca_entries import DP_PCA
+from dpaudit.algorithms.streaming.entries import DP_PCA
 from dpaudit.errors import InputError
 
 A, B = BudgetTree("a", 1.0, 1e-6), BudgetTree("b", 0.5, 1e-5, note="of b")

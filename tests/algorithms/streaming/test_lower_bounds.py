@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.streaming.hard_instances import GaussianPacking, HeavyPacking
 from dpaudit.algorithms.streaming.lower_bounds import (
+    GaussianPacking,
+    HeavyPacking,
     identification_error,
     sign_packing,
 )

@@ -16,8 +16,7 @@ from scipy import stats
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import noisy_oja
-from dpaudit.algorithms.streaming.block_oja import BlockOja
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.moments import as_moments
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity

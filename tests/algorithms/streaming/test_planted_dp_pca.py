@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.dp_pca_entries import DP_PCA
+from dpaudit.algorithms.streaming.entries import DP_PCA
 from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.planted import OverlappingDPPCA
 from dpaudit.attacks import LinearDiscriminant

@@ -244,9 +244,10 @@ def test_the_bare_constructor_is_validated_too():
     noise = CountNoise(1.0, 1.0)
     with pytest.raises(InputError, match="noise must be a CountNoise"):
         TopEigenvalue(noise=1.0, claim=ApproxDP(1.0, 1e-5))
-    for bad in (PureDP(1.0), ApproxDP(1.0, 0.0)):
-        with pytest.raises(InputError, match="claim must be an ApproxDP with delta"):
-            TopEigenvalue(noise=noise, claim=bad)
+    with pytest.raises(InputError, match="claim must be an ApproxDP, got PureDP"):
+        TopEigenvalue(noise=noise, claim=PureDP(1.0))
+    with pytest.raises(InputError, match=r"delta must be in \(0, 1\), got 0"):
+        TopEigenvalue(noise=noise, claim=ApproxDP(1.0, 0.0))
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,9 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 from dpaudit.algorithms.subspace import bingham
-from dpaudit.algorithms.subspace.bingham import VectorBingham, draw_vector_bingham
-from dpaudit.algorithms.subspace.bingham_normaliser import (
+from dpaudit.algorithms.subspace.bingham import (
+    VectorBingham,
+    draw_vector_bingham,
     envelope,
     log_bingham_normaliser,
 )

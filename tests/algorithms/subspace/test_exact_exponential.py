@@ -19,10 +19,13 @@ from matrix_bingham_oracles import (
 from scipy import stats
 
 from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
+from dpaudit.algorithms.subspace.exact_exponential import (
+    ExactExponential,
+    MatrixACG,
+    wide_gap_acceptance,
+)
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.frames import uniform_frames
-from dpaudit.algorithms.subspace.matrix_acg import MatrixACG, wide_gap_acceptance
 from dpaudit.claims import NO_LOSS, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation

@@ -20,11 +20,10 @@ from matrix_bingham_oracles import (
 )
 
 from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
+from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
-from dpaudit.algorithms.subspace.matrix_acg import MatrixACG
 from dpaudit.claims import PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Relation

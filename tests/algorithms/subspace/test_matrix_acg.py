@@ -19,8 +19,8 @@ from matrix_bingham_oracles import (
 )
 from scipy import optimize, special
 
+from dpaudit.algorithms.subspace.exact_exponential import MatrixACG, wide_gap_acceptance
 from dpaudit.algorithms.subspace.frames import uniform_frames
-from dpaudit.algorithms.subspace.matrix_acg import MatrixACG, wide_gap_acceptance
 from dpaudit.errors import InputError
 
 
