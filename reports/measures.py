@@ -17,10 +17,17 @@ from dpaudit.mechanism import (
     Mechanism,
 )
 from dpaudit.neighbours import Pair
-from dpaudit.reports.experiment import Cell, Record
+from dpaudit.reports.experiment import (
+    CONFIDENCE,
+    DELTA,
+    Cell,
+    Experiment,
+    Record,
+)
 
 __all__ = [
     "BASELINE",
+    "audit_experiment",
     "audited_privacy",
     "audits",
     "exact",
@@ -63,6 +70,19 @@ def audited_privacy(cell: Cell) -> list[Record]:
             "witness": None if witness is None else json.dumps(witness.to_dict()),
         }
     ]
+
+
+def audit_experiment(
+    mechanisms: tuple[str, ...], max_samples: int, **options: Any
+) -> Experiment:
+    """Return an experiment that audits claims of epsilon = 1, unless told otherwise."""
+    usual: dict[str, Any] = {
+        "source": "dpaudit",
+        "measure": audited_privacy,
+        "grid": {"epsilon": (1.0,)},
+    }
+    settings = {"delta": DELTA, "confidence": CONFIDENCE, "max_samples": max_samples}
+    return Experiment(mechanisms=mechanisms, options=settings, **(usual | options))
 
 
 def audits(

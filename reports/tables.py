@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,9 +12,9 @@ from dpaudit.reports.escaping import file_name
 from dpaudit.reports.words import delta, number, verdict
 
 __all__ = [
+    "Printed",
     "Quartiles",
     "Row",
-    "VerdictRow",
     "point",
     "quartiles",
     "records",
@@ -26,6 +26,10 @@ __all__ = [
 
 Row: TypeAlias = dict[str, Any]
 Quartiles: TypeAlias = tuple[float, float, float]
+
+
+class Printed(SimpleNamespace):
+    """One line of a table of the page: every field is ready to print."""
 
 
 def records(table: pd.DataFrame) -> list[Row]:
@@ -62,26 +66,10 @@ def standing_mechanisms(table: pd.DataFrame) -> list[str]:
     return [r["mechanism"] for r in records(table) if r["verdict"] == "NOT_REFUTED"]
 
 
-@dataclass(frozen=True)
-class VerdictRow:
-    """One line of the table of verdicts, every field ready to print."""
-
-    name: str
-    source: str
-    relation: str
-    claim: tuple[str, ...]
-    exact: tuple[str, ...]
-    audited: tuple[str, ...]
-    refuted: bool
-    verdict: str
-    hint: str
-    witness_file: str | None
-
-
-def verdict_rows(wall: pd.DataFrame) -> list[VerdictRow]:
+def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
     """Return the table of verdicts."""
     return [
-        VerdictRow(
+        Printed(
             name=row["mechanism"],
             source=row["source"],
             relation=row["relation"],

@@ -29,12 +29,14 @@ from dpaudit.algorithms.textbook import (
     TruncatedGeometric,
 )
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
 from dpaudit.reports.bench.coverage_cases import (
     CONFIDENCE,
     AuditCase,
+    CountsCase,
     CoverageCase,
     LossConsistencyCase,
+    OneRunCase,
+    ScoresCase,
     WhiteBoxCase,
     WitnessCase,
 )

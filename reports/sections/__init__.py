@@ -9,11 +9,12 @@ name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -23,13 +24,14 @@ from dpaudit.validation import check_count, check_name
 
 __all__ = [
     "PROFILES",
-    "Notes",
     "Part",
     "Results",
     "Section",
+    "Size",
     "all_sections",
     "chosen_sections",
     "plan",
+    "sizes",
 ]
 
 PROFILES = ("quick", "standard", "paper")
@@ -76,6 +78,23 @@ class Results(Mapping[str, pd.DataFrame]):
         return self.experiments[name].options
 
 
+class Size(SimpleNamespace):
+    """How much a section runs: of what, it says where it declares its `sizes`."""
+
+
+def sizes(**parts: tuple[Any, ...]) -> dict[str, Size]:
+    """Return the size of each of `PROFILES`, given each part of it in all of them.
+
+    Examples
+    --------
+    >>> sizes(streams=(4, 60, 120))["standard"]
+    Size(streams=60)
+    """
+    each = zip(*parts.values(), strict=True)
+    found = [Size(**dict(zip(parts, values, strict=True))) for values in each]
+    return dict(zip(PROFILES, found, strict=True))
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the page with a heading of its own.
@@ -94,26 +113,11 @@ class Part:
     place: int
 
 
-@dataclass(frozen=True)
-class Notes:
-    """What is concluded from the tables of some experiments alone.
-
-    Parameters
-    ----------
-    experiments : tuple of str
-    find : callable
-        From their tables, by name, to sentences or lines.
-    """
-
-    experiments: tuple[str, ...]
-    find: Callable[[Mapping[str, pd.DataFrame]], list[str]]
-
-
 def _nothing(results: Results) -> list[str]:
     return []
 
 
-def _no_experiments(size: Any, seed: int) -> tuple[Experiment, ...]:
+def _no_experiments(size: Size) -> tuple[Experiment, ...]:
     return ()
 
 
@@ -130,10 +134,10 @@ class Section:
         From the results to what the templates say; None leaves all parts out.
     figures : mapping of str to callable
         From the results to an SVG, for wide screens or (True) for phones.
-    sizes : mapping of str to object
-        How much it runs, by profile.
+    sizes : mapping of str to Size
+        From `sizes`.
     experiments : callable
-        From a size and the user's seed to experiments.
+        From a size to experiments; `plan` gives them their seed.
     uses : tuple of str
         Other sections whose tables it reads.
     beside : callable, optional
@@ -145,7 +149,8 @@ class Section:
         What is to be said of the results at the very top.
     commands : callable
         What repeats what was found.
-    notes : tuple of Notes
+    notes : mapping of tuple of str to callable
+        What is concluded from the tables of these experiments alone: sentences.
     optional : bool
         Whether a page without it is whole.
     """
@@ -154,14 +159,16 @@ class Section:
     parts: tuple[Part, ...]
     context: Callable[[Results], Mapping[str, Any] | None]
     figures: Mapping[str, Callable[[Results, bool], str]] = field(default_factory=dict)
-    sizes: Mapping[str, Any] = field(default_factory=dict)
-    experiments: Callable[[Any, int], tuple[Experiment, ...]] = _no_experiments
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()
     beside: Callable[[Path], Any] | None = None
     headline: Callable[[Results], str] | None = None
     answer: Callable[[Results], list[str]] = _nothing
     commands: Callable[[Results], list[str]] = _nothing
-    notes: tuple[Notes, ...] = ()
+    notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(
+        default_factory=dict
+    )
     optional: bool = False
 
 
@@ -208,8 +215,8 @@ def plan(
     while more := {u for name in needed for u in everything[name].uses} - needed:
         needed |= more
     return {
-        experiment.name: experiment
+        experiment.name: replace(experiment, seed=seed)
         for section in everything.values()
         if section.name in needed
-        for experiment in section.experiments(section.sizes.get(profile), seed)
+        for experiment in section.experiments(section.sizes.get(profile, Size()))
     }

@@ -43,8 +43,14 @@ from dpaudit.reports.bench.best_events import (
 )
 from dpaudit.reports.bench.cost import Cost, engine_share, peak_memory
 from dpaudit.reports.bench.coverage import CASES, Coverage, Effort
-from dpaudit.reports.bench.coverage_bounds import CountsCase, OneRunCase, ScoresCase
-from dpaudit.reports.bench.coverage_cases import AuditCase, CoverageCase, WhiteBoxCase
+from dpaudit.reports.bench.coverage_cases import (
+    AuditCase,
+    CountsCase,
+    CoverageCase,
+    OneRunCase,
+    ScoresCase,
+    WhiteBoxCase,
+)
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 from dpaudit.reports.bench.study import Row, seed_of

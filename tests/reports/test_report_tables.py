@@ -7,19 +7,26 @@ import pytest
 from audited_row import audited as audited_row
 
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections.libraries.findings import LibraryRow, library_rows
+from dpaudit.reports.sections.libraries.findings import library_rows
 from dpaudit.reports.sections.libraries.measures import Comparison
-from dpaudit.reports.sections.suite.findings import SuiteRow, suite_rows
+from dpaudit.reports.sections.suite.findings import suite_rows
 from dpaudit.reports.sections.utility.findings import (
-    ComponentRow,
-    TimeRow,
     component_rows,
     time_rows,
 )
-from dpaudit.reports.tables import quartiles, verdict_rows
+from dpaudit.reports.tables import Printed, quartiles, verdict_rows
 
 # Skewed: the quartiles are 2, 4 and 8, the mean is none of them.
 SKEWED = (1.0, 2.0, 4.0, 8.0, 100.0)
+
+
+def printed(names, *values):
+    return Printed(**dict(zip(names.split(), values, strict=True)))
+
+
+TIMES = "name fit spread ratio throughput"
+COMPONENTS = "name claim captured spread refuted verdict"
+LIBRARIES = "name centre claim cells"
 
 
 def audited(**columns):
@@ -48,8 +55,8 @@ def test_times_are_medians():
         }
     )
     assert time_rows(table) == [
-        TimeRow(BASELINE, "4.00 s", "2.00 s – 8.00 s", "1", ""),
-        TimeRow("m", "4.00 ms", "2.00 ms – 8.00 ms", "40.00", "400"),
+        printed(TIMES, BASELINE, "4.00 s", "2.00 s – 8.00 s", "1", ""),
+        printed(TIMES, "m", "4.00 ms", "2.00 ms – 8.00 ms", "40.00", "400"),
     ]
 
 
@@ -96,7 +103,8 @@ def test_components_have_the_median_share_and_their_own_verdict():
         ]
     )
     assert component_rows(shares, wall) == [
-        ComponentRow(
+        printed(
+            COMPONENTS,
             "high",
             ("ε = 2", "δ = 0.125"),
             "60.0 %",
@@ -104,8 +112,14 @@ def test_components_have_the_median_share_and_their_own_verdict():
             False,
             "NOT REFUTED",
         ),
-        ComponentRow(
-            "low", ("ε = 1", "δ = 0.125"), "30.0 %", "20.0 % to 40.0 %", True, "REFUTED"
+        printed(
+            COMPONENTS,
+            "low",
+            ("ε = 1", "δ = 0.125"),
+            "30.0 %",
+            "20.0 % to 40.0 %",
+            True,
+            "REFUTED",
         ),
     ]
 
@@ -128,7 +142,7 @@ def test_the_suite_has_the_truth_beside_the_bound(verdict, after, shown):
         "samples_to_refute": after,
     }
     assert suite_rows(pd.DataFrame([row])) == [
-        SuiteRow(
+        Printed(
             name="m",
             summary="what it does",
             source="a paper",
@@ -152,7 +166,8 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
     none = [{**fit, "dimension": 54, "captured_share": None, "fit_seconds": None}]
     found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, [*ended, *none])
     assert library_rows(found) == [
-        LibraryRow(
+        printed(
+            LIBRARIES,
             "a",
             "known",
             ("ε = 0.50", "δ = 0"),

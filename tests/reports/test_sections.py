@@ -92,7 +92,7 @@ def fails(cell):
 
 
 def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(online, "online_regret", fails)
+    monkeypatch.setattr(online.measures, "online_regret", fails)
     written = write_report(tmp_path, profile="tiny", sections=CHOSEN)
 
     assert list(written.failed) == ["online"]
@@ -121,7 +121,7 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
 def test_a_section_that_cannot_be_drawn_or_told_leaves_the_others(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(streaming, "rate_rows", fails)
+    monkeypatch.setattr(streaming.findings, "rate_rows", fails)
     monkeypatch.setitem(all_sections()["online"].figures, "online-regret", fails)
     written = write_report(tmp_path, profile="tiny", sections=(*CHOSEN, "tracing"))
 
@@ -132,7 +132,7 @@ def test_a_section_that_cannot_be_drawn_or_told_leaves_the_others(
 
 
 def test_the_command_says_what_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr(online, "online_regret", fails)
+    monkeypatch.setattr(online.measures, "online_regret", fails)
     arguments = ["report", "--profile", "tiny", "--output", str(tmp_path / "new")]
     arguments += ["--workers", "1", "--section", "online"]
     result = CliRunner().invoke(main, arguments)
@@ -171,15 +171,15 @@ SECTION = '''
 """A toy."""
 
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.sections import Notes, Part, Section
+from dpaudit.reports.sections import Part, Section, sizes
 from dpaudit.reports.sections.toy.measures import tossed
 
 
-def experiments(size, seed):
+def experiments(size):
     return (
         Experiment(
             "toy-coins", "Coins", "Heads?", "-", tossed, ("fair", "bent"),
-            repetitions=size, seed=seed,
+            repetitions=size.tosses,
         ),
     )
 
@@ -193,10 +193,10 @@ SECTION = Section(
     parts=(Part("toy-part", "A toy", 650),),
     context=lambda found: {"notes": says(found["toy-coins"])},
     figures={"toy-figure": lambda found, narrow: "<svg id='figure-toy-figure'/>"},
-    sizes={"quick": 4, "standard": 5, "paper": 6},
+    sizes=sizes(tosses=(4, 5, 6)),
     experiments=experiments,
     answer=lambda found: ["Toys are <fine>."],
-    notes=(Notes(("toy-coins",), lambda found: says(found["toy-coins"])),),
+    notes={("toy-coins",): says},
 )
 '''
 MEASURES = '''

@@ -1,24 +1,12 @@
 """The comparison of libraries, in rows that are ready to print."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dpaudit.reports.sections.libraries.measures import Comparison
-from dpaudit.reports.tables import Row
+from dpaudit.reports.tables import Printed, Row
 from dpaudit.reports.words import delta, duration, number, percent, setting
 
-__all__ = ["LibraryRow", "library_rows", "settings_of"]
-
-
-@dataclass(frozen=True)
-class LibraryRow:
-    """One line of the comparison of libraries; for each setting share and time."""
-
-    name: str
-    centre: str
-    claim: tuple[str, ...]
-    cells: tuple[tuple[str, str], ...]
+__all__ = ["library_rows", "settings_of"]
 
 
 def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
@@ -27,7 +15,7 @@ def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
     return list(dict.fromkeys((r["dimension"], r["n_components"]) for r in records))
 
 
-def library_rows(comparison: Comparison | None) -> list[LibraryRow]:
+def library_rows(comparison: Comparison | None) -> list[Printed]:
     """Return the comparison of libraries, medians in the order of the records."""
     if comparison is None:
         return []
@@ -36,7 +24,7 @@ def library_rows(comparison: Comparison | None) -> list[LibraryRow]:
         who = fits.setdefault((row["contender"], row["centre"], row["delta"]), {})
         who.setdefault((row["dimension"], row["n_components"]), []).append(row)
     return [
-        LibraryRow(
+        Printed(
             name=name,
             centre=centre,
             claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),

@@ -23,13 +23,11 @@ from dpaudit.reports.sections.online.measures import (
     LEADER,
     PUBLISHED_ONLINE,
 )
-from dpaudit.reports.tables import records
+from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import count, listed, percent, signed, verdict
 
 __all__ = [
     "Exponent",
-    "OnlineRow",
-    "ScoreRow",
     "exponents",
     "online_notes",
     "online_rows",
@@ -136,35 +134,7 @@ def exponents(tables: Mapping[str, pd.DataFrame]) -> list[Exponent]:
     return found
 
 
-@dataclass(frozen=True)
-class OnlineRow:
-    """One line of the table of online PCA, every field ready to print."""
-
-    name: str
-    audited: bool
-    verdict: str
-    refuted: bool
-    regret: str
-    share: str
-    bound: str
-
-
-@dataclass(frozen=True)
-class ScoreRow:
-    """One line of the scoreboard of regret, every field ready to print."""
-
-    theorem: str
-    mechanism: str
-    variable: str
-    predicted: str
-    formula: str
-    exponent: str
-    interval: str
-    bound: str
-    verdict: str
-
-
-def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[OnlineRow]:
+def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
     """Return a row for each mechanism, on the longest stream."""
     verdicts = {r["mechanism"]: r["verdict"] for r in records(audits)}
     most = regrets[regrets["rows"] == regrets["rows"].max()]
@@ -174,7 +144,7 @@ def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[OnlineRow]:
         told = verdicts.get(str(name), none)
         middle, first = float(group["regret"].median()), group.iloc[0]
         rows.append(
-            OnlineRow(
+            Printed(
                 name=str(name),
                 audited=name in verdicts,
                 verdict=verdict(told),
@@ -226,10 +196,10 @@ def online_notes(regrets: pd.DataFrame) -> list[str]:
     return notes
 
 
-def score_rows(found: Sequence[Exponent]) -> list[ScoreRow]:
+def score_rows(found: Sequence[Exponent]) -> list[Printed]:
     """Return the scoreboard."""
     return [
-        ScoreRow(
+        Printed(
             theorem=_THEOREMS[each.mechanism],
             mechanism=each.mechanism,
             variable=each.variable,

@@ -1,59 +1,28 @@
 """The section on privacy: what is audited, and how it is shown."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
-from dpaudit.reports.measures import audited_privacy
-from dpaudit.reports.sections import Part, Results, Section
-from dpaudit.reports.sections.privacy.figures import privacy_wall
-from dpaudit.reports.sections.privacy.findings import (
-    headline,
-    privacy_answer,
-    wall_notes,
-)
-from dpaudit.reports.sections.privacy.measures import exact_privacy
+from dpaudit.reports.experiment import DELTA, Experiment
+from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.privacy import figures, findings, measures
 from dpaudit.reports.tables import records, verdict_rows
 
-__all__ = ["SECTION", "Size"]
+__all__ = ["SECTION"]
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much of everything.
-
-    Parameters
-    ----------
-    epsilons : int
-        Points of the grid of epsilon, from 0.1 to 10; odd, so that 1 is among them.
-    max_samples : int
-        Most releases that an audit draws on either side.
-    """
-
-    epsilons: int
-    max_samples: int
-
-
-def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
+def _experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = names_of("covariance")
     return (
-        Experiment(
+        audit_experiment(
+            (*covariance, *names_of("subspace")),
+            size.max_samples,
             name="privacy-wall",
             title="Privacy wall",
             question="How much privacy is lost: as claimed, in truth, as audited?",
-            source="dpaudit",
-            measure=audited_privacy,
-            mechanisms=(*covariance, *names_of("subspace")),
-            grid={"epsilon": (1.0,)},
-            seed=seed,
-            options={
-                "delta": DELTA,
-                "confidence": CONFIDENCE,
-                "max_samples": size.max_samples,
-            },
             effort=40.0,
         ),
         Experiment(
@@ -61,10 +30,9 @@ def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
             title="Exact privacy",
             question="At which epsilon is each claim true?",
             source="dpaudit",
-            measure=exact_privacy,
+            measure=measures.exact_privacy,
             mechanisms=covariance,
             grid={"epsilon": tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))},
-            seed=seed,
             options={"delta": DELTA},
             effort=0.2,
         ),
@@ -79,7 +47,7 @@ def _context(results: Results) -> dict[str, Any]:
         "delta": results.options("privacy-wall")["delta"],
         "rarest_event": max(row["rarest_event"] for row in audited),
         "verdicts": rows,
-        "wall_notes": wall_notes(wall),
+        "wall_notes": findings.wall_notes(wall),
     }
 
 
@@ -103,17 +71,18 @@ SECTION = Section(
     ),
     context=_context,
     figures={
-        "privacy-wall": lambda found, narrow: privacy_wall(
+        "privacy-wall": lambda found, narrow: figures.privacy_wall(
             found["privacy-wall"], narrow=narrow
         )
     },
-    sizes={
-        "quick": Size(epsilons=9, max_samples=100_000),
-        "standard": Size(epsilons=17, max_samples=3_000_000),
-        "paper": Size(epsilons=33, max_samples=30_000_000),
-    },
+    sizes=sizes(
+        epsilons=(9, 17, 33),  # points from 0.1 to 10; odd, so that 1 is among them
+        max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
+    ),
     experiments=_experiments,
-    headline=lambda found: headline(found["privacy-wall"]),
-    answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
+    headline=lambda found: findings.headline(found["privacy-wall"]),
+    answer=lambda found: findings.privacy_answer(
+        found["privacy-wall"], found["exact-privacy"]
+    ),
     commands=_commands,
 )

@@ -183,7 +183,7 @@ def _tile(axes: Axes, i: int, j: int, error: float) -> None:
 
 def _tenfold(error: float) -> str:
     """Return log10 of the error with one decimal."""
-    return f"{log10(max(error, 1e-30)):.1f}".replace("-", "−")
+    return f"{round(log10(max(error, 1e-30)), 1) + 0.0:.1f}".replace("-", "−")
 
 
 def maps(

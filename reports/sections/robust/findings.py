@@ -4,7 +4,6 @@ The sentences are chosen by the data.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import exp, isfinite, nan
 
 import numpy as np
@@ -17,15 +16,14 @@ from dpaudit.reports.sections.robust.measures import (
     TOLERANCE,
 )
 from dpaudit.reports.tables import (
+    Printed,
     Quartiles,
-    VerdictRow,
     quartiles,
     verdict_rows,
 )
 from dpaudit.reports.words import count, delta, duration, listed, number, percent, short
 
 __all__ = [
-    "RecoveryRow",
     "map_notes",
     "phase_notes",
     "recovery_notes",
@@ -37,17 +35,7 @@ _RESTART = 50  # steps of one length
 _ROUNDING = 1e-20  # errors below are those of floating point
 
 
-@dataclass(frozen=True)
-class RecoveryRow:
-    """One line of the table of robust PCA, every field ready to print."""
-
-    verdict: VerdictRow
-    error: str
-    reached: str
-    time: str
-
-
-def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[RecoveryRow]:
+def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
     """Return a row for each mechanism that was audited, as in the table of audits."""
     errors = quartiles(paths, ("mechanism", "iteration"), "error")
     seconds = paths.groupby("mechanism", sort=False)["seconds"].max()
@@ -56,7 +44,7 @@ def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[RecoveryRow
         curve = _curve(errors, verdict.name)
         reached = _first_within(curve)
         rows.append(
-            RecoveryRow(
+            Printed(
                 verdict=verdict,
                 error=delta(curve[max(curve)][1]),
                 reached=count(reached) if isfinite(reached) else "–",

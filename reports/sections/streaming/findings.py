@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
-from dpaudit.reports.tables import Row, records
+from dpaudit.reports.tables import Printed, Row, records
 from dpaudit.reports.words import count, number, percent, setting, signed
 
 __all__ = [
+    "TABLES",
     "Rate",
-    "RateRow",
     "exponent_lines",
     "miss_notes",
     "rate_rows",
@@ -29,6 +29,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+TABLES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 _FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor
 
 _LABELS = {
@@ -96,10 +97,7 @@ def rates(tables: Mapping[str, pd.DataFrame]) -> dict[str, Rate]:
     tables : mapping of str to pandas.DataFrame
         Of ``streaming-rates``, ``streaming-dimensions`` and ``signal-in-noise``.
     """
-    rows, lengths, signal = (
-        records(tables[name])
-        for name in ("streaming-rates", "streaming-dimensions", "signal-in-noise")
-    )
+    rows, lengths, signal = (records(tables[name]) for name in TABLES)
     private, *_, sampled = sorted({row["epsilon"] for row in rows})
 
     def where(table: list[Row], column: str, value: object) -> list[Row]:
@@ -169,27 +167,14 @@ def _last_median(errors: Mapping[float, Array]) -> float:
     return float(np.median(usable)) if len(usable) else nan
 
 
-@dataclass(frozen=True)
-class RateRow:
-    """One line of the table of exponents, every field ready to print."""
-
-    name: str
-    setting: str
-    exponent: str
-    interval: str
-    target: str
-    formula: str
-    met: bool
-
-
-def rate_rows(rates: Mapping[str, Rate]) -> list[RateRow]:
+def rate_rows(rates: Mapping[str, Rate]) -> list[Printed]:
     """Return the exponents, their intervals and their targets."""
     rows = []
     for key, rate in rates.items():
         name, where = _LABELS[key]
         low, high = rate.target
         rows.append(
-            RateRow(
+            Printed(
                 name=name.format(setting(rate.limit)),
                 setting=where,
                 exponent=signed(rate.fit.exponent),
@@ -326,9 +311,12 @@ def _median(rate: Rate, x: float) -> str:
     return np.format_float_positional(float(f"{np.median(usable):.2g}"), trim="-")
 
 
-def exponent_lines(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def exponent_lines(
+    by_size: pd.DataFrame, by_length: pd.DataFrame, by_spread: pd.DataFrame
+) -> list[str]:
     """Return the exponents as lines of text, and what explains those that miss."""
-    found = rates(tables)
+    tables = (by_size, by_length, by_spread)
+    found = rates(dict(zip(TABLES, tables, strict=True)))
     lines = [f"{'exponent of':28} {'measured':>8}  {'95 % interval':18} {'target':12}"]
     lines += [
         f"{row.name:28} {row.exponent:>8}  {row.interval:18} {row.target:12} "

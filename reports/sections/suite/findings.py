@@ -1,35 +1,17 @@
 """How the audit did where the truth is known."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 
-from dpaudit.reports.tables import Row, records
+from dpaudit.reports.tables import Printed, Row, records
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SuiteRow", "suite_notes", "suite_rows"]
+__all__ = ["suite_notes", "suite_rows"]
 
 
-@dataclass(frozen=True)
-class SuiteRow:
-    """One line of the table of the textbook suite, every field ready to print."""
-
-    name: str
-    summary: str
-    source: str
-    relation: str
-    claim: str
-    truth: str
-    audited: str
-    refuted: bool
-    verdict: str
-    releases: str
-
-
-def suite_rows(suite: pd.DataFrame) -> list[SuiteRow]:
+def suite_rows(suite: pd.DataFrame) -> list[Printed]:
     """Return the table of the textbook suite."""
     return [
-        SuiteRow(
+        Printed(
             name=row["mechanism"],
             summary=row["summary"],
             source=row["source"],

@@ -1,45 +1,28 @@
 """The section on the textbook suite: what is measured, and how it is shown."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.suite.findings import suite_notes, suite_rows
 from dpaudit.reports.sections.suite.measures import audited_suite
 
-__all__ = ["SECTION", "Size"]
+__all__ = ["SECTION"]
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much of everything.
-
-    Parameters
-    ----------
-    suite_samples : int
-        Most releases a side for each mechanism, of which there are many.
-    """
-
-    suite_samples: int
-
-
-def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
+def _experiments(size: Size) -> tuple[Experiment, ...]:
     return (
-        Experiment(
+        audit_experiment(
+            names_of("textbook"),
+            size.suite_samples,
             name="textbook-suite",
             title="Textbook suite",
             question="What does the audit find where the truth is known?",
             source="after Bichsel et al., S&P 2021, Table 1",
             measure=audited_suite,
-            mechanisms=names_of("textbook"),
-            seed=seed,
-            options={
-                "delta": DELTA,
-                "confidence": CONFIDENCE,
-                "max_samples": size.suite_samples,
-            },
+            grid={},
             effort=40.0,
         ),
     )
@@ -54,6 +37,6 @@ SECTION = Section(
     name="suite",
     parts=(Part("textbook-suite", "Textbook suite", 800),),
     context=_context,
-    sizes={"quick": Size(10_000), "standard": Size(1_000_000), "paper": Size(10**7)},
+    sizes=sizes(suite_samples=(10_000, 1_000_000, 10_000_000)),  # releases a side
     experiments=_experiments,
 )

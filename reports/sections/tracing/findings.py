@@ -12,13 +12,11 @@ import pandas as pd
 
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.tables import records
+from dpaudit.reports.tables import Printed, records
 from dpaudit.reports.words import count, delta, number, percent, setting
 
 __all__ = [
-    "CullingRow",
     "Shares",
-    "TracingRow",
     "culling_notes",
     "culling_rows",
     "shares",
@@ -27,28 +25,6 @@ __all__ = [
 ]
 
 _ROUNDING = 1e-14  # of the probability to win, which is 1 up to here
-
-
-@dataclass(frozen=True)
-class TracingRow:
-    """One line of the table of tracing: one mechanism, its fewest and most rows."""
-
-    name: str
-    epsilon: str
-    useful: tuple[str, str]
-    traced: tuple[str, str]
-    innocent: str
-
-
-@dataclass(frozen=True)
-class CullingRow:
-    """One line of the table of list culling, every field ready to print."""
-
-    length: str
-    most_agreement: str
-    random_half: str
-    loss: str
-    bound: str
 
 
 @dataclass(frozen=True)
@@ -102,7 +78,7 @@ def shares(references: pd.DataFrame, table: pd.DataFrame) -> list[Shares]:
     return found
 
 
-def tracing_rows(found: Sequence[Shares]) -> list[TracingRow]:
+def tracing_rows(found: Sequence[Shares]) -> list[Printed]:
     """Return the table of tracing."""
     rows = []
     for each in found:
@@ -112,7 +88,7 @@ def tracing_rows(found: Sequence[Shares]) -> list[TracingRow]:
         if trials:
             wrongly = f"{count(sum(p.hits for p in innocent))} of {count(trials)}"
         rows.append(
-            TracingRow(
+            Printed(
                 name=each.mechanism if each.epsilon is not None else "PCA",
                 epsilon="none" if each.epsilon is None else _epsilon(each.epsilon),
                 useful=_ends(each.useful),
@@ -149,14 +125,14 @@ def tracing_notes(found: Sequence[Shares], dimension: int) -> list[str]:
     return notes
 
 
-def culling_rows(table: pd.DataFrame) -> list[CullingRow]:
+def culling_rows(table: pd.DataFrame) -> list[Printed]:
     """Return the table of list culling."""
     by_key = {(r["mechanism"], r["length"]): r for r in records(table)}
     rows = []
     for length in sorted({n for _, n in by_key}):
         naive, half = (by_key[s, length] for s in ("most-agreement", "random-half"))
         rows.append(
-            CullingRow(
+            Printed(
                 length=count(length),
                 most_agreement=f"{count(naive['won'])} of {count(naive['games'])}",
                 random_half=f"{count(half['won'])} of {count(half['games'])}",

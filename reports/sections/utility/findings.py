@@ -1,13 +1,12 @@
 """What privacy costs, in words chosen by the data and in rows ready to print."""
 
 import math
-from dataclasses import dataclass
 
 import pandas as pd
 
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.tables import point, quartiles, records
+from dpaudit.reports.tables import Printed, point, quartiles, records
 from dpaudit.reports.words import (
     delta,
     duration,
@@ -19,37 +18,12 @@ from dpaudit.reports.words import (
 )
 
 __all__ = [
-    "ComponentRow",
-    "TimeRow",
     "captured",
     "component_rows",
     "time_rows",
     "utility_answer",
     "variance_notes",
 ]
-
-
-@dataclass(frozen=True)
-class ComponentRow:
-    """One line of the table of captured variance, every field ready to print."""
-
-    name: str
-    claim: tuple[str, ...]
-    captured: str
-    spread: str
-    refuted: bool
-    verdict: str
-
-
-@dataclass(frozen=True)
-class TimeRow:
-    """One line of the table of run times."""
-
-    name: str
-    fit: str
-    spread: str
-    ratio: str
-    throughput: str
 
 
 def variance_notes(
@@ -82,12 +56,12 @@ def variance_notes(
     return notes
 
 
-def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[ComponentRow]:
+def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Printed]:
     """Return what each mechanism captures, the most first, beside its verdict."""
     shares = quartiles(components, ("mechanism",), "captured_share")
     audited = {row["mechanism"]: row for row in records(wall)}
     return [
-        ComponentRow(
+        Printed(
             name=name,
             claim=point(audited[name], "claimed_{}"),
             captured=percent(middle),
@@ -101,7 +75,7 @@ def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Compone
     ]
 
 
-def time_rows(times: pd.DataFrame) -> list[TimeRow]:
+def time_rows(times: pd.DataFrame) -> list[Printed]:
     """Return the table of run times, in the order of the table."""
     fits = quartiles(times, ("mechanism",), "fit_seconds")
     ratios = quartiles(times, ("mechanism",), "ratio")
@@ -110,7 +84,7 @@ def time_rows(times: pd.DataFrame) -> list[TimeRow]:
     for name, (low, middle, high) in fits.items():
         throughput = drawn[name][1]
         rows.append(
-            TimeRow(
+            Printed(
                 name=name,
                 fit=duration(middle),
                 spread=f"{duration(low)} – {duration(high)}",

@@ -1,6 +1,5 @@
 """The section on utility: what is measured, and how it is shown."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,25 +10,11 @@ from dpaudit.datasets import load
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.problems import SYNTHETIC
-from dpaudit.reports.sections import Part, Results, Section
-from dpaudit.reports.sections.utility.figures import captured_variance as curves
-from dpaudit.reports.sections.utility.figures import run_time as bars
-from dpaudit.reports.sections.utility.findings import (
-    component_rows,
-    time_rows,
-    utility_answer,
-    variance_notes,
-)
-from dpaudit.reports.sections.utility.measures import (
-    FIRST_COMPONENT,
-    RANDOM_SUBSPACE,
-    captured_variance,
-    reference_variance,
-    run_time,
-)
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.utility import figures, findings, measures
 from dpaudit.reports.tables import refuted_mechanisms
 
-__all__ = ["SECTION", "Size"]
+__all__ = ["SECTION"]
 
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
@@ -39,38 +24,19 @@ _SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much of everything.
-
-    Parameters
-    ----------
-    repetitions : int
-        Releases behind every median of a utility curve.
-    epsilons : int
-        Points of the grid of epsilon, as in the section on privacy.
-    timings : int
-        Repetitions of every time measurement.
-    """
-
-    repetitions: int
-    epsilons: int
-    timings: int
-
-
-def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
+def _experiments(size: Size) -> tuple[Experiment, ...]:
     covariance = names_of("covariance")
     private_pca = (*covariance, *names_of("subspace"))
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
     epsilons = tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))
-    experiment = partial(Experiment, seed=seed)
+    experiment = partial(Experiment)
     return (
         experiment(
             name="captured-variance",
             title="Captured variance",
             question="How much variance do ten private components capture?",
             source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
-            measure=captured_variance,
+            measure=measures.captured_variance,
             mechanisms=covariance,
             grid={"epsilon": epsilons},
             repetitions=size.repetitions,
@@ -82,8 +48,8 @@ def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
             title="Captured variance without noise",
             question="How much do components capture that owe nothing to privacy?",
             source="dpaudit",
-            measure=reference_variance,
-            mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
+            measure=measures.reference_variance,
+            mechanisms=(BASELINE, measures.FIRST_COMPONENT, measures.RANDOM_SUBSPACE),
             options=_DATA,
             effort=0.1,
         ),
@@ -92,7 +58,7 @@ def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
             title="Ten components of a known spectrum",
             question="Which mechanism keeps most of the variance at epsilon 1?",
             source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
-            measure=captured_variance,
+            measure=measures.captured_variance,
             mechanisms=several,
             grid={"epsilon": (1.0,)},
             repetitions=size.repetitions,
@@ -104,7 +70,7 @@ def _experiments(size: Size, seed: int) -> tuple[Experiment, ...]:
             title="Run time",
             question="How long does a fit take, compared with PCA without privacy?",
             source="dpaudit",
-            measure=run_time,
+            measure=measures.run_time,
             mechanisms=(BASELINE, *several),
             grid={"epsilon": (1.0,)},
             repetitions=size.timings,
@@ -122,10 +88,10 @@ def _context(results: Results) -> dict[str, Any]:
     wall = results["privacy-wall"]
     return {
         "claimed_epsilon": wall["claimed_epsilon"].iloc[0],
-        "components": component_rows(results["components"], wall),
+        "components": findings.component_rows(results["components"], wall),
         "data": {"source": data.source, "n": n, "d": d, **options},
-        "times": time_rows(results["run-time"]),
-        "variance_notes": variance_notes(
+        "times": findings.time_rows(results["run-time"]),
+        "variance_notes": findings.variance_notes(
             results["captured-variance"],
             results["exact-privacy"],
             results["variance-references"],
@@ -134,7 +100,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 
 def _curves(found: Results, narrow: bool) -> str:
-    return curves(
+    return figures.captured_variance(
         found["captured-variance"],
         found["exact-privacy"],
         found["variance-references"],
@@ -153,16 +119,18 @@ SECTION = Section(
     context=_context,
     figures={
         "captured-variance": _curves,
-        "run-time": lambda found, narrow: bars(found["run-time"], narrow=narrow),
+        "run-time": lambda found, narrow: figures.run_time(
+            found["run-time"], narrow=narrow
+        ),
     },
-    sizes={
-        "quick": Size(repetitions=50, epsilons=9, timings=20),
-        "standard": Size(repetitions=400, epsilons=17, timings=200),
-        "paper": Size(repetitions=1000, epsilons=33, timings=400),
-    },
+    sizes=sizes(
+        repetitions=(50, 400, 1000),  # releases behind every median of a curve
+        epsilons=(9, 17, 33),  # as in the section on privacy
+        timings=(20, 200, 400),  # of every fit
+    ),
     experiments=_experiments,
     uses=("privacy",),
-    answer=lambda found: utility_answer(
+    answer=lambda found: findings.utility_answer(
         found["privacy-wall"], found["exact-privacy"], found["captured-variance"]
     ),
 )

@@ -128,9 +128,9 @@ def run_command(
                     new.write_text(csv_text(table), encoding="utf-8")
     if mechanisms is None:
         for section in all_sections().values():
-            for notes in section.notes:
-                if set(notes.experiments) <= set(tables):
-                    click.echo("\n".join(notes.find(tables)))
+            for names, find in section.notes.items():
+                if set(names) <= set(tables):
+                    click.echo("\n".join(find(*(tables[name] for name in names))))
 
 
 @report_command.command("check", cls=Command)
