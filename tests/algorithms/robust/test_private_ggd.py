@@ -41,7 +41,7 @@ from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -521,6 +521,8 @@ def test_parts_that_do_not_fit_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             replace(full, **change)
+    with pytest.raises(UnsupportedError, match="nothing is proven of WithReplacement"):
+        _ = FORMS["dp-sggd-published"].budget
     few = FORMS["dp-sggd"]
     with pytest.raises(InputError, match="batches must be RandomBatches"):
         replace(few, batches=AllRows())
