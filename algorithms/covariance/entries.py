@@ -1,5 +1,7 @@
 """The entries in the catalogue of mechanisms that perturb the second-moment matrix."""
 
+from functools import partial
+
 from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
@@ -9,60 +11,54 @@ from dpaudit.algorithms.entries import Entry, Fall
 
 __all__ = ["COVARIANCE"]
 
+_entry = partial(Entry, family="covariance")
+
 COVARIANCE = (
-    Entry(
+    _entry(
         name="analyze-gauss",
-        family="covariance",
         source="Dwork et al. 2014, Algorithm 1; analytic calibration by dpaudit",
         summary="i.i.d. Gaussian upper triangle, smallest proven noise",
         constructor=AnalyzeGauss.calibrated,
     ),
-    Entry(
+    _entry(
         name="analyze-gauss-published",
-        family="covariance",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 1",
         summary="i.i.d. Gaussian upper triangle, classical constant",
         constructor=AnalyzeGauss.as_published,
     ),
-    Entry(
+    _entry(
         name="goe-gaussian",
-        family="covariance",
         source="dpaudit",
         summary="rotation-invariant Gaussian noise, smallest proven noise",
         constructor=GOEGaussian.calibrated,
     ),
-    Entry(
+    _entry(
         name="symmetric-noise",
-        family="covariance",
         source="Imtiaz, Sarwate, ICASSP 2016, Algorithm 1",
         summary="one Wishart matrix; the published claim is false",
         constructor=SymmetricNoise.as_published,
         falls=Fall(300),
     ),
-    Entry(
+    _entry(
         name="symmetrised-wishart",
-        family="covariance",
         source="dpaudit",
         summary="difference of two Wishart matrices, pure DP",
         constructor=SymmetrisedWishart.calibrated,
     ),
-    Entry(
+    _entry(
         name="wishart-approximate",
-        family="covariance",
         source="Sheffet 2019 (the noise); exact accountant by dpaudit",
         summary="one Wishart matrix with many degrees of freedom, positive definite",
         constructor=WishartApproximate.calibrated,
     ),
-    Entry(
+    _entry(
         name="wishart-sheffet",
-        family="covariance",
         source="Sheffet, ALT 2019",
         summary="one Wishart matrix, published degrees; very loose",
         constructor=WishartApproximate.as_published,
     ),
-    Entry(
+    _entry(
         name="laplace-covariance",
-        family="covariance",
         source="Dwork et al., TCC 2006; exact l1 sensitivities by dpaudit",
         summary="i.i.d. Laplace upper triangle, pure DP",
         constructor=LaplaceCovariance.calibrated,

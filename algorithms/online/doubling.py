@@ -37,6 +37,7 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -108,6 +109,8 @@ class DoublingOnlinePCA(Checked):
     length: Count | None = None
     row_norm: Positive = 1.0
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     @classmethod
     def calibrated(
         cls,
@@ -153,11 +156,6 @@ class DoublingOnlinePCA(Checked):
             length=length,
             row_norm=row_norm,
         )
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     def prepared(self, data: ArrayLike) -> Array:
         """Return the rows, clipped; raise `InputError` if they do not do."""

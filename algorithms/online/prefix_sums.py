@@ -28,7 +28,7 @@ post-processing and as private as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -92,6 +92,8 @@ class PrefixSums(Checked, ABC):
     length: Count | None = None
     row_norm: Positive = 1.0
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     @classmethod
     def calibrated(
         cls,
@@ -116,11 +118,6 @@ class PrefixSums(Checked, ABC):
             length=length,
             row_norm=row_norm,
         )
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     # What a subclass says
 

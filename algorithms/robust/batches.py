@@ -157,10 +157,6 @@ class WithReplacement(RandomBatches):
     batch_size: Count | None = None
     share: Positive = 1.0
 
-    def __str__(self) -> str:
-        size = f"a share {self.share:g}" if self.batch_size is None else self.batch_size
-        return f"batches of {size} of the rows, with replacement"
-
     def size_for(self, count: int) -> int:
         if self.batch_size is None:
             return min(max(round(count * self.share), 1), count)

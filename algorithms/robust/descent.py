@@ -43,7 +43,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.batch_mixtures import Contrast
-from dpaudit.algorithms.robust.batches import AllRows, Batches, RandomBatches
+from dpaudit.algorithms.robust.batches import (
+    AllRows,
+    Batches,
+    PoissonBatches,
+    RandomBatches,
+)
 from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
@@ -59,7 +64,7 @@ from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.checked import Checked, Count, Neighbouring
 from dpaudit.claims import Claim
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_epsilon
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
@@ -351,7 +356,15 @@ class RandomBatchDescent(NoisyDescent):
 
     @property
     def budget(self) -> BudgetTree:
-        """Who spends what, as the claim has it."""
+        """Who spends what.
+
+        Raises
+        ------
+        UnsupportedError
+            For other batches than Poisson samples: nothing is proven of them.
+        """
+        if not isinstance(self.batches, PoissonBatches):
+            raise UnsupportedError(f"nothing is proven of {self.batches!r}")
         note = f"{self.iterations} {self.batches}"
         return _budget(self.title, self.claim, self.start, note)
 

@@ -1,5 +1,7 @@
 """The entries in the catalogue of robust PCA: descent on GLAD, and on REAPER."""
 
+from functools import partial
+
 from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
@@ -18,59 +20,54 @@ from dpaudit.neighbours import Relation
 
 __all__ = ["GGD", "REAPER", "ROBUST"]
 
+_entry = partial(Entry, family="robust")
+
 _EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
 _APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"
 
 GGD: tuple[Entry, ...] = (
-    Entry(
+    _entry(
         name="ggd",
-        family="robust",
         source="Maunu, Zhang, Lerman, JMLR 2019; the claim is planted",
         summary="geodesic descent on GLAD without noise, held to pure DP; false",
         constructor=GeodesicDescent.claiming,
         falls=Fall(3_000),
     ),
-    Entry(
+    _entry(
         name="sggd",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, section 2.2; the claim is planted",
         summary="the same on random batches, held to pure DP; false",
         constructor=MinibatchGeodesicDescent.claiming,
         falls=Fall(3_000),
     ),
-    Entry(
+    _entry(
         name="dp-ggd",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; calibration by dpaudit",
         summary="full-batch descent on GLAD, smallest proven noise",
         constructor=PrivateGGD.calibrated,
     ),
-    Entry(
+    _entry(
         name="dp-ggd-published",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
         summary="full-batch descent on GLAD, published noise, start not counted",
         constructor=PrivateGGD.as_published,
     ),
-    Entry(
+    _entry(
         name="dp-sggd",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; corrected by dpaudit",
         summary="descent on GLAD on Poisson samples, noise by an accountant",
         constructor=PrivateSGGD.calibrated,
         relations=_EITHER,
     ),
-    Entry(
+    _entry(
         name="dp-sggd-published",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
         summary="descent on GLAD on random batches, published noise; false",
         constructor=PrivateSGGD.as_published,
         falls=Fall(5_000),
     ),
-    Entry(
+    _entry(
         name="noiseless-ggd",
-        family="robust",
         source="Maunu, Yu, Lerman, MSML 2022, Theorem 11",
         summary="descent on GLAD without noise, called private; false",
         constructor=NoiselessGGD.as_published,
@@ -79,77 +76,67 @@ GGD: tuple[Entry, ...] = (
 )
 
 REAPER: tuple[Entry, ...] = (
-    Entry(
+    _entry(
         name="irls-reaper",
-        family="robust",
         source="Lerman, McCoy, Tropp, Zhang, FoCM 2015; the claim is planted",
         summary="REAPER by reweighted least squares, held to pure DP; false",
         constructor=IterativeReaper.claiming,
         falls=Fall(5_000),
     ),
-    Entry(
+    _entry(
         name="fms",
-        family="robust",
         source="Lerman, Maunu, Information and Inference 2018; the claim is planted",
         summary="reweighted PCA for GLAD, held to pure DP; false",
         constructor=FastMedianSubspace.claiming,
         falls=Fall(5_000),
     ),
-    Entry(
+    _entry(
         name="dp-gd-reap",
-        family="robust",
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER, smallest noise",
         constructor=PrivateGradientReaper.calibrated,
     ),
-    Entry(
+    _entry(
         name="dp-gd-reap-published",
-        family="robust",
         source=_APPENDIX,
         summary="gradient descent on REAPER, published noise, far more than needed",
         constructor=PrivateGradientReaper.as_published,
     ),
-    Entry(
+    _entry(
         name="dp-sgd-reap",
-        family="robust",
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="gradient descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticGradientReaper.calibrated,
         relations=_EITHER,
     ),
-    Entry(
+    _entry(
         name="dp-sgd-reap-published",
-        family="robust",
         source=f"{_APPENDIX}, Algorithm 1",
         summary="gradient descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticGradientReaper.as_published,
         falls=Fall(10_000),
     ),
-    Entry(
+    _entry(
         name="dp-md-reap",
-        family="robust",
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER, smallest noise",
         constructor=PrivateMirrorReaper.calibrated,
     ),
-    Entry(
+    _entry(
         name="dp-md-reap-published",
-        family="robust",
         source=_APPENDIX,
         summary="mirror descent on REAPER, published noise and projection",
         constructor=PrivateMirrorReaper.as_published,
     ),
-    Entry(
+    _entry(
         name="dp-smd-reap",
-        family="robust",
         source=f"{_APPENDIX}; corrected by dpaudit",
         summary="mirror descent on REAPER on Poisson samples, noise by an accountant",
         constructor=PrivateStochasticMirrorReaper.calibrated,
         relations=_EITHER,
     ),
-    Entry(
+    _entry(
         name="dp-smd-reap-published",
-        family="robust",
         source=f"{_APPENDIX}, Algorithm 2",
         summary="mirror descent on REAPER on random batches, published noise; false",
         constructor=PrivateStochasticMirrorReaper.as_published,

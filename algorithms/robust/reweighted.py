@@ -44,7 +44,7 @@ subspace.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,6 +103,8 @@ class Reweighted(ReleasesBasis, Checked, ABC):
     iterations: Count = 200
     floor: Positive = 1e-10
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_start(self.start, self.relation)
@@ -117,11 +119,6 @@ class Reweighted(ReleasesBasis, Checked, ABC):
             iterations=2,
         )
         return cast(Mechanism, made)
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     def rows(self, data: ArrayLike) -> Array:
         """Return spherised rows, or raise if there is no answer for them."""

@@ -1,5 +1,7 @@
 """The entries in the catalogue of Oja's algorithm, and of DP-PCA and its parts."""
 
+from functools import partial
+
 from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -18,42 +20,39 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 
 __all__ = ["DP_PCA", "OJA", "STREAMING"]
 
+_entry = partial(Entry, family="streaming")
+
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 
 OJA: tuple[Entry, ...] = (
-    Entry(
+    _entry(
         name="oja",
-        family="streaming",
         source="Oja, J. Math. Biology 1982; the claim is planted",
         summary="Oja without noise, held to pure DP; the claim is false",
         constructor=ClaimedOja.planted,
         falls=Fall(100),
     ),
-    Entry(
+    _entry(
         name="private-oja",
-        family="streaming",
         source="Liu et al., NeurIPS 2022, Algorithm 2; calibration by dpaudit",
         summary="Oja on shuffled rows, noise in every step, amplification by shuffling",
         constructor=PrivateOja.calibrated,
         epsilon=0.5,
     ),
-    Entry(
+    _entry(
         name="minibatch-oja",
-        family="streaming",
         source="Liu et al., NeurIPS 2022, equation (7); calibration by dpaudit",
         summary="Oja on disjoint batches, smallest proven noise",
         constructor=MinibatchOja.calibrated,
     ),
-    Entry(
+    _entry(
         name="minibatch-oja-search",
-        family="streaming",
         source="Liu et al., NeurIPS 2022, section 5; made private by dpaudit",
         summary="minibatch Oja on a grid of step sizes, the best run chosen privately",
         constructor=StepSizeSearch.calibrated,
     ),
-    Entry(
+    _entry(
         name="block-oja",
-        family="streaming",
         source="Liu et al., NeurIPS 2022, section 7; private form by dpaudit",
         summary="k components by Oja with QR on disjoint batches",
         constructor=BlockOja.calibrated,
@@ -61,84 +60,73 @@ OJA: tuple[Entry, ...] = (
 )
 
 DP_PCA: tuple[Entry, ...] = (
-    Entry(
+    _entry(
         name="dp-pca",
-        family="streaming",
         source=f"{_PAPER}, Algorithm 3; corrected by dpaudit",
         summary="Oja steps on private means of gradients, each half of a batch in full",
         constructor=DPPCA.calibrated,
     ),
-    Entry(
+    _entry(
         name="dp-pca-published",
-        family="streaming",
         source=f"{_PAPER}, Algorithm 3",
         summary="the same with the print's constants, halves sharing the budget",
         constructor=PublishedDPPCA.as_published,
         epsilon=0.8,
     ),
-    Entry(
+    _entry(
         name="dp-pca-rank-k",
-        family="streaming",
         source=f"{_PAPER}, section 7; composition by dpaudit",
         summary="k components by DP-PCA and deflation, composed by an accountant",
         constructor=RankKDPPCA.calibrated,
     ),
-    Entry(
+    _entry(
         name="private-histogram",
-        family="streaming",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3; calibration by dpaudit",
         summary="noisy counts of non-empty bins, those below a threshold left out",
         constructor=PrivateHistogram.calibrated,
     ),
-    Entry(
+    _entry(
         name="private-histogram-published",
-        family="streaming",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3",
         summary="the same with the threshold of the print, which is a little high",
         constructor=PrivateHistogram.as_published,
     ),
-    Entry(
+    _entry(
         name="top-eigenvalue",
-        family="streaming",
         source=f"{_PAPER}, Algorithm 4; calibration by dpaudit",
         summary="the scale of a covariance, by a private histogram of groups",
         constructor=TopEigenvalue.calibrated,
     ),
-    Entry(
+    _entry(
         name="mean-estimation",
-        family="streaming",
         source=f"{_PAPER}, Algorithm 5; split of the budget by dpaudit",
         summary="noisy mean of vectors truncated about the fullest bins",
         constructor=MeanEstimation.calibrated,
     ),
-    Entry(
+    _entry(
         name="mean-estimation-published",
-        family="streaming",
         source=f"{_PAPER}, Algorithm 5, with 12 for the 8 of equation 14",
         summary="the same with the print's split of the budget",
         constructor=MeanEstimation.as_published,
         epsilon=0.8,
     ),
-    Entry(
+    _entry(
         name="private-histogram-no-threshold",
-        family="streaming",
         source="dpaudit, planted",
         summary="a private histogram that shows lonely rows; the claim is false",
         constructor=UnthresholdedHistogram.planted,
         falls=Fall(100),
     ),
-    Entry(
+    _entry(
         name="mean-estimation-constant-8",
-        family="streaming",
         source=f"{_PAPER}, equation 14, planted in mean-estimation",
         summary="noise for two thirds of the window; the claim is false",
         constructor=mean_with_constant_8,
         falls=Fall(1_000_000),
         epsilon=2.0,
     ),
-    Entry(
+    _entry(
         name="dp-pca-overlapping-halves",
-        family="streaming",
         source="dpaudit, planted",
         summary="DP-PCA that reads rows twice and pays once; the claim is false",
         constructor=OverlappingDPPCA.planted,

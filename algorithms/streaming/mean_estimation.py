@@ -52,7 +52,7 @@ alone would need m to be hidden.)
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,6 +149,8 @@ class MeanEstimation(Checked):
     tail: Tail = DEFAULT_TAIL
     eigenvalue: Positive = 1.0
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     @classmethod
     def calibrated(
         cls,
@@ -190,11 +192,6 @@ class MeanEstimation(Checked):
     def claim(self) -> Claim:
         """The promise of the split, for all its uses together."""
         return ApproxDP(self.split.epsilon, self.split.delta)
-
-    @property
-    def relation(self) -> Relation:
-        """Replacing a row."""
-        return Relation.REPLACE_ONE
 
     @property
     def budget(self) -> BudgetTree:

@@ -41,7 +41,7 @@ Delta, and sqrt k in the norm of Z_t.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Array
@@ -106,17 +106,14 @@ class MinibatchOja(NoisyOja):
             Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
         """
         check_one_component("minibatch-oja", n_components)
-        mu = gaussian_mu(epsilon, delta)
-        return cls(
-            sigma=batch_sensitivity(1, row_norm=row_norm, clip=clip) / mu,
-            claim=ApproxDP(epsilon, delta),
+        made = cls.from_mu(
+            gaussian_mu(epsilon, delta),
             row_norm=row_norm,
             clip=clip,
             iterations=iterations,
-            step_sizes=default_steps(row_norm, clip)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=step_sizes,
         )
+        return replace(made, claim=ApproxDP(epsilon, delta))
 
     @classmethod
     def from_mu(

@@ -91,16 +91,12 @@ class MinibatchPCA(Checked, ABC):
     """f: what Lambda_t is multiplied by in step 2."""
     maker: ClassVar[type[PrivateSteps]] = PrivateSteps
     """Which items the estimates of a step read."""
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size, minimum=_LEAST)
-
-    @property
-    def relation(self) -> Relation:
-        """Replacing a row."""
-        return Relation.REPLACE_ONE
 
     @property
     @abstractmethod

@@ -38,6 +38,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,15 +93,12 @@ class NoisyOja(Checked, ABC):
     row_norm: float | None = 1.0
     clip: float | None = None
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.step_sizes.sizes(self.iterations)
         unit_of(self.row_norm, self.clip)
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     @property
     @abstractmethod

@@ -27,6 +27,7 @@ sin^2(w_T, v_1) is of order kappa^2 V/n.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -74,6 +75,8 @@ class Oja(ReleasesVector):
     batch_size: int = 1
     claim: Claim | None = None
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __init__(
         self,
         step_sizes: StepSizes | float | Sequence[float],
@@ -83,11 +86,6 @@ class Oja(ReleasesVector):
         object.__setattr__(self, "step_sizes", as_step_sizes(step_sizes))
         object.__setattr__(self, "batch_size", check_count("batch_size", batch_size))
         object.__setattr__(self, "claim", claim)
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     def draw(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

@@ -46,7 +46,7 @@ threshold is higher by b log 4 than it must be.
 
 from dataclasses import dataclass
 from math import exp, log
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,6 +200,8 @@ class PrivateHistogram(Checked):
     first: int = 0
     bins: Count = 5
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(
@@ -235,11 +237,6 @@ class PrivateHistogram(Checked):
         """Return the mechanism with the threshold of the print."""
         noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
         return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
-
-    @property
-    def relation(self) -> Relation:
-        """Replacing a row."""
-        return Relation.REPLACE_ONE
 
     def counts(self, data: ArrayLike) -> Array:
         """Return how many rows each of the bins has, shape (bins,); not private."""

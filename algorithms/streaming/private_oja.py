@@ -37,6 +37,7 @@ much faster; it is the algorithm to use.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,6 +109,8 @@ class PrivateOja(ReleasesVector, Checked):
     row_norm: float | None = 1.0
     clip: float | None = None
     multiplier: Positive | None = None
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -190,11 +193,6 @@ class PrivateOja(ReleasesVector, Checked):
             multiplier=constant * log(count / delta) / (epsilon * sqrt(count)),
             step_sizes=_steps(step_sizes, None, clip),
         )
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     def noise_scale(self, count: int) -> float:
         """Return the standard deviation of the noise for that many rows."""

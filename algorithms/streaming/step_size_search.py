@@ -41,6 +41,7 @@ they give 0.004 (d = 20, 0.1 R^2).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,6 +146,8 @@ class StepSizeSearch(ReleasesVector, Checked):
     row_norm: float | None = 1.0
     clip: float | None = None
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "candidates", tuple(self.candidates))
@@ -201,11 +204,6 @@ class StepSizeSearch(ReleasesVector, Checked):
             row_norm=row_norm,
             clip=clip,
         )
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
 
     @property
     def utility_sensitivity(self) -> float:

@@ -38,7 +38,7 @@ average, and small groups make it too high, like (1 + sqrt(d/b))^2.
 
 from dataclasses import dataclass
 from math import ceil, log
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,6 +97,8 @@ class TopEigenvalue(Checked):
     bins_per_octave: Count = 1
     zeta: Fraction = 0.01
 
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fraction("delta", self.claim.parameters["delta"])
@@ -137,11 +139,6 @@ class TopEigenvalue(Checked):
             bins_per_octave=4,
             zeta=zeta,
         )
-
-    @property
-    def relation(self) -> Relation:
-        """Replacing a row."""
-        return Relation.REPLACE_ONE
 
     def groups(self, zeta: float | None = None) -> int:
         """Return k, for another probability of failure than the mechanism's own."""

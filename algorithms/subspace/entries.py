@@ -1,5 +1,7 @@
 """The entries in the catalogue of mechanisms that release a subspace."""
 
+from functools import partial
+
 from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
@@ -14,74 +16,66 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
 
 __all__ = ["SUBSPACE"]
 
+_entry = partial(Entry, family="subspace")
+
 SUBSPACE: tuple[Entry, ...] = (
-    Entry(
+    _entry(
         name="power-method",
-        family="subspace",
         source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
         summary="noisy power method, normal noise, smallest proven noise",
         constructor=PowerMethod.calibrated,
     ),
-    Entry(
+    _entry(
         name="power-method-published",
-        family="subspace",
         source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
         summary="noisy power method, normal noise, published constant",
         constructor=PowerMethod.as_published,
     ),
-    Entry(
+    _entry(
         name="power-method-laplace",
-        family="subspace",
         source="Hardt, Price, NeurIPS 2014; calibration by dpaudit",
         summary="noisy power method, Laplace noise, pure DP",
         constructor=LaplacePowerMethod.calibrated,
     ),
-    Entry(
+    _entry(
         name="power-method-laplace-published",
-        family="subspace",
         source="Hardt, Price, NeurIPS 2014, as in Imtiaz, Sarwate, ICASSP 2016",
         summary="noisy power method, Laplace noise, published constant",
         constructor=LaplacePowerMethod.as_published,
     ),
-    Entry(
+    _entry(
         name="private-subspace",
-        family="subspace",
         source="Dwork et al. 2014, Algorithm 2; corrected by dpaudit",
         summary="noisy projector if the eigengap is certified, else bottom",
         constructor=PrivateSubspace.calibrated,
     ),
-    Entry(
+    _entry(
         name="private-subspace-published",
-        family="subspace",
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 2",
         summary="noisy projector, whatever the eigengap; the claim is false",
         constructor=PublishedPrivateSubspace.as_published,
         falls=Fall(100),
     ),
-    Entry(
+    _entry(
         name="exponential-pca",
-        family="subspace",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA with k = 1",
         summary="one component by the exponential mechanism, drawn exactly, pure DP",
         constructor=ExponentialMechanism.calibrated,
     ),
-    Entry(
+    _entry(
         name="exponential-pca-gibbs",
-        family="subspace",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
         summary="k components by a Markov chain; the claim is of its stationary law",
         constructor=GibbsExponential.calibrated,
     ),
-    Entry(
+    _entry(
         name="exponential-pca-acg",
-        family="subspace",
         source="Chaudhuri, Sarwate, Sinha, JMLR 2013, PPCA; sampler by dpaudit",
         summary="k components drawn exactly by rejection, for k = 2 or 3, pure DP",
         constructor=ExactExponential.calibrated,
     ),
-    Entry(
+    _entry(
         name="exponential-pca-deflation",
-        family="subspace",
         source="Amin et al., NeurIPS 2019, Algorithm 1; calibration by dpaudit",
         summary="k components one after the other, each drawn exactly, pure DP",
         constructor=DeflationExponential.calibrated,

@@ -23,8 +23,11 @@ from dpaudit.algorithms.textbook.noisy_max import (
     NoisyMax4,
 )
 from dpaudit.algorithms.textbook.parallel import LaplaceParallel, SVT34Parallel
-from dpaudit.algorithms.textbook.randomised_response import RandomisedResponse
-from dpaudit.algorithms.textbook.rappor import OneTimeRappor, Rappor
+from dpaudit.algorithms.textbook.randomised_response import (
+    OneTimeRappor,
+    RandomisedResponse,
+    Rappor,
+)
 from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
 from dpaudit.algorithms.textbook.svt import (
     SVT1,

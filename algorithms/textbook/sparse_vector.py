@@ -108,7 +108,15 @@ _BLOCK = 2**18  # releases whose loss is computed together
 
 @dataclass(frozen=True)
 class SparseVector(CountingMechanism, ABC):
-    """A threshold, a stream of queries, and what is said of each."""
+    """A threshold, a stream of queries, and what is said of each.
+
+    Parameters
+    ----------
+    epsilon : float
+        The claim, > 0.
+    threshold : float
+        The public T, >= 0.
+    """
 
     _: KW_ONLY
     threshold: Nonnegative = 1.0
@@ -119,13 +127,18 @@ class SparseVector(CountingMechanism, ABC):
 
     @property
     @abstractmethod
-    def threshold_scale(self) -> float:
-        """The b1 of the table."""
+    def scales(self) -> tuple[float, float]:
+        """The b1 and the b2 of the table."""
 
     @property
-    @abstractmethod
+    def threshold_scale(self) -> float:
+        """The b1 of the table."""
+        return self.scales[0]
+
+    @property
     def query_scale(self) -> float:
         """The b2 of the table."""
+        return self.scales[1]
 
     @property
     def limit(self) -> float:
@@ -203,7 +216,15 @@ class SparseVector(CountingMechanism, ABC):
 
 @dataclass(frozen=True)
 class StoppingSparseVector(SparseVector, ABC):
-    """A sparse vector mechanism that stops after `cutoff` answers above."""
+    """A sparse vector mechanism that stops after `cutoff` answers above.
+
+    Parameters
+    ----------
+    epsilon, threshold
+        See `SparseVector`.
+    cutoff : int
+        Answers above that end the stream, >= 1.
+    """
 
     _: KW_ONLY
     cutoff: Count = 1

@@ -37,24 +37,16 @@ class SVT1(StoppingSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
-    cutoff : int
-        Answers above that end the stream, >= 1.
+    epsilon, threshold, cutoff
+        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY
     threshold: float = 0.5
 
     @property
-    def threshold_scale(self) -> float:
-        return 2 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 4 * self.cutoff / self.epsilon
+    def scales(self) -> tuple[float, float]:
+        return 2 / self.epsilon, 4 * self.cutoff / self.epsilon
 
     @property
     def true_epsilon(self) -> float:
@@ -70,21 +62,13 @@ class SVT2(StoppingSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
-    cutoff : int
-        Answers above that end the stream, >= 1.
+    epsilon, threshold, cutoff
+        See `StoppingSparseVector`.
     """
 
     @property
-    def threshold_scale(self) -> float:
-        return 2 * self.cutoff / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 4 * self.cutoff / self.epsilon
+    def scales(self) -> tuple[float, float]:
+        return 2 * self.cutoff / self.epsilon, 4 * self.cutoff / self.epsilon
 
     @property
     def true_epsilon(self) -> float:
@@ -123,12 +107,8 @@ class SVT3(StoppingSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
-    cutoff : int
-        Answers above that end the stream, >= 1.
+    epsilon, threshold, cutoff
+        See `StoppingSparseVector`.
     """
 
     below: ClassVar[float] = nan
@@ -136,12 +116,8 @@ class SVT3(StoppingSparseVector):
     releases_values: ClassVar[bool] = True
 
     @property
-    def threshold_scale(self) -> float:
-        return 2 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 2 * self.cutoff / self.epsilon
+    def scales(self) -> tuple[float, float]:
+        return 2 / self.epsilon, 2 * self.cutoff / self.epsilon
 
     @property
     def true_epsilon(self) -> float:
@@ -174,12 +150,8 @@ class SVT4(StoppingSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
-    cutoff : int
-        Answers above that end the stream, >= 1.
+    epsilon, threshold, cutoff
+        See `StoppingSparseVector`.
 
     Examples
     --------
@@ -188,12 +160,8 @@ class SVT4(StoppingSparseVector):
     """
 
     @property
-    def threshold_scale(self) -> float:
-        return 4 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 4 / (3 * self.epsilon)
+    def scales(self) -> tuple[float, float]:
+        return 4 / self.epsilon, 4 / (3 * self.epsilon)
 
     @property
     def true_epsilon(self) -> float:
@@ -209,19 +177,13 @@ class SVT5(EndlessSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
+    epsilon, threshold
+        See `SparseVector`.
     """
 
     @property
-    def threshold_scale(self) -> float:
-        return 2 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 0.0
+    def scales(self) -> tuple[float, float]:
+        return 2 / self.epsilon, 0.0
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return (0, 2, 2, 4, 4, ...) and (1, 1, 3, 3, ...) (default 10 answers).
@@ -254,19 +216,13 @@ class SVT6(EndlessSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
+    epsilon, threshold
+        See `SparseVector`.
     """
 
     @property
-    def threshold_scale(self) -> float:
-        return 2 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 2 / self.epsilon
+    def scales(self) -> tuple[float, float]:
+        return 2 / self.epsilon, 2 / self.epsilon
 
 
 @dataclass(frozen=True)
@@ -278,12 +234,8 @@ class NumericalSVT(StoppingSparseVector):
 
     Parameters
     ----------
-    epsilon : float
-        The claim, > 0.
-    threshold : float
-        The public T, >= 0.
-    cutoff : int
-        Answers above that end the stream, >= 1.
+    epsilon, threshold, cutoff
+        See `StoppingSparseVector`.
     """
 
     _: KW_ONLY
@@ -294,12 +246,8 @@ class NumericalSVT(StoppingSparseVector):
     releases_values: ClassVar[bool] = True
 
     @property
-    def threshold_scale(self) -> float:
-        return 3 / self.epsilon
-
-    @property
-    def query_scale(self) -> float:
-        return 6 * self.cutoff / self.epsilon
+    def scales(self) -> tuple[float, float]:
+        return 3 / self.epsilon, 6 * self.cutoff / self.epsilon
 
     @property
     def true_epsilon(self) -> float:

@@ -52,11 +52,9 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     Array,
-    ScalarSum,
-)
-from dpaudit.algorithms.third_party.components import (
     EigenvectorMechanism,
     PCAMechanism,
+    ScalarSum,
 )
 from dpaudit.errors import InputError
 

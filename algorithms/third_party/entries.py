@@ -5,6 +5,8 @@ Expected to be refuted are those whose claim is false by what their source compu
 minutes. Of the others nothing is said beforehand: ``make third-party`` audits them.
 """
 
+from functools import partial
+
 from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.third_party.diffprivlib import (
     DiffprivlibBingham,
@@ -23,85 +25,77 @@ from dpaudit.algorithms.third_party.opendp import (
 
 __all__ = ["THIRD_PARTY"]
 
+_entry = partial(Entry, family="third-party")
+
 THIRD_PARTY = (
-    Entry(
+    _entry(
         name="diffprivlib-bingham",
-        family="third-party",
         source="diffprivlib, mechanisms.Bingham",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=DiffprivlibBingham,
         falls=Fall(2_000),
         extra="diffprivlib",
     ),
-    Entry(
+    _entry(
         name="diffprivlib-pca",
-        family="third-party",
         source="diffprivlib, models.PCA",
         summary="eigenvalues with bounded Laplace noise, eigenvectors from Bingham",
         constructor=DiffprivlibPCA,
         extra="diffprivlib",
     ),
-    Entry(
+    _entry(
         name="diffprivlib-laplace",
-        family="third-party",
         source="diffprivlib, mechanisms.Laplace",
         summary="a sum with Laplace noise",
         constructor=DiffprivlibLaplace,
         extra="diffprivlib",
     ),
-    Entry(
+    _entry(
         name="diffprivlib-gaussian",
-        family="third-party",
         source="diffprivlib, mechanisms.Gaussian",
         summary="a sum with Gaussian noise, classical constant",
         constructor=DiffprivlibGaussian,
         extra="diffprivlib",
     ),
-    Entry(
+    _entry(
         name="diffprivlib-gaussian-analytic",
-        family="third-party",
         source="diffprivlib, mechanisms.GaussianAnalytic",
         summary="a sum with the least Gaussian noise",
         constructor=DiffprivlibGaussianAnalytic,
         extra="diffprivlib",
     ),
-    Entry(
+    _entry(
         name="opendp-eigenvector",
-        family="third-party",
         source="OpenDP, extras.sklearn._make_eigenvector",
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=OpenDPEigenvector,
         falls=Fall(2_000),
         extra="opendp",
     ),
-    Entry(
+    _entry(
         name="opendp-pca",
-        family="third-party",
         source="OpenDP, sklearn.decomposition.PCA",
         summary="private mean, eigenvalues, eigenvectors; PCA(epsilon=1) claims 2",
         constructor=OpenDPPCA,
         epsilon=2.0,
         extra="opendp",
     ),
-    Entry(
+    _entry(
         name="opendp-pca-centred",
-        family="third-party",
         source="OpenDP, sklearn.decomposition.make_private_pca",
         summary="eigenvalues (a tenth of epsilon) and eigenvectors of centred data",
         constructor=OpenDPCentredPCA,
         extra="opendp",
     ),
-    Entry(
+    _entry(
         name="opendp-laplace",
-        family="third-party",
         source="OpenDP, measurements.make_laplace",
         summary="a sum with Laplace noise",
         constructor=OpenDPLaplace,
         extra="opendp",
     ),
-    Entry(
+    _entry(
         name="opendp-gaussian",
-        family="third-party",
         source="OpenDP, measurements.make_gaussian",
         summary="a sum with Gaussian noise, by way of zero-concentrated DP",
         constructor=OpenDPGaussian,

@@ -53,11 +53,9 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     Array,
-    ScalarSum,
-)
-from dpaudit.algorithms.third_party.components import (
     EigenvectorMechanism,
     PCAMechanism,
+    ScalarSum,
 )
 
 __all__ = [

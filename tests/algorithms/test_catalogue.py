@@ -8,7 +8,8 @@ Type-I error: `run_conformance` may fail a correct mechanism with probability 2e
 
 import pytest
 
-from dpaudit.algorithms import CATALOGUE, build, entry, names_of
+from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
+from dpaudit.algorithms.textbook import Laplace
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
@@ -41,6 +42,23 @@ def test_the_relation_may_be_given_by_name(name):
     assert entry(name).relations == (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
     assert build(name, relation="replace-one").relation is Relation.REPLACE_ONE
     assert build(name).relation is Relation.ADD_REMOVE
+
+
+def test_an_entry_reads_from_its_constructor_what_it_takes():
+    def made(epsilon, delta, *, relation, n_components):
+        raise AssertionError("nothing is built")
+
+    read = Entry("a", "b", "c", "d", made)
+    assert (read.approximate, read.has_row_norm, read.has_components) == (1, 0, 1)
+    assert read.relations == tuple(Relation)
+    given = Entry("a", "b", "c", "d", made, approximate=False, has_row_norm=True)
+    assert (given.approximate, given.has_row_norm) == (False, True)
+    one = Entry("a", "b", "c", "d", Laplace)
+    assert one.relations == (Relation.ADD_REMOVE,)
+    assert not one.approximate
+    assert Entry("a", "b", "c", "d", lambda epsilon: made).relations == (
+        Relation.REPLACE_ONE,
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

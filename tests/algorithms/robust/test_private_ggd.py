@@ -12,10 +12,16 @@ from normal_law import TYPE_I_ERROR, looks_standard_normal
 from scipy import stats
 
 from dpaudit.algorithms.robust import descent
-from dpaudit.algorithms.robust.batches import published_batch_size
+from dpaudit.algorithms.robust.batches import (
+    AllRows,
+    PoissonBatches,
+    WithReplacement,
+    published_batch_size,
+)
+from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import GGD
 from dpaudit.algorithms.robust.glad import glad_gradient, spherise
-from dpaudit.algorithms.robust.grassmannian import polar
+from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar, polar
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PowerStart,
@@ -24,8 +30,9 @@ from dpaudit.algorithms.robust.initialisation import (
     WishartStart,
 )
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
-from dpaudit.algorithms.robust.parts import FixedNoise
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
+from dpaudit.algorithms.robust.reaper import Reaper
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.algorithms.robust.subsampling import subsampled_delta
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
@@ -34,7 +41,7 @@ from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -462,3 +469,66 @@ def test_private_descent_finds_the_subspace_where_rows_are_many():
         bases = mechanism.draw(data.rows, 3, rng=rng(10))
         assert squared_distance(bases, data.subspace).max() < 0.01
     assert mechanism.start.claim == GaussianDP(mechanism.start.mu)
+
+
+# Parts
+
+
+@pytest.mark.parametrize("geometry", [Polar(), Geodesic()])
+@pytest.mark.parametrize(
+    "batches",
+    [
+        AllRows(),
+        PoissonBatches(rate=0.5, batch_size=15.0),
+        WithReplacement(batch_size=7),
+        WithReplacement(share=0.5),
+    ],
+)
+@pytest.mark.parametrize("noise", [None, FixedNoise(2.0), PublishedNoise(3.0)])
+def test_any_parts_of_one_space_make_a_descent(geometry, batches, noise):
+    mechanism = NoisyDescent(
+        n_components=2,
+        claim=None,
+        geometry=geometry,
+        batches=batches,
+        noise=noise,
+        start=PublicStart(),
+        iterations=3,
+    )
+    transcript = mechanism.transcript(ROWS, 4, rng=rng(11))
+    releases = mechanism.draw(ROWS, 4, rng=rng(11))
+    *_, last = mechanism.iterates([ROWS] * 4, rng=rng(12))
+    assert np.allclose(last.swapaxes(1, 2) @ last, np.eye(2), atol=1e-12)
+    # One more step than there are: what the last one led to.
+    longer = replace(mechanism, iterations=4)
+    steps = np.concatenate([transcript["steps"], transcript["steps"][:, :1]], axis=1)
+    *_, bases = longer.replayed({**transcript, "steps": steps}, len(ROWS), 4)
+    assert projector_distance(releases, bases).max() < 1e-7
+    size = {"AllRows": 30, "PoissonBatches": 15.0}.get(type(batches).__name__)
+    size = size or batches.batch_size or 15
+    assert mechanism.denominator(30) == size
+    expected = {"FixedNoise": 2.0, "PublishedNoise": 3.0 * (size / 30) ** 2}
+    assert mechanism.noise_scale(30) == expected.get(type(noise).__name__, 0.0)
+
+
+def test_parts_that_do_not_fit_are_refused():
+    full = FORMS["dp-ggd"]
+    for change, message in (
+        ({"objective": Reaper()}, "geometry must be for matrices"),
+        ({"batches": WithReplacement()}, "batches must be AllRows"),
+        ({"noise": None}, "noise must be a FixedNoise"),
+        ({"relation": "add-remove"}, "relation must be replace-one"),
+    ):
+        with pytest.raises(InputError, match=message):
+            replace(full, **change)
+    with pytest.raises(UnsupportedError, match="nothing is proven of WithReplacement"):
+        _ = FORMS["dp-sggd-published"].budget
+    few = FORMS["dp-sggd"]
+    with pytest.raises(InputError, match="batches must be RandomBatches"):
+        replace(few, batches=AllRows())
+    with pytest.raises(InputError, match="noise must be a Noise"):
+        replace(few, noise=None)
+    with pytest.raises(InputError, match="relation must be replace-one"):
+        replace(few, batches=WithReplacement(), relation="add-remove")
+    with pytest.raises(InputError, match="start must be under add-remove"):
+        replace(few, relation="add-remove")

@@ -281,6 +281,7 @@ def test_the_published_full_batch_noise_is_more_than_enough(epsilon):
     mu = np.sqrt(20) * np.sqrt(2) / mechanism.noise.sigma
     assert np.isclose(mu, epsilon / (4 * np.log(20 / 1e-5)))
     assert gaussian_delta(epsilon, mu) < 1e-12
+    assert str(mechanism.budget).endswith(f"; {mu:.4g}-GDP")
 
 
 # What a mechanism is

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 
 from dpaudit.algorithms import CATALOGUE, build, entry, names_of
 from dpaudit.algorithms.third_party import opendp
-from dpaudit.algorithms.third_party.base import MissingLibraryError, ScalarSum
-from dpaudit.algorithms.third_party.components import (
+from dpaudit.algorithms.third_party.base import (
     EigenvectorMechanism,
+    MissingLibraryError,
     PCAMechanism,
+    ScalarSum,
     near_degenerate_pair,
 )
 from dpaudit.algorithms.third_party.diffprivlib import (

@@ -12,7 +12,7 @@ from eigenvector_laws import DIMENSION, DIVIDED, EPSILON, WANTED, have_the_law, 
 from scipy.stats import kstest, laplace, norm
 
 from dpaudit.algorithms import build, entry, names_of
-from dpaudit.algorithms.third_party.components import near_degenerate_pair
+from dpaudit.algorithms.third_party.base import near_degenerate_pair
 from dpaudit.algorithms.third_party.diffprivlib import DiffprivlibPCA
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.testing import run_conformance

@@ -13,7 +13,7 @@ from eigenvector_laws import DIMENSION, DIVIDED, EPSILON, WANTED, have_the_law, 
 from scipy.stats import kstest, laplace, norm
 
 from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.third_party.components import near_degenerate_pair
+from dpaudit.algorithms.third_party.base import near_degenerate_pair
 from dpaudit.algorithms.third_party.opendp import OpenDPCentredPCA, OpenDPPCA
 from dpaudit.audit import audit
 
