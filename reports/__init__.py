@@ -1,7 +1,7 @@
 """The comparison report: verdicts, privacy, utility and run time on one page.
 
-`write_report` runs the experiments of a profile (`dpaudit.reports.experiments`) and
-writes a self-contained HTML page, the same in Markdown, and the tables behind both.
+`write_report` runs the experiments of a profile (`dpaudit.reports.sections`) and writes
+a self-contained HTML page, the same in Markdown, and the tables behind both.
 
 It is imported when it is first used: workers measure, and draw nothing.
 """

@@ -5,7 +5,7 @@ tables and the names of files. Each place has characters of its own that must no
 taken at their word, so they are escaped where text enters the place, and nowhere else:
 
 - HTML pages: by the templates themselves (autoescape), after `plain`.
-- SVG figures: by matplotlib, after `plain` (`dpaudit.reports.svg`).
+- SVG figures: by matplotlib, after `plain` (`dpaudit.reports.plots`).
 - Markdown: `markdown`. Tables end a cell at a pipe, and inside prose ``<``, ``&``,
   ``*``, ``_``, ``~``, ``$``, brackets and backticks begin something.
 - CSV: `csv_text`. A spreadsheet takes a cell of text for a formula if it begins with

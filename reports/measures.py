@@ -13,6 +13,7 @@ from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import (
     HasExactClaim,
+    HasTrueEpsilon,
     HasWorstCase,
     Mechanism,
 )
@@ -29,14 +30,38 @@ __all__ = [
     "BASELINE",
     "audit_experiment",
     "audited_privacy",
+    "audited_suite",
     "audits",
     "exact",
+    "exact_privacy",
     "worst_case",
 ]
 
 BASELINE = "non-private-pca"
 
 _ROUNDING = 1 + 1e-9
+
+
+def exact_privacy(cell: Cell) -> list[Record]:
+    """Hold the claim against the exact privacy on the mechanism's worst pair.
+
+    Returns
+    -------
+    list of dict
+        One record: ``claimed_epsilon``, ``claimed_delta``; ``exact_epsilon`` at the
+        claimed delta and ``exact_delta`` at the claimed epsilon (NaN where not known);
+        ``claim``: ``"kept"``, ``"false"`` or ``"not known"``.
+    """
+    mechanism = cell.build()
+    epsilon = cell.point["epsilon"]
+    delta = float(mechanism.claim.delta(epsilon))
+    return [
+        {
+            "claimed_epsilon": epsilon,
+            "claimed_delta": delta,
+            **exact(mechanism, worst_case(mechanism), epsilon, delta),
+        }
+    ]
 
 
 def audited_privacy(cell: Cell) -> list[Record]:
@@ -68,6 +93,36 @@ def audited_privacy(cell: Cell) -> list[Record]:
             "confidence": result.confidence,
             "seed": result.seed,
             "witness": None if witness is None else json.dumps(witness.to_dict()),
+        }
+    ]
+
+
+def audited_suite(cell: Cell) -> list[Record]:
+    """Audit the claim on the mechanism's worst pair, beside its true epsilon.
+
+    See `audits`. The true epsilon is that over all neighbours
+    (NaN where not known).
+    """
+    mechanism = cell.build()
+    result, first = audits(cell, mechanism, worst_case(mechanism))
+    truth = math.nan
+    if isinstance(mechanism, HasTrueEpsilon):
+        truth = mechanism.true_epsilon
+    return [
+        {
+            "source": entry(cell.mechanism).source,
+            "summary": entry(cell.mechanism).summary,
+            "relation": str(result.relation),
+            "claimed_epsilon": result.at_epsilon,
+            "claimed_delta": result.at_delta,
+            "true_epsilon": truth,
+            "verdict": result.verdict.value,
+            "epsilon_lower": result.epsilon_lower,
+            "samples": result.samples,
+            "samples_to_refute": math.nan if first is None else first.samples,
+            "attack": (first or result).attack,
+            "confidence": result.confidence,
+            "seed": result.seed,
         }
     ]
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.database import Database, tell
+from dpaudit.audit.database import DamagedError, Database, tell
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import InputError
 
@@ -114,8 +114,14 @@ class Store:
             raise InputError(
                 f"cannot write {str(self.path)!r}: {error.strerror}"
             ) from error
-        # What it is already: a file that is read-only is found by writing to it.
-        self._database.write(lambda db: db.execute(f"PRAGMA user_version = {_FORMAT}"))
+
+        def check(db: sqlite3.Connection) -> None:
+            if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+                raise DamagedError(self.path, "its pages do not fit together")
+            # What it is already: a file that is read-only is found by writing to it.
+            db.execute(f"PRAGMA user_version = {_FORMAT}")
+
+        self._database.write(check)
 
     def held(self) -> AbstractContextManager[None]:
         """Return a context in which it takes a hundredth of the time to write."""

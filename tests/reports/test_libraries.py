@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from dpaudit.cli import main
 from dpaudit.errors import ExecutorError, InputError
-from dpaudit.reports.problems import geometric_spectrum
 from dpaudit.reports.sections.libraries import audits
 from dpaudit.reports.sections.libraries import measures as libraries
 from dpaudit.reports.sections.libraries.measures import (
@@ -20,6 +19,7 @@ from dpaudit.reports.sections.libraries.measures import (
     compare,
     load_comparison,
 )
+from dpaudit.reports.sections.utility.measures import geometric_spectrum
 from dpaudit.subspace import captured_variance_share, second_moment, top_components
 
 FOUND = Comparison({"dpaudit": "0"}, 1.0, "replace-one", 20, 1, 2.5, [{"a": None}])

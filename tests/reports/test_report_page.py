@@ -33,7 +33,7 @@ from dpaudit.reports.sections.privacy import findings
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.robust import section as robust
 from dpaudit.reports.sections.suite import section as suite_section
-from dpaudit.reports.sections.suite.findings import suite_notes
+from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.findings import utility_answer
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE

@@ -7,9 +7,9 @@ import pytest
 from audited_row import audited as audited_row
 
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections.libraries.findings import library_rows
 from dpaudit.reports.sections.libraries.measures import Comparison
-from dpaudit.reports.sections.suite.findings import suite_rows
+from dpaudit.reports.sections.libraries.section import library_rows
+from dpaudit.reports.sections.suite.section import suite_rows
 from dpaudit.reports.sections.utility.findings import (
     component_rows,
     time_rows,

@@ -87,6 +87,18 @@ def test_the_same_tables_for_one_worker_and_two(tmp_path):
     assert tables(tmp_path / "one") == tables(tmp_path / "two") != {}
 
 
+def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path):
+    found = []
+    for workers in ("1", "2", "2"):
+        arguments = ["report", "run", "list-culling", "--workers", workers]
+        arguments += ["--output", str(tmp_path / workers)]
+        arguments += ["--store", str(tmp_path / f"{workers}.db")]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.stderr
+        found.append(tables(tmp_path / workers))
+    assert found[0] == found[1] == found[2] != {}
+
+
 def fails(cell):
     raise RuntimeError("the <dice> are gone")
 

@@ -129,9 +129,12 @@ def test_a_damaged_record_is_named_and_its_work_done_again(store, column, value)
     assert carry_out(dice(3), store=store) == whole  # without a word
 
 
-def test_a_damaged_file_is_set_aside(store):
+@pytest.mark.parametrize("place", [0, 4096])
+def test_a_damaged_file_is_set_aside(store, place):
     whole = carry_out(dice(3), store=prepared(store))
-    store.path.write_bytes(b"no database" * 1000)
+    with store.path.open("r+b") as file:
+        file.seek(place)
+        file.write(b"no database" * 300)
     with pytest.warns(StoreWarning, match=r"set aside as 'work\.db\.corrupt-1'"):
         store.prepare()
 

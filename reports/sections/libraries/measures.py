@@ -34,9 +34,9 @@ from dpaudit.algorithms.estimators.private_pca import PrivatePCA
 from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.errors import ExecutorError
 from dpaudit.neighbours import Relation
-from dpaudit.reports.problems import geometric_spectrum
 from dpaudit.reports.saved import load_json, save_json
 from dpaudit.reports.sections.libraries.audits import library_versions
+from dpaudit.reports.sections.utility.measures import geometric_spectrum
 from dpaudit.subspace import captured_variance_share
 from dpaudit.validation import check_count, check_positive
 

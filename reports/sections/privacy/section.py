@@ -6,9 +6,9 @@ import numpy as np
 
 from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import DELTA, Experiment
-from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.privacy import figures, findings, measures
+from dpaudit.reports.sections.privacy import figures, findings
 from dpaudit.reports.tables import records, verdict_rows
 
 __all__ = ["SECTION"]
@@ -30,7 +30,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             title="Exact privacy",
             question="At which epsilon is each claim true?",
             source="dpaudit",
-            measure=measures.exact_privacy,
+            measure=exact_privacy,
             mechanisms=covariance,
             grid={"epsilon": tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))},
             options={"delta": DELTA},

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import pandas as pd
+
 from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.suite.findings import suite_notes, suite_rows
-from dpaudit.reports.sections.suite.measures import audited_suite
+from dpaudit.reports.tables import Printed, Row, records
+from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION"]
+__all__ = ["SECTION", "suite_notes", "suite_rows"]
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
@@ -26,6 +28,71 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             effort=40.0,
         ),
     )
+
+
+def suite_rows(suite: pd.DataFrame) -> list[Printed]:
+    """Return the table of the textbook suite."""
+    return [
+        Printed(
+            name=row["mechanism"],
+            summary=row["summary"],
+            source=row["source"],
+            relation=row["relation"],
+            claim=_claim(row),
+            truth=number(row["true_epsilon"]),
+            audited=number(row["epsilon_lower"]),
+            refuted=row["verdict"] == "REFUTED",
+            verdict=verdict(row["verdict"]),
+            releases=count(
+                row["samples_to_refute"]
+                if row["verdict"] == "REFUTED"
+                else row["samples"]
+            ),
+        )
+        for row in records(suite)
+    ]
+
+
+def suite_notes(suite: pd.DataFrame) -> list[str]:
+    """Return how the audit did where the truth is known."""
+    rows = records(suite)
+    false = [r for r in rows if r["true_epsilon"] > _bound(r["claimed_epsilon"])]
+    fallen = [row for row in false if row["verdict"] == "REFUTED"]
+    unseen = [row for row in false if row["verdict"] != "REFUTED"]
+    notes = []
+    if false:
+        share = f"{spelt(len(fallen)).capitalize()} of {spelt(len(false))}"
+        notes.append(f"{share} false claims fell.")
+    if unseen:
+        most = count(max(row["samples"] for row in unseen))
+        notes.append(
+            f"{most} releases a side were too few to see through {_names(unseen)}."
+        )
+    wrong = [row for row in rows if row["verdict"] == "REFUTED" and row not in false]
+    beyond = [r for r in rows if r["epsilon_lower"] > _bound(r["true_epsilon"])]
+    if wrong:
+        notes.append(f"Wrongly refuted: the true claim of {_names(wrong)}.")
+    if beyond:
+        notes.append(f"Wrong bounds, above the truth: {_names(beyond)}.")
+    if not wrong and not beyond:
+        notes.append("No true claim was refuted, and no bound lies above the truth.")
+    return notes
+
+
+def _bound(epsilon: float) -> float:
+    """Return an epsilon up to which a difference is one of rounding."""
+    return epsilon * (1 + 1e-9)
+
+
+def _claim(row: Row) -> str:
+    """Return a claimed epsilon, with its delta unless that is 0."""
+    epsilon = setting(row["claimed_epsilon"])
+    at = row["claimed_delta"]
+    return f"{epsilon}, δ = {delta(at)}" if at else epsilon
+
+
+def _names(rows: list[Row]) -> str:
+    return listed(row["mechanism"] for row in rows)
 
 
 def _context(results: Results) -> dict[str, Any]:

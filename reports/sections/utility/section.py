@@ -9,9 +9,9 @@ from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.problems import SYNTHETIC
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.utility import figures, findings, measures
+from dpaudit.reports.sections.utility.measures import SYNTHETIC
 from dpaudit.reports.tables import refuted_mechanisms
 
 __all__ = ["SECTION"]
