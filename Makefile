@@ -18,13 +18,13 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test lint types audit report bench bench-audit third-party constraints clean
+.PHONY: help .venv test test-all tables lint types audit report bench bench-audit third-party constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
 		$(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "  PROFILE=$(PROFILE) (report, bench-audit)   WORKERS=$(WORKERS) (test, audit)"
+	@echo "  PROFILE=$(PROFILE) (report, bench-audit)   WORKERS=$(WORKERS) (test, test-all, audit)"
 
 # One stamp per set of extras, so that `make report` does not wait for linters; pip runs
 # again only if the declared or the pinned requirements change.
@@ -48,15 +48,21 @@ $(BIN)/python:
 	exit 1
 
 # The workers already fill the cores: BLAS threads on top would only fight over them.
-test audit third-party: export OPENBLAS_NUM_THREADS := 1
-test audit third-party: export OMP_NUM_THREADS := 1
-test audit third-party: export MKL_NUM_THREADS := 1
+test test-all audit third-party: export OPENBLAS_NUM_THREADS := 1
+test test-all audit third-party: export OMP_NUM_THREADS := 1
+test test-all audit third-party: export MKL_NUM_THREADS := 1
 
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
+test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
+	$(BIN)/python -m pytest -n $(WORKERS) -m ""
+
 audit: $(VENV)/.test ## run the statistical audits of the catalogue only
 	$(BIN)/python -m pytest -n $(WORKERS) audit/
+
+tables: $(VENV)/.test ## write the tables of mechanisms in the pages anew
+	$(BIN)/python docs/tables.py
 
 lint: $(VENV)/.lint ## ruff: rules and format
 	$(BIN)/ruff check .

@@ -11,20 +11,15 @@ from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
-from dpaudit.algorithms.robust.fms import FastMedianSubspace
 from dpaudit.algorithms.robust.ggd import GeodesicDescent, MinibatchGeodesicDescent
-from dpaudit.algorithms.robust.gradient_reaper import (
+from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
+from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
-    PrivateStochasticGradientReaper,
-)
-from dpaudit.algorithms.robust.irls import IterativeReaper
-from dpaudit.algorithms.robust.mirror_reaper import (
     PrivateMirrorReaper,
+    PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD
-from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
-from dpaudit.algorithms.robust.published_ggd import PublishedGGD, PublishedSGGD
+from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
 from dpaudit.algorithms.streaming.block_oja import BlockOja
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -83,9 +78,7 @@ __all__ = [
     "PrivateStochasticMirrorReaper",
     "PrivateSubspace",
     "PublishedDPPCA",
-    "PublishedGGD",
     "PublishedPrivateSubspace",
-    "PublishedSGGD",
     "RankKDPPCA",
     "StepSizeSearch",
     "SymmetricNoise",

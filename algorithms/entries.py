@@ -5,16 +5,37 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 
-__all__ = ["Entry"]
+__all__ = ["Entry", "Fall"]
+
+
+@dataclass(frozen=True)
+class Fall:
+    """How soon a false claim falls: what ``pytest audit/`` holds an audit to.
+
+    Parameters
+    ----------
+    releases : int
+        An audit at confidence 0.999 refutes it within so many a side, with room for bad
+        luck.
+    pair : int
+        On which of the pairs that the mechanism names.
+    """
+
+    releases: int
+    pair: int = 0
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A mechanism that dpaudit knows by name.
+    """A mechanism that dpaudit knows by name: what is said of it anywhere.
+
+    The command line, the checks, the tests, the report and the tables of the pages read
+    it.
 
     Parameters
     ----------
@@ -31,10 +52,10 @@ class Entry:
         more than one; row_norm if `has_row_norm`; n_components if `has_components`.
     approximate : bool
         Whether it takes a delta.
-    expected_refuted : bool
-        Whether its claim is false on the worst pair, at the entry's own epsilon, by so
-        much that an audit must refute it. (A claim can be false by less than sampling
-        can show; then only the exact layer says so.)
+    falls : Fall, optional
+        Given if the claim is false on a pair that it names, at the entry's own epsilon,
+        by so much that an audit must refute it. (A claim can be false by less than
+        sampling can show; then only the exact layer says so.)
     epsilon : float
         The claim when none is asked for.
     relations : tuple of Relation
@@ -47,6 +68,12 @@ class Entry:
     extra : str, optional
         The optional requirement without which nothing can be drawn, as in
         ``dpaudit[opendp]``: also the name of the package that it installs.
+    truth : float, optional
+        The smallest true epsilon, over all neighbours and events, at the entry's own
+        epsilon (and delta 1e-5 if `approximate`), to four digits, where it is known by
+        proof: of textbook mechanisms.
+    lost : str
+        With it: what is wrong, if anything, and the event by which most is lost.
     """
 
     name: str
@@ -55,12 +82,26 @@ class Entry:
     summary: str
     constructor: Callable[..., Mechanism]
     approximate: bool
-    expected_refuted: bool = False
+    falls: Fall | None = None
     epsilon: float = 1.0
     relations: tuple[Relation, ...] = tuple(Relation)
     has_row_norm: bool = True
     has_components: bool = False
     extra: str | None = None
+    truth: float | None = None
+    lost: str = ""
+
+    @property
+    def claim(self) -> Claim:
+        """The claim at the entry's own epsilon, and delta 1e-5 if it has one."""
+        if self.approximate:
+            return ApproxDP(self.epsilon, 1e-5)
+        return PureDP(self.epsilon)
+
+    @property
+    def expected_refuted(self) -> bool:
+        """Whether an audit must refute the claim."""
+        return self.falls is not None
 
     @property
     def installed(self) -> bool:

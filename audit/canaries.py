@@ -43,9 +43,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.canary_result import CanaryAudit
-from dpaudit.audit.purity import same_output, signs
+from dpaudit.audit.independence import same_output, signs
 from dpaudit.audit.result import Verdict
-from dpaudit.claims import ApproxDP, Claim, PureDP
+from dpaudit.audit.settings import name_of, reference_point, stated
+from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Relation
@@ -56,7 +57,6 @@ __all__ = ["CanaryAttack", "audit_canaries"]
 
 Array = NDArray[np.float64]
 
-_REFERENCE_DELTA = 1e-5
 _PILOT, _TESTED = 0, 1  # keys of the streams
 _CHOICES = 16
 
@@ -241,11 +241,11 @@ def audit_canaries(
     'REFUTED'
     """
     started = time.perf_counter()
-    claim = _stated(mechanism, "claim", claim)
+    claim = stated(mechanism, "claim", claim)
     if not isinstance(claim, Claim):
         raise InputError(f"claim must be a Claim, got {claim!r}")
     confidence = check_fraction("confidence", confidence)
-    delta = _delta(claim) if delta is None else delta
+    delta = reference_point(claim)[1] if delta is None else delta
     delta = check_fraction("delta", delta, allow_zero=True)
     epsilon = claim.epsilon(delta)
     if not np.isfinite(epsilon):
@@ -254,7 +254,7 @@ def audit_canaries(
         mechanism,
         attack,
         *_data(attack, fixed),
-        Relation.parse(_stated(mechanism, "relation", relation)),
+        Relation.parse(stated(mechanism, "relation", relation)),
         check_count("seed", seed, minimum=0),
     )
     if setting.relation is Relation.REPLACE_ONE and len(setting.canaries) % 2:
@@ -283,7 +283,7 @@ def audit_canaries(
     p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
     refuted = p_value <= 1 - confidence
     return CanaryAudit(
-        name=_name_of(mechanism) if name is None else name,
+        name=name_of(mechanism) if name is None else name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=claim,
         relation=setting.relation,
@@ -350,20 +350,3 @@ def _data(attack: CanaryAttack, fixed: ArrayLike | None) -> tuple[Array, Array]:
             f"got shape {rows.shape}"
         )
     return rows, canaries
-
-
-def _stated(mechanism: Any, what: str, given: Any) -> Any:
-    found = getattr(mechanism, what, None) if given is None else given
-    if found is None:
-        raise InputError(f"{what} is needed: the mechanism states none")
-    return found
-
-
-def _delta(claim: Claim) -> float:
-    if isinstance(claim, PureDP | ApproxDP):
-        return claim.parameters.get("delta", 0.0)
-    return _REFERENCE_DELTA
-
-
-def _name_of(mechanism: Any) -> str:
-    return str(getattr(mechanism, "__name__", type(mechanism).__name__))

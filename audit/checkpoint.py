@@ -1,10 +1,8 @@
 """Audits that outlive their process: frozen between two rounds, thawed in another.
 
-The state of an audit is pickled with stand-ins for what the resuming process brings
-itself: the mechanism, the claim, the attacks, the datasets. So none of these needs to
-be picklable, and a checkpoint holds only what was learned. Every release comes from a
-stream that is named by its place in the audit (`dpaudit.audit.sampling`), so the rounds
-that follow are those that would have followed.
+A checkpoint holds what was learned (`dpaudit.audit.freezing`). Every release comes from
+a stream that is named by its place in the audit (`dpaudit.audit.sampling`), so the
+rounds that follow are those that would have followed.
 
 That is so for a mechanism whose only randomness is the generator that it is handed.
 Rounds between the last checkpoint and a kill are drawn again; of a mechanism with
@@ -29,25 +27,22 @@ outcome, of which nobody was told; the second rule is for mechanisms that end th
 process, and knows them only by a pilot that does not repeat itself.
 """
 
-import io
-import pickle
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from dpaudit.audit.database import tell
+from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.identity import code_version
 from dpaudit.audit.result import AuditResult
+from dpaudit.audit.state import AuditState
 from dpaudit.audit.store import Checkpoint, Store
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 
-if TYPE_CHECKING:
-    from dpaudit.audit.campaign import Campaign
-
-__all__ = ["Recorder", "freeze", "thaw"]
+__all__ = ["Recorder"]
 
 T = TypeVar("T")
 
@@ -60,63 +55,6 @@ _DIFFERENT = (
 _EVERY = 1.0  # seconds between two checkpoints, at least
 _SHARE = 0.01  # of the time that all of them may take, ...
 _DEARER = 2.0  # ... if the next takes so many times as long as the last one
-
-
-def freeze(state: Any, supplied: Mapping[str, Any]) -> bytes:
-    """Return a state as bytes, without the objects that the thawing side supplies.
-
-    Raises
-    ------
-    InputError
-        If something else in it cannot be pickled.
-    """
-    file = io.BytesIO()
-    try:
-        _Pickler(file, supplied).dump(state)
-    except Exception as error:
-        raise InputError(f"the audit's state cannot be stored: {error}") from error
-    return file.getvalue()
-
-
-def thaw(frozen: bytes, supplied: Mapping[str, Any]) -> Any:
-    """Return the state that was frozen. It may run any code: see `dpaudit.audit.store`.
-
-    Parameters
-    ----------
-    frozen : bytes
-    supplied : mapping of str to object
-        Under the names that they had when the state was frozen.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        return _Unpickler(io.BytesIO(frozen), supplied).load()
-    except Exception as error:
-        raise InputError(
-            f"the state of an audit cannot be read from its store: {error}"
-        ) from error
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, supplied: Mapping[str, Any]) -> None:
-        super().__init__(file, protocol=5)
-        self._supplied = supplied  # alive, so that nothing else has their ids
-        self._names = {id(value): name for name, value in supplied.items()}
-
-    def persistent_id(self, obj: Any) -> str | None:
-        return self._names.get(id(obj))
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, supplied: Mapping[str, Any]) -> None:
-        super().__init__(file)
-        self._supplied = supplied
-
-    def persistent_load(self, pid: str) -> Any:
-        return self._supplied[pid]
 
 
 class Recorder:
@@ -164,24 +102,24 @@ class Recorder:
         with self._store.held():
             yield
 
-    def resume(self, campaign: "Campaign") -> float:
-        """Bring a fresh campaign to where it was; return the seconds it had taken.
+    def resume(self, state: AuditState) -> float:
+        """Bring a fresh state to where it was; return the seconds it had taken.
 
         Raises
         ------
         InputError
-            If the campaign cannot go on as the one that was begun.
+            If the state cannot go on as the one that was begun.
         """
         checkpoint, on_record = self._store.resume(self._key)
         if checkpoint is None:
             return 0.0
-        campaign.thaw(checkpoint.frozen)
-        ended_here = checkpoint.closed and campaign.played >= on_record
-        if not ended_here and not campaign.repeats:
+        state.thaw(checkpoint.frozen)
+        ended_here = checkpoint.closed and state.played >= on_record
+        if not ended_here and not state.repeats:
             raise InputError(_DIFFERENT)
         return checkpoint.seconds
 
-    def note(self, campaign: "Campaign") -> None:
+    def note(self, state: AuditState) -> None:
         """Put the outcome of a round on record, before anybody is told of it.
 
         Raises
@@ -189,22 +127,20 @@ class Recorder:
         InputError
             If another outcome is on record.
         """
-        number, outcome = campaign.played - 1, campaign.outcome
+        number, outcome = state.played - 1, state.outcome
         said = self._try(lambda: self._store.add_round(self._key, number, outcome))
         if said not in (None, outcome):
             raise InputError(_DIFFERENT)
 
-    def keep(
-        self, campaign: "Campaign", seconds: float, *, closing: bool = False
-    ) -> None:
+    def keep(self, state: AuditState, seconds: float, *, closing: bool = False) -> None:
         """Write a checkpoint if it is time to, or the audit ends here: `closing`."""
         begun = time.perf_counter()
         if not closing and begun < self._due:
             return
 
         def write() -> None:
-            frozen = campaign.freeze()
-            checkpoint = Checkpoint(campaign.samples, seconds, frozen, closing)
+            frozen = state.freeze()
+            checkpoint = Checkpoint(state.samples, seconds, frozen, closing)
             self._store.add_checkpoint(self._key, checkpoint)
 
         self._try(write)

@@ -2,7 +2,7 @@
 
 Here the arguments become `dpaudit.audit.settings.Settings`, and it is settled who works
 and where the work is kept.
-The work is done by a `dpaudit.audit.campaign.Campaign`, and put into words by
+The work is done by a `dpaudit.audit.state.AuditState`, and put into words by
 `dpaudit.audit.summary.summarise`.
 """
 
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
-from dpaudit.audit.campaign import Campaign
 from dpaudit.audit.checkpoint import Recorder
 from dpaudit.audit.identity import key_of
 from dpaudit.audit.layers.layer import Layer, view_transcript
@@ -22,13 +21,13 @@ from dpaudit.audit.progress import Clock, Progress
 from dpaudit.audit.result import AuditResult
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
-from dpaudit.audit.settings import Settings
+from dpaudit.audit.settings import Settings, stated
+from dpaudit.audit.state import AuditState
 from dpaudit.audit.store import Store
 from dpaudit.audit.summary import summarise
-from dpaudit.audit.workers import Crew, single_threaded
+from dpaudit.audit.workers import Workers, single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 
@@ -148,7 +147,7 @@ def audit(
     if attacks is None:
         attacks = BITS if bits else PORTFOLIO
     settings = Settings(
-        claim=_claim(mechanism, claim),
+        claim=stated(mechanism, "claim", claim),
         confidence=confidence,
         max_samples=max_samples,
         seed=seed,
@@ -162,8 +161,8 @@ def audit(
     transcript = settings.layer is Layer.TRANSCRIPT
     subject = view_transcript(mechanism) if transcript else mechanism
     source = pair_source(mechanism, pair, domain, relation, settings.seed)
-    crew = Crew(executor)
-    crew.check(subject)
+    workers = Workers(executor)
+    workers.check(subject)
     recorder = None
     if store is not None:
         key = key_of(mechanism=mechanism, source=source, settings=settings)
@@ -172,30 +171,30 @@ def audit(
         found = recorder.finished()
         if found is not None:
             return found
-    campaign = Campaign(subject, PairSearch(source, settings.seed), settings, crew)
+    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
     interrupted = False
     kept = nullcontext() if recorder is None else recorder.open()
     with single_threaded(), kept:
-        before = 0.0 if recorder is None else recorder.resume(campaign)
-        clock = Clock(campaign, settings.max_samples, before)
-        for _ in campaign.rounds():
+        before = 0.0 if recorder is None else recorder.resume(state)
+        clock = Clock(state, settings.max_samples, before)
+        for _ in state.rounds():
             if recorder is not None:
-                recorder.note(campaign)
+                recorder.note(state)
             if progress is not None:
                 progress(clock.progress())
             # Where no pair was accepted yet, there is nothing to report.
             interrupted = bool(
                 should_stop is not None
-                and campaign.pairs
-                and not campaign.finished
+                and state.pairs
+                and not state.finished
                 and should_stop()
             )
             if recorder is not None:
-                recorder.keep(campaign, clock.seconds, closing=interrupted)
+                recorder.keep(state, clock.seconds, closing=interrupted)
             if interrupted:
                 break
         result = summarise(
-            campaign,
+            state,
             mechanism=mechanism,
             name=name,
             reference=reference,
@@ -207,11 +206,3 @@ def audit(
         if recorder is not None and not interrupted:
             recorder.finish(result)
     return result
-
-
-def _claim(mechanism: Any, claim: Claim | None) -> Claim:
-    if claim is None:
-        claim = getattr(mechanism, "claim", None)
-        if claim is None:
-            raise InputError("claim is needed: the mechanism makes none")
-    return cast(Claim, claim)

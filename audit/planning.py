@@ -40,7 +40,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtri
-from scipy.stats import laplace, norm
 
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.families import verdict_family
@@ -211,6 +210,8 @@ def _best_cells(
     model: str, epsilon: float, true_epsilon: float, delta: float
 ) -> tuple[Array, Array, str]:
     """Return probabilities on D and D', (1, cells), and what the cells are."""
+    from scipy.stats import laplace, norm  # slow to import
+
     if model == "randomised-response":
         # P(truth) - e^true_epsilon P(lie) = delta
         lie = np.array([[(1 - delta) * expit(-true_epsilon)]])

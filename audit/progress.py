@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.state import AuditState
 from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
@@ -61,15 +61,15 @@ class Clock:
 
     Parameters
     ----------
-    campaign : Campaign
+    state : AuditState
     max_samples : int
     before : float
         Seconds that it took until now.
     """
 
-    def __init__(self, campaign: Campaign, max_samples: int, before: float) -> None:
-        self._campaign, self._limit, self._before = campaign, max_samples, before
-        self._drawn_before = campaign.samples
+    def __init__(self, state: AuditState, max_samples: int, before: float) -> None:
+        self._state, self._limit, self._before = state, max_samples, before
+        self._drawn_before = state.samples
         self._started = time.perf_counter()
 
     @property
@@ -79,18 +79,18 @@ class Clock:
 
     def progress(self) -> Progress:
         """Return how far the audit is."""
-        campaign, seconds = self._campaign, self.seconds
-        drawn = max(campaign.samples - self._drawn_before, 1)
+        state, seconds = self._state, self.seconds
+        drawn = max(state.samples - self._drawn_before, 1)
         pace = (seconds - self._before) / drawn
         return Progress(
-            samples=campaign.samples,
+            samples=state.samples,
             max_samples=self._limit,
-            pairs=campaign.pairs,
-            epsilon_lower=campaign.tests["epsilon"].lower_bound,
-            at_delta=campaign.at_delta,
-            attack=campaign.favourite,
+            pairs=state.pairs,
+            epsilon_lower=state.tests["epsilon"].lower_bound,
+            at_delta=state.at_delta,
+            attack=state.favourite,
             seconds=seconds,
-            seconds_left=pace * (self._limit - campaign.samples),
+            seconds_left=pace * (self._limit - state.samples),
             resumed_at=self._drawn_before,
         )
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.drawing import draw, ways_to_draw
-from dpaudit.audit.workers import Crew
+from dpaudit.audit.workers import Workers
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
@@ -52,7 +52,7 @@ class Sampler:
     key : int
         Which pair of the audit this is. A unit depends on the seed, the key, its
         round, side and place in the round.
-    crew : Crew, optional
+    workers : Workers, optional
         Who draws; by default whoever asks.
 
     Raises
@@ -67,12 +67,12 @@ class Sampler:
         pair: Pair,
         seed: int,
         key: int = 0,
-        crew: Crew | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self._batched = ways_to_draw(mechanism)[1] is not None
         self._mechanism, self._pair = mechanism, pair
         self._seed, self._key = seed, key
-        self._crew = crew or Crew()
+        self._workers = workers or Workers()
         self._bytes_each: float | None = None
 
     def round(self, round_: int, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
@@ -111,7 +111,7 @@ class Sampler:
         most = self._batch_size()
         singles: list[Output] = []
         of_side = DATA
-        with closing(self._crew.draw(tasks, self._in_flight(units))) as outcomes:
+        with closing(self._workers.draw(tasks, self._in_flight(units))) as outcomes:
             for (side, count, _), drawn in zip(units, outcomes, strict=True):
                 joins = isinstance(drawn, list) and side == of_side
                 if singles and not (joins and len(singles) + count <= most):

@@ -1,7 +1,8 @@
-"""All that an audit can be told, beside what it is an audit of."""
+"""What an audit can be told, beside what it is an audit of, and its defaults."""
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
@@ -9,7 +10,7 @@ from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "name_of", "reference_point", "stated"]
 
 _REFERENCE_DELTAS = (1e-5, 1e-3, 0.1, 0.5, 0.9)
 _SAMPLED = (Layer.BLACK_BOX, Layer.TRANSCRIPT)
@@ -85,20 +86,39 @@ class Settings:
         """The error probability of each statement of the audit."""
         return 1 - self.confidence
 
-    @property
-    def reference_point(self) -> tuple[float, float]:
-        """Where epsilon and delta are bounded: at the claim's own point if it has one.
 
-        Raises
-        ------
-        InputError
-            If the claim promises nothing at any of the deltas that are tried.
-        """
-        claim = self.claim
-        if isinstance(claim, PureDP | ApproxDP):
-            return claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
-        for delta in _REFERENCE_DELTAS:
-            epsilon = claim.epsilon(delta)
-            if math.isfinite(epsilon):
-                return max(epsilon, 0.1), delta
-        raise InputError(f"the claim {claim} promises next to nothing")
+def stated(mechanism: Any, what: str, given: Any) -> Any:
+    """Return what is given, else what the mechanism states.
+
+    Raises
+    ------
+    InputError
+        If it states none.
+    """
+    found = getattr(mechanism, what, None) if given is None else given
+    if found is None:
+        raise InputError(f"{what} is needed: the mechanism states none")
+    return found
+
+
+def name_of(mechanism: Any) -> str:
+    """Return the name of a function, or of the class of an instance."""
+    kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
+    return str(kind.__qualname__)
+
+
+def reference_point(claim: Claim) -> tuple[float, float]:
+    """Return where epsilon and delta are bounded: at the claim's own if it has them.
+
+    Raises
+    ------
+    InputError
+        If the claim promises nothing at any of the deltas that are tried.
+    """
+    if isinstance(claim, PureDP | ApproxDP):
+        return claim.parameters["epsilon"], claim.parameters.get("delta", 0.0)
+    for delta in _REFERENCE_DELTAS:
+        epsilon = claim.epsilon(delta)
+        if math.isfinite(epsilon):
+            return max(epsilon, 0.1), delta
+    raise InputError(f"the claim {claim} promises next to nothing")

@@ -4,11 +4,12 @@ from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
-from dpaudit.audit.campaign import Campaign
+from dpaudit.audit.independence import signs_of_dependence, unreadable
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.purity import impurities, unreadable
 from dpaudit.audit.result import AuditResult, Verdict
+from dpaudit.audit.settings import name_of
+from dpaudit.audit.state import AuditState
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
 from dpaudit.codec import encode
@@ -17,11 +18,11 @@ from dpaudit.neighbours import Pair
 
 __all__ = ["summarise"]
 
-_OCCURRENCES = 4  # of a rare event in an arsenal's memory, before it is noticed
+_OCCURRENCES = 4  # of a rare event in an portfolio's memory, before it is noticed
 
 
 def summarise(
-    campaign: Campaign,
+    state: AuditState,
     *,
     mechanism: Any,
     name: str | None,
@@ -34,7 +35,7 @@ def summarise(
 
     Parameters
     ----------
-    campaign : Campaign
+    state : AuditState
         With one round at least.
     mechanism : Mechanism or callable
         Not its view at the audit's layer.
@@ -43,54 +44,54 @@ def summarise(
     layer : Layer
     bits, interrupted : bool
     """
-    name = name or _name(mechanism)
-    tests, verdict = campaign.tests, campaign.verdict
-    refuted, samples = verdict.refutes_claim, campaign.samples
+    name = name or name_of(mechanism)
+    tests, verdict = state.tests, state.verdict
+    refuted, samples = verdict.refutes_claim, state.samples
     claimed = verdict.family.claimed
     assert claimed is not None  # the first family is the one that decides
     log_evidence = float(verdict.log_wealth[claimed])
-    arena, events = campaign.best()
-    loudest = campaign.loudest(arena, events)
-    mu, pair = tests.get("mu"), arena.target.pair
+    pair_audit, events = state.best()
+    strongest = state.strongest(pair_audit, events)
+    mu, pair = tests.get("mu"), pair_audit.target.pair
     witness = None
-    if refuted and loudest is not None and _is_known(loudest.fitted.attack):
+    if refuted and strongest is not None and _is_known(strongest.fitted.attack):
         witness = Witness(
             name=name,
             mechanism=_stored(mechanism, reference),
-            claim=campaign.claim,
-            at_epsilon=campaign.at_epsilon,
-            at_delta=campaign.at_delta,
+            claim=state.claim,
+            at_epsilon=state.at_epsilon,
+            at_delta=state.at_delta,
             pair=pair,
             layer=layer.value,
-            layout=loudest.fitted.layout,
-            attack=loudest.fitted.attack.name,
-            parameters=dict(loudest.fitted.parameters),
-            resolution=loudest.fitted.resolution,
-            threshold=loudest.threshold,
-            counts=loudest.counts,
-            confidence=1 - campaign.alpha,
+            layout=strongest.fitted.layout,
+            attack=strongest.fitted.attack.name,
+            parameters=dict(strongest.fitted.parameters),
+            resolution=strongest.fitted.resolution,
+            threshold=strongest.threshold,
+            counts=strongest.counts,
+            confidence=1 - state.alpha,
             samples=samples,
-            seed=campaign.seed,
+            seed=state.seed,
             log_evidence=log_evidence,
             versions=current_versions(),
         )
     return AuditResult(
         name=name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
-        claim=campaign.claim,
+        claim=state.claim,
         relation=pair.relation,
         layer=layer,
         bits=bits,
-        confidence=1 - campaign.alpha,
+        confidence=1 - state.alpha,
         samples=samples,
-        drawn=(int(campaign.drawn[0]), int(campaign.drawn[1])),
-        pairs=campaign.pairs,
+        drawn=(int(state.drawn[0]), int(state.drawn[1])),
+        pairs=state.pairs,
         epsilon_lower=tests["epsilon"].lower_bound,
-        at_delta=campaign.at_delta,
+        at_delta=state.at_delta,
         delta_lower=tests["delta"].lower_bound,
-        at_epsilon=campaign.at_epsilon,
+        at_epsilon=state.at_epsilon,
         mu_lower=None if mu is None else mu.lower_bound,
-        attack=None if loudest is None else loudest.fitted.attack.name,
+        attack=None if strongest is None else strongest.fitted.attack.name,
         log_evidence=log_evidence,
         detectable_epsilon=None
         if refuted
@@ -98,16 +99,16 @@ def summarise(
             verdict.family.claim_only(),
             events.less_likely,
             samples,
-            campaign.alpha,
-            campaign.at_delta,
+            state.alpha,
+            state.at_delta,
         ),
         rarest_event=max(
-            rarest_event(verdict.family.claim_only(), samples, campaign.alpha),
-            min(1.0, _OCCURRENCES / arena.arsenal.memory),
+            rarest_event(verdict.family.claim_only(), samples, state.alpha),
+            min(1.0, _OCCURRENCES / pair_audit.portfolio.memory),
         ),
-        exact=_exact(mechanism, pair, campaign.claim),
-        warnings=(*impurities(arena), *unreadable(arena)),
-        seed=campaign.seed,
+        exact=_exact(mechanism, pair, state.claim),
+        warnings=(*signs_of_dependence(pair_audit), *unreadable(pair_audit)),
+        seed=state.seed,
         seconds=0.0,
         witness=witness,
         interrupted=interrupted,
@@ -125,11 +126,6 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
         return exact_verdict(mechanism, pair, claim)
     except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
         return None
-
-
-def _name(mechanism: Any) -> str:
-    kind = mechanism if hasattr(mechanism, "__qualname__") else type(mechanism)
-    return str(kind.__qualname__)
 
 
 def _stored(mechanism: Any, reference: str | None) -> Any:

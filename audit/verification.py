@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
 from dpaudit.audit.accused import other_than_claimed, other_than_named
-from dpaudit.audit.arsenal import FittedAttack
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.layers.layer import Layer, view_transcript
+from dpaudit.audit.portfolio import FittedAttack
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim

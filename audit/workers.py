@@ -31,7 +31,7 @@ from dpaudit.errors import DPAuditError, ExecutorError, InputError
 from dpaudit.interrupts import raised_by_signal
 from dpaudit.validation import check_count
 
-__all__ = ["Crew", "Task", "process_pool", "single_threaded"]
+__all__ = ["Task", "Workers", "process_pool", "single_threaded"]
 
 _TOKEN = token_hex(8)
 
@@ -49,7 +49,7 @@ _LOST = (
 )
 
 
-class Crew:
+class Workers:
     """Carries out units of work, and returns them in order.
 
     Parameters

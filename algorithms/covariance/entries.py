@@ -6,7 +6,7 @@ from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
-from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.entries import Entry, Fall
 
 __all__ = ["COVARIANCE"]
 
@@ -42,7 +42,7 @@ COVARIANCE = (
         summary="one Wishart matrix; the published claim is false",
         constructor=SymmetricNoise.as_published,
         approximate=False,
-        expected_refuted=True,
+        falls=Fall(300),
     ),
     Entry(
         name="symmetrised-wishart",

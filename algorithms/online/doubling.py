@@ -41,7 +41,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.bases import check_components
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
     DoublingRule,
@@ -62,6 +61,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
+from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu

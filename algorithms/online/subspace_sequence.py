@@ -22,13 +22,13 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.bases import check_components
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.pairs import oblique_row
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.streamable import StreamableSums, saved_dimension
 from dpaudit.algorithms.online.streams import SubspaceStream
 from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation

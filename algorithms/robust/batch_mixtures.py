@@ -9,7 +9,7 @@ n_j times the j-th, a batch matters through the numbers (K_1, ..., K_m) alone:
 
 K_j ~ Bin(n_j, q), independent, under Poisson sampling; K ~ Multinomial(B, n_j/N) with
 replacement. That is a short sum where m is 2 or 3, as in the pairs of
-`dpaudit.algorithms.robust.ggd_pairs`, and by the chain rule it gives the exact privacy
+`dpaudit.algorithms.robust.pairs`, and by the chain rule it gives the exact privacy
 loss of a whole transcript, hence (Neyman, Pearson) the best attack on one. Numbers with
 probability below e^-60 relative to the likeliest are left out.
 """
@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.parts import Array
 from dpaudit.errors import UnsupportedError
 
 __all__ = [
@@ -74,6 +73,8 @@ def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
     array([[0., 0.],
            [1., 0.]])
     """
+    from scipy.stats import binom  # slow to import
+
     axes, weights = [], []
     for count in counts.tolist():
         values = np.arange(count + 1)
@@ -110,6 +111,8 @@ def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbe
            [1., 1.],
            [2., 0.]])
     """
+    from scipy.stats import binom  # slow to import
+
     # One distinct row after the other, each a binomial share of what is left.
     numbers, logs = np.zeros((1, 0)), np.zeros(1)
     left = np.full(1, batch_size)

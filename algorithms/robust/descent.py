@@ -1,112 +1,230 @@
-r"""What geodesic descent on GLAD and its private forms share.
+r"""Private descent on robust PCA: steps along noisy sums of terms.
 
 Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML
-2022, section 2.2, (NGGD) and (NSGGD). Rows are spherised, and with g_i(V) the terms of
-`dpaudit.algorithms.robust.glad`, for k = 0, ..., T - 1:
+2022, sections 2.2 (NGGD, NSGGD) and 4.3, appendix A. A `NoisyDescent` is composed of an
+objective with its terms g_i, a geometry, batches of rows, noise and a start (see
+`dpaudit.algorithms.robust.parts`). Rows are spherised, and for k = 0, ..., T - 1:
 
-1. Y_k = sum of g_i(V_k) over a batch + sigma Z_k, Z_k i.i.d. N(0, 1): minus B times the
+1. Y_k = sum of g_i(P_k) over a batch + noise of deviation sigma: minus B times the
    paper's noisy gradient, and sigma is B times the paper's.
-2. V_(k+1) = P(V_k + (eta_k/B) Y_k), P the polar retraction.
+2. P_(k+1) = where the step (eta_k/B) Y_k leads in the geometry.
 
-The release is V_T, in the basis that the subspace names (`retraction.settle`): so
-nothing but the subspace is released, and two releases can be compared entry by entry.
-The transcript is what the start publishes, and all Y_k; every V_k follows from it,
-since P commutes with rotations of the columns and V_0 is settled too.
+The release is a basis of shape (D, r), the one that its subspace names
+(`dpaudit.algorithms.robust.grassmannian.settle`): so nothing but the subspace is
+released, and two releases can be compared entry by entry. On GLAD the subspace is the
+last point, on REAPER that of the average of all but the first.
 
-Step sizes as in section 5: eta_k = 2^-floor(k/50), k = 0, 1, ... After `iterates` the
-runs of many trials are side by side: every array has a leading axis of trials.
+The transcript is what the start publishes, and all Y_k in the coordinates of the
+objective. Every P_k follows from it, and so does the release: on GLAD because
+geometries commute with rotations of the columns, and V_0 is settled too. What is known
+of its law depends on the batches:
+
+- `FullBatchDescent`: given what came before, Y_k is normal about the sum over all rows.
+- `RandomBatchDescent`: it is a mixture of normal laws, one for every batch
+  (`dpaudit.algorithms.robust.batch_mixtures`); by the chain rule the product over the
+  steps, times the law of what the start publishes, is the exact likelihood of a
+  transcript, and no attack on it is better (Neyman, Pearson).
+
+Privacy proofs are where calibrations are: `dpaudit.algorithms.robust.private_ggd`,
+`dpaudit.algorithms.robust.private_reaper`. Noise on a mean, sigma/B, grows with sqrt(T)
+whatever the step sizes are: a step of length eta_k = 2^-40 costs as much as one of
+length 1.
+
+After `iterates` the runs of many trials are side by side: every array has a leading
+axis of trials.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.batch_mixtures import Contrast
+from dpaudit.algorithms.robust.batches import AllRows, Batches, RandomBatches
+from dpaudit.algorithms.robust.glad import Glad, spherise
+from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
-from dpaudit.algorithms.robust.noisy_descent import NoisyDescent
-from dpaudit.algorithms.robust.retraction import polar, settle
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
-from dpaudit.validation import check_count, check_positive
+from dpaudit.algorithms.robust.parts import (
+    Array,
+    FixedNoise,
+    Geometry,
+    Noise,
+    Objective,
+)
+from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_epsilon
+from dpaudit.neighbours import Relation, check_relation
+from dpaudit.validation import check_count, check_fields, instance_of
 
-__all__ = ["Descent", "HalvingSteps"]
+__all__ = [
+    "DEFAULT_ITERATIONS",
+    "FullBatchDescent",
+    "NoisyDescent",
+    "RandomBatchDescent",
+]
 
-
-@dataclass(frozen=True)
-class HalvingSteps(StepSizes):
-    """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts.
-
-    Parameters
-    ----------
-    first : float
-        > 0.
-    period : int
-        How many steps are equally long.
-
-    Examples
-    --------
-    >>> HalvingSteps(period=2).sizes(5)
-    array([1.  , 1.  , 0.5 , 0.5 , 0.25])
-    """
-
-    first: float = 1.0
-    period: int = 50
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "first", check_positive("first", self.first))
-        object.__setattr__(self, "period", check_count("period", self.period))
-
-    def sizes(self, count: int) -> Array:
-        restarts = np.arange(check_count("count", count, minimum=0)) // self.period
-        # 2^-1000 moves nothing, and is not 0.
-        return np.asarray(self.first * 0.5 ** np.minimum(restarts, 1000))
+DEFAULT_ITERATIONS = 20
+_WORK = 2**20  # entries of the points of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class Descent(NoisyDescent):
-    """Descent on GLAD with noise of some size in every step.
+class NoisyDescent(ReleasesBasis):
+    """Descent with noise of some size in every step; by default on GLAD, all rows.
 
     Parameters
     ----------
+    n_components : int
+        r; less than the length of a row.
+    claim : Claim, optional
+        What is promised under `relation`; None if nothing is.
+    relation : Relation
+        ADD_REMOVE only with batches that do not depend on the number of rows.
+    objective : Objective
+        Whose terms are added up.
+    geometry : Geometry
+        Where steps lead; of the space of the objective, as is the start.
+    batches : Batches
+        Which rows a step reads.
+    noise : Noise, optional
+        None for none at all.
     start : Start
-        How V_0 is chosen.
-    n_components, claim, iterations, step_sizes
-        See `NoisyDescent`.
+        How the first point is chosen.
+    iterations : int
+        T >= 1; public.
+    step_sizes : StepSizes
+        eta_k, for the mean of the terms; public.
     """
 
+    n_components: int
+    claim: Claim | None
+    relation: Relation = Relation.REPLACE_ONE
+    objective: Objective = field(default_factory=Glad)
+    geometry: Geometry = field(default_factory=Polar)
+    batches: Batches = field(default_factory=AllRows)
+    noise: Noise | None = None
     start: Start
+    iterations: int = DEFAULT_ITERATIONS
     step_sizes: StepSizes = field(default_factory=HalvingSteps)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if self.claim is not None:
+            check_fields(self, claim=instance_of(Claim))
+        check_fields(
+            self,
+            n_components=check_count,
+            iterations=check_count,
+            relation=check_relation,
+            objective=instance_of(Objective),
+            geometry=instance_of(Geometry),
+            batches=instance_of(Batches),
+            start=instance_of(Start),
+        )
+        if self.noise is not None:
+            check_fields(self, noise=instance_of(Noise))
+        if not isinstance(self.step_sizes, StepSizes):
+            raise InputError(f"step_sizes must be StepSizes, got {self.step_sizes!r}")
+        self.step_sizes.sizes(self.iterations)
+        for name in ("geometry", "start"):
+            part = getattr(self, name)
+            if part.space != self.objective.space:
+                raise InputError(
+                    f"{name} must be for {self.objective.space}, as is "
+                    f"{self.objective!r}, got {part!r}"
+                )
+        if self.batches.counts_rows and self.relation is Relation.ADD_REMOVE:
+            raise InputError(
+                f"relation must be replace-one, where the number of rows is public, "
+                f"with {self.batches!r}"
+            )
         check_start(self.start, self.relation)
 
-    def state_size(self, dimension: int) -> int:
-        return dimension * self.n_components
+    def noise_scale(self, count: int) -> float:
+        """Return sigma, the deviation of the noise on a sum, for `count` rows."""
+        if self.noise is None:
+            return 0.0
+        return self.noise.scale(self.batches.size_for(count), count)
 
-    def released(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
-        for _, latest in self._walk(rows, size, rng):
-            bases = latest
-        return settle(bases)
+    def denominator(self, count: int) -> float:
+        """Return B, by which a sum becomes a mean, for `count` rows."""
+        return float(self.batches.size_for(count))
+
+    def rates(self, count: int) -> Array:
+        """Return eta_k/B for `count` rows, shape (T,)."""
+        return self.step_sizes.sizes(self.iterations) / self.denominator(count)
+
+    def rows(self, data: ArrayLike) -> Array:
+        """Return spherised rows, or raise if the mechanism cannot take them."""
+        least = self.batches.least_rows
+        rows = spherise(data, min_rows=least, n_components=self.n_components)
+        self.batches.size_for(len(rows))
+        return rows
+
+    def summing(
+        self, rows: Array, rng: np.random.Generator
+    ) -> Callable[[Array], Array]:
+        """Return what draws a batch of spherised rows and sums its terms at points.
+
+        Rows have the shape (N, D), for all trials, or (trials, N, D).
+        """
+        batch = self.batches.drawing(rows, rng)
+        return lambda points: self.objective.term_sum(batch(len(points)), points)
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, D, r).
+
+        Parameters
+        ----------
+        data : array_like, shape (N, D)
+            Finite; no row of zeros; D > r.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not such an array.
+        """
+        rows = self.rows(data)
+        size = check_count("size", size, minimum=0)
+        r, dimension = self.n_components, rows.shape[1]
+        width = max(1, _WORK // self.objective.point_size(dimension, r))
+        parts = [np.empty((0, dimension, r))]
+        for first in range(0, size, width):
+            for latest in self._followed(rows, min(width, size - first), rng):
+                last = latest
+            parts.append(settle(self.objective.bases(last, r)))
+        return np.concatenate(parts)
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (D, r)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def iterates(
         self, data: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> Iterator[Array]:
-        """Yield V_0, ..., V_T of runs side by side, one on each dataset.
+        """Yield what would be released after 0, ..., T steps, of runs side by side.
 
         Parameters
         ----------
         data : sequence of array_like, each of shape (N, D)
+            One dataset for each run.
         rng : numpy.random.Generator
 
         Yields
         ------
-        ndarray, shape (len(data), D, r)
+        ndarray, shape (len(data), ...)
+            On GLAD bases of V_k, on REAPER P_0 and averages of P_1, ..., P_k, which
+            the next one overwrites. `Objective.bases` has their subspaces.
         """
         rows = np.stack([self.rows(each) for each in data])
-        for _, bases in self._walk(rows, len(rows), rng):
-            yield bases
+        yield from self._followed(rows, len(rows), rng)
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
@@ -116,50 +234,187 @@ class Descent(NoisyDescent):
         Returns
         -------
         dict of ndarray
-            Names that begin with "start", see `initialisation`; ``steps``: Y_0, ...,
-            Y_(T-1), shape (size, T, D, r). From the same state of `rng`, `draw`
-            returns the V_T that follow (unless it splits so many runs that they do
-            not fit together).
+            Names that begin with "start", see `initialisation`; ``steps``: all Y_k in
+            the coordinates of the objective, shape (size, T, ...). From the same state
+            of `rng`, `draw` returns the releases that follow (unless it splits so many
+            runs that they do not fit together).
         """
         rows = self.rows(data)
         size = check_count("size", size, minimum=0)
-        shape = size, self.iterations, rows.shape[1], self.n_components
-        steps = np.empty(shape)
+        shape = self.objective.shape(rows.shape[1], self.n_components)
+        steps = np.empty((size, self.iterations, *shape))
         values: dict[str, Array] = {}
         for place, (seen, _) in enumerate(self._walk(rows, size, rng)):
             if isinstance(seen, dict):
                 values = seen
             else:
-                steps[:, place - 1] = seen
+                steps[:, place - 1] = self.objective.flattened(seen)
         return {**values, "steps": steps}
+
+    def replayed(
+        self, transcript: Mapping[str, Array], count: int, dimension: int
+    ) -> Iterator[Array]:
+        """Yield P_0, ..., P_(T-1) of transcripts on `count` rows of that length."""
+        steps, r = transcript["steps"], self.n_components
+        points = self.start.points(_published(transcript), len(steps), dimension, r)
+        state = self.geometry.begin(points)
+        for place, rate in enumerate(self.rates(count)):
+            yield points
+            step = rate * self.objective.unflattened(steps[:, place], dimension)
+            state, points = self.geometry.moved(state, step, r)
+
+    def _followed(
+        self, rows: Array, size: int, rng: np.random.Generator
+    ) -> Iterator[Array]:
+        walk = self._walk(rows, size, rng)
+        return self.objective.followed(points for _, points in walk)
 
     def _walk(
         self, rows: Array, size: int, rng: np.random.Generator
     ) -> Iterator[tuple[dict[str, Array] | Array, Array]]:
-        """Yield what is published and the basis after it: the start, then each step."""
+        """Yield what is published and the points after it: the start, then each step.
+
+        Rows are the same for all runs, or each run has its own.
+        """
         count, dimension = rows.shape[-2:]
-        values = self._begun(rows, size, rng)
-        bases = self.start.bases(values, dimension, self.n_components)
-        yield values, bases
+        objective, r = self.objective, self.n_components
+        if rows.ndim == 2:
+            values = self.start.draw(rows, r, size, rng=rng)
+        else:
+            each = [self.start.draw(own, r, 1, rng=rng) for own in rows]
+            values = {k: np.concatenate([one[k] for one in each]) for k in each[0]}
+        points = self.start.points(values, size, dimension, r)
+        yield values, points
+        state = self.geometry.begin(points)
         add = self.summing(rows, rng)
         sigma = self.noise_scale(count)
         for rate in self.rates(count):
-            noisy = add(bases)
+            noisy = add(points)
             if sigma:
-                noise = rng.standard_normal(noisy.shape)
+                noise = rng.standard_normal((size, *objective.shape(dimension, r)))
                 noise *= sigma
-                noisy += noise
-            bases = self._moved(bases, rate * noisy)
-            yield noisy, bases
+                noisy += objective.unflattened(noise, dimension)
+            state, points = self.geometry.moved(state, rate * noisy, r)
+            yield noisy, points
 
-    def _begun(
-        self, rows: Array, size: int, rng: np.random.Generator
+
+@dataclass(frozen=True, kw_only=True)
+class FullBatchDescent(NoisyDescent):
+    """Private descent on all rows, whose transcript has Gaussian steps.
+
+    Parameters
+    ----------
+    n_components, claim, objective, geometry, start, iterations, step_sizes
+        See `NoisyDescent`.
+    noise : FixedNoise
+    """
+
+    claim: Claim
+    noise: FixedNoise
+
+    title: ClassVar[str] = "descent"
+    """Who spends the whole budget."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, batches=instance_of(AllRows), noise=instance_of(FixedNoise))
+
+    @property
+    def budget(self) -> BudgetTree:
+        """Who spends what, as the claim has it."""
+        mu = sqrt(self.iterations) * self.objective.sensitivity / self.noise.sigma
+        delta = self.claim.parameters["delta"]
+        epsilon, note = gaussian_epsilon(delta, mu), f"{mu:.4g}-GDP"
+        steps = BudgetTree("steps", epsilon, delta, note=note)
+        return _budget(self.title, self.claim, self.start, note, steps)
+
+    def step_means(
+        self, transcript: Mapping[str, Array], data: ArrayLike
     ) -> dict[str, Array]:
-        """Return what `size` starts publish: on the same rows, or each on its own."""
-        if rows.ndim == 2:
-            return self.start.draw(rows, self.n_components, size, rng=rng)
-        each = [self.start.draw(own, self.n_components, 1, rng=rng) for own in rows]
-        return {key: np.concatenate([one[key] for one in each]) for key in each[0]}
+        """Return the sums without their noise, and the start's means if Gaussian."""
+        rows = self.rows(data)
+        means = np.empty(transcript["steps"].shape)
+        path = self.replayed(transcript, len(rows), rows.shape[1])
+        for place, points in enumerate(path):
+            sums = self.objective.term_sum(rows, points)
+            means[:, place] = self.objective.flattened(sums)
+        start = self.start.means(_published(transcript), rows, self.n_components)
+        return {**start, "steps": means}
 
-    def _moved(self, bases: Array, step: Array) -> Array:
-        return polar(bases + step)
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """The standard deviation of every entry, by name."""
+        return {**self.start.scales, "steps": self.noise.sigma}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomBatchDescent(NoisyDescent):
+    """Private descent on secret random batches, with a known likelihood.
+
+    Parameters
+    ----------
+    n_components, claim, relation, objective, geometry, start, iterations, step_sizes
+        See `NoisyDescent`.
+    batches : RandomBatches
+    noise : Noise
+    """
+
+    claim: Claim
+    batches: RandomBatches
+    noise: Noise
+
+    title: ClassVar[str] = "descent"
+    """Who spends the whole budget."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fields(self, batches=instance_of(RandomBatches), noise=instance_of(Noise))
+
+    @property
+    def budget(self) -> BudgetTree:
+        """Who spends what, as the claim has it."""
+        note = f"{self.iterations} {self.batches}"
+        return _budget(self.title, self.claim, self.start, note)
+
+    def transcript_loss(
+        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+    ) -> Array:
+        """Return log(density on `data`/density on `other`) of transcripts, (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If more than 4 rows of the two datasets together are distinct, or the loss
+            of the start is not known.
+        """
+        ours, theirs = self.rows(data), self.rows(other)
+        sides = Contrast.between(
+            ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
+        )
+        steps, values = transcript["steps"], _published(transcript)
+        total = np.zeros(len(steps))
+        if values:
+            total += self.start.loss(values, ours, theirs, self.n_components)
+        path = self.replayed(transcript, len(ours), ours.shape[1])
+        for place, points in enumerate(path):
+            noisy = steps[:, place]
+            total += sides.loss(*self.objective.products(sides.rows, points, noisy))
+        return total
+
+
+def _published(transcript: Mapping[str, Array]) -> dict[str, Array]:
+    """Return what the start publishes."""
+    return {key: value for key, value in transcript.items() if key != "steps"}
+
+
+def _budget(
+    title: str, claim: Claim, start: Start, note: str, *steps: BudgetTree
+) -> BudgetTree:
+    """Return what a start and the steps after it cost, the steps as parts or a note."""
+    spent = start.claim
+    if spent is None:
+        return BudgetTree.of_claim("steps", claim, note)
+    epsilon, delta = (claim.parameters[key] for key in ("epsilon", "delta"))
+    first = BudgetTree("start", spent.epsilon(delta), delta, note=f"{spent}")
+    note = "" if steps else note
+    return BudgetTree.accounted(title, epsilon, delta, first, *steps, note=note)

@@ -1,9 +1,226 @@
 """The entries in the catalogue of robust PCA: descent on GLAD, and on REAPER."""
 
-from dpaudit.algorithms.entries import Entry
-from dpaudit.algorithms.robust.ggd_entries import GGD
-from dpaudit.algorithms.robust.reaper_entries import REAPER
+from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.robust.ggd import (
+    GeodesicDescent,
+    MinibatchGeodesicDescent,
+    NoiselessGGD,
+)
+from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
+from dpaudit.algorithms.robust.private_reaper import (
+    PrivateGradientReaper,
+    PrivateMirrorReaper,
+    PrivateStochasticGradientReaper,
+    PrivateStochasticMirrorReaper,
+)
+from dpaudit.algorithms.robust.reweighted import FastMedianSubspace, IterativeReaper
+from dpaudit.neighbours import Relation
 
-__all__ = ["ROBUST"]
+__all__ = ["GGD", "REAPER", "ROBUST"]
+
+_REPLACE_ONE = (Relation.REPLACE_ONE,)
+_EITHER = (Relation.REPLACE_ONE, Relation.ADD_REMOVE)
+_APPENDIX = "Maunu, Yu, Lerman, MSML 2022, appendix A"
+
+GGD: tuple[Entry, ...] = (
+    Entry(
+        name="ggd",
+        family="robust",
+        source="Maunu, Zhang, Lerman, JMLR 2019; the claim is planted",
+        summary="geodesic descent on GLAD without noise, held to pure DP; false",
+        constructor=GeodesicDescent.claiming,
+        approximate=False,
+        falls=Fall(3_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="sggd",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, section 2.2; the claim is planted",
+        summary="the same on random batches, held to pure DP; false",
+        constructor=MinibatchGeodesicDescent.claiming,
+        approximate=False,
+        falls=Fall(3_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-ggd",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; calibration by dpaudit",
+        summary="full-batch descent on GLAD, smallest proven noise",
+        constructor=PrivateGGD.calibrated,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-ggd-published",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
+        summary="full-batch descent on GLAD, published noise, start not counted",
+        constructor=PrivateGGD.as_published,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-sggd",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, Theorem 6; corrected by dpaudit",
+        summary="descent on GLAD on Poisson samples, noise by an accountant",
+        constructor=PrivateSGGD.calibrated,
+        approximate=True,
+        relations=_EITHER,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-sggd-published",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, Theorem 6",
+        summary="descent on GLAD on random batches, published noise; false",
+        constructor=PrivateSGGD.as_published,
+        approximate=True,
+        falls=Fall(5_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="noiseless-ggd",
+        family="robust",
+        source="Maunu, Yu, Lerman, MSML 2022, Theorem 11",
+        summary="descent on GLAD without noise, called private; false",
+        constructor=NoiselessGGD.as_published,
+        approximate=True,
+        falls=Fall(100),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+)
+
+REAPER: tuple[Entry, ...] = (
+    Entry(
+        name="irls-reaper",
+        family="robust",
+        source="Lerman, McCoy, Tropp, Zhang, FoCM 2015; the claim is planted",
+        summary="REAPER by reweighted least squares, held to pure DP; false",
+        constructor=IterativeReaper.claiming,
+        approximate=False,
+        falls=Fall(5_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="fms",
+        family="robust",
+        source="Lerman, Maunu, Information and Inference 2018; the claim is planted",
+        summary="reweighted PCA for GLAD, held to pure DP; false",
+        constructor=FastMedianSubspace.claiming,
+        approximate=False,
+        falls=Fall(5_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-gd-reap",
+        family="robust",
+        source=f"{_APPENDIX}; corrected by dpaudit",
+        summary="gradient descent on REAPER, smallest noise",
+        constructor=PrivateGradientReaper.calibrated,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-gd-reap-published",
+        family="robust",
+        source=_APPENDIX,
+        summary="gradient descent on REAPER, published noise, far more than needed",
+        constructor=PrivateGradientReaper.as_published,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-sgd-reap",
+        family="robust",
+        source=f"{_APPENDIX}; corrected by dpaudit",
+        summary="gradient descent on REAPER on Poisson samples, noise by an accountant",
+        constructor=PrivateStochasticGradientReaper.calibrated,
+        approximate=True,
+        relations=_EITHER,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-sgd-reap-published",
+        family="robust",
+        source=f"{_APPENDIX}, Algorithm 1",
+        summary="gradient descent on REAPER on random batches, published noise; false",
+        constructor=PrivateStochasticGradientReaper.as_published,
+        approximate=True,
+        falls=Fall(10_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-md-reap",
+        family="robust",
+        source=f"{_APPENDIX}; corrected by dpaudit",
+        summary="mirror descent on REAPER, smallest noise",
+        constructor=PrivateMirrorReaper.calibrated,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-md-reap-published",
+        family="robust",
+        source=_APPENDIX,
+        summary="mirror descent on REAPER, published noise and projection",
+        constructor=PrivateMirrorReaper.as_published,
+        approximate=True,
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-smd-reap",
+        family="robust",
+        source=f"{_APPENDIX}; corrected by dpaudit",
+        summary="mirror descent on REAPER on Poisson samples, noise by an accountant",
+        constructor=PrivateStochasticMirrorReaper.calibrated,
+        approximate=True,
+        relations=_EITHER,
+        has_row_norm=False,
+        has_components=True,
+    ),
+    Entry(
+        name="dp-smd-reap-published",
+        family="robust",
+        source=f"{_APPENDIX}, Algorithm 2",
+        summary="mirror descent on REAPER on random batches, published noise; false",
+        constructor=PrivateStochasticMirrorReaper.as_published,
+        approximate=True,
+        falls=Fall(10_000),
+        relations=_REPLACE_ONE,
+        has_row_norm=False,
+        has_components=True,
+    ),
+)
 
 ROBUST: tuple[Entry, ...] = (*GGD, *REAPER)

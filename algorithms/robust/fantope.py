@@ -1,4 +1,4 @@
-r"""The set H = {P : 0 <= P <= I, tr P = r} of REAPER, and two projections onto it.
+r"""The set H = {P : 0 <= P <= I, tr P = r} of REAPER, projections onto it, and steps.
 
 H is the convex hull of the projectors of rank r (Fillmore, Williams 1971), also called
 the Fantope. Both projections keep eigenvectors and move eigenvalues: the distances are
@@ -14,7 +14,7 @@ The sum is a falling piecewise linear function of theta, which bends at l_i and 
 Its values at all bends follow from the sorted bends by running sums, so theta is found
 exactly, without iteration. (The paper names the water-filling of Lerman, McCoy, Tropp,
 Zhang, FoCM 2015, for this step. That solves weighted least squares over H, a step of
-`dpaudit.algorithms.robust.irls`, and is not this projection.)
+`dpaudit.algorithms.robust.reweighted`, and is not this projection.)
 
 *Bregman*, for the von Neumann entropy tr(P log P): of Y = exp(M), argmin over H of
 tr(P log P - P log Y - P + Y) (Warmuth, Kuzmin, *Randomized online PCA algorithms with
@@ -26,20 +26,34 @@ By the KKT conditions the capped ones are the largest; if k of them are, c = (r 
 (sum of the rest), and the least k < r for which c times the largest of the rest is at
 most 1 is the one. All is computed from logarithms, so that nothing over- or underflows.
 The paper says that this projection "just corresponds to trace renormalization"; that is
-`renormalised`, and it is true where no eigenvalue is to be capped, never with P = V V^T
-at the optimum.
+`renormalised_logs`, and it is true where no eigenvalue is to be capped, never with
+P = V V^T at the optimum.
+
+*Steps* (Maunu, Yu, Lerman, MSML 2022, appendix A, Algorithms 1 and 2). With the step
+S = -eta times a subgradient, symmetric:
+
+- `Euclidean`, gradient descent: P' = the Frobenius projection of P + S onto H;
+- `Entropic`, mirror descent with the von Neumann entropy: P' = the Bregman projection
+  of exp(log P + S) onto H. The state is log P, and it is never exponentiated before the
+  projection has capped it at 0: an eigenvalue may be e^-1000 and grow again.
+- `Renormalised`, Algorithm 2 as printed: P' = r Y/tr Y, Y = exp(log P + S), without the
+  cap, so P' may have eigenvalues > 1 and is then outside H.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.parts import Array, Geometry, Space
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
 __all__ = [
+    "Entropic",
+    "Euclidean",
+    "Renormalised",
     "Spectrum",
     "bregman_logs",
     "bregman_projection",
@@ -48,6 +62,8 @@ __all__ = [
     "renormalised_logs",
     "spectrum",
 ]
+
+_LEAST_LOG = -700.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +231,51 @@ def renormalised_logs(values: Array, n_components: int) -> Array:
     """
     total = np.logaddexp.accumulate(values, axis=-1)[..., -1:]
     return np.asarray(values + (np.log(n_components) - total))
+
+
+@dataclass(frozen=True)
+class Euclidean(Geometry):
+    """Gradient descent, projected onto H in Frobenius norm."""
+
+    space: ClassVar[Space] = "matrices"
+
+    def moved(
+        self, state: Array, step: Array, n_components: int
+    ) -> tuple[Array, Array]:
+        eigen = spectrum(state + step)
+        matrices = eigen.with_values(clipped_eigenvalues(eigen.values, n_components))
+        return matrices, matrices
+
+
+@dataclass(frozen=True)
+class Entropic(Geometry):
+    """Mirror descent with the von Neumann entropy, projected onto H."""
+
+    space: ClassVar[Space] = "matrices"
+
+    def begin(self, points: Array) -> Array:
+        eigen = spectrum(points)
+        # A random P_0 may be singular up to rounding.
+        floor = np.exp(_LEAST_LOG)
+        return eigen.with_values(np.log(np.maximum(eigen.values, floor)))
+
+    def moved(
+        self, state: Array, step: Array, n_components: int
+    ) -> tuple[Array, Array]:
+        eigen = spectrum(state + step)
+        logs = self._projected(eigen.values, n_components)
+        return eigen.with_values(logs), eigen.with_values(np.exp(logs))
+
+    def _projected(self, values: Array, n_components: int) -> Array:
+        return bregman_logs(values, n_components)
+
+
+@dataclass(frozen=True)
+class Renormalised(Entropic):
+    """Mirror descent as printed, without the cap at 1."""
+
+    def _projected(self, values: Array, n_components: int) -> Array:
+        return renormalised_logs(values, n_components)
 
 
 def _checked(matrices: ArrayLike, n_components: int) -> tuple[Array, int]:

@@ -1,4 +1,4 @@
-r"""Geodesic gradient descent on GLAD, full batch and minibatch: the baselines.
+r"""Geodesic gradient descent on GLAD without noise, full batch and minibatch.
 
 Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML
 2022, sections 2.1 and 2.2 (GGD and SGGD); GGD is from Maunu, Zhang, Lerman, *A
@@ -7,7 +7,7 @@ well-tempered landscape for non-convex robust subspace recovery*, JMLR 2019.
 1. V_0: the PCA subspace of the spherised rows, or a uniformly random one.
 2. V_(k+1) = Exp_V(-eta_k grad F(V_k)), or the polar retraction of V_k - eta_k grad F;
    for SGGD the gradient is that of B rows drawn with replacement.
-3. Output V_T, settled (`retraction.settle`).
+3. Output V_T, settled (`dpaudit.algorithms.robust.grassmannian.settle`).
 
 **Nothing is promised**, and `claim` is None. `GeodesicDescent.claiming` and
 `MinibatchGeodesicDescent.claiming` put a false claim on it for audits to refute: GGD
@@ -18,75 +18,52 @@ With rows that lie exactly on a subspace and outliers that are not many (stabili
 `dpaudit.algorithms.robust.stability`), descent with halving steps finds the subspace
 exactly in the limit; where all rows lie on it, the first gradient is zero and V_0 is
 the answer.
+
+**Theorem 11**, section 4.5: if S_rho(X_-i) > 0 and S^PCA_rho(X_-i) > 0 for all i, "then
+GGD with PCA initialization is differentially private", because it finds the inliers'
+subspace with or without row i. No epsilon or delta is given; any will do to refute it
+(`NoiselessGGD`). It is false, three times over. The output is a function of the data,
+so on any pair on which it differs it tells D from D' with certainty: delta = 1. After T
+steps it does differ, also where the condition holds for both datasets and for each of
+them without any one row: what they share is the limit, and V_T is as far from it as T
+steps leave it (`NoiselessGGD.worst_case` is such a pair). And the condition is one on
+the data, while the promise is one for all neighbours: nothing in the algorithm sees to
+it that it holds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.descent import Descent
-from dpaudit.algorithms.robust.geodesic import geodesic_step, to_tangent
-from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
-from dpaudit.algorithms.robust.glad import Array, term_sum
-from dpaudit.algorithms.robust.initialisation import PublicStart, Start
-from dpaudit.algorithms.robust.noisy_descent import Summing
-from dpaudit.algorithms.robust.random_batches import (
-    check_batch,
-    drawn_with_replacement,
+from dpaudit.algorithms.robust.batches import Batches, WithReplacement
+from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, NoisyDescent
+from dpaudit.algorithms.robust.grassmannian import Geodesic
+from dpaudit.algorithms.robust.initialisation import (
+    PrincipalStart,
+    PublicStart,
+    Start,
 )
-from dpaudit.algorithms.robust.retraction import settle
-from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
+from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
+from dpaudit.algorithms.robust.parts import Array, Geometry
+from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_name
+from dpaudit.neighbours import Pair
+from dpaudit.validation import check_count
 
-__all__ = [
-    "GeodesicDescent",
-    "MinibatchGeodesicDescent",
-    "PrincipalStart",
-]
-
-StepKind = Literal["geodesic", "polar"]
-
-
-@dataclass(frozen=True)
-class PrincipalStart(Start):
-    """The PCA subspace of the spherised rows, which is not private."""
-
-    @property
-    def claim(self) -> Claim | None:
-        """Raise: nothing is promised, and no budget would do."""
-        raise InputError("start must be private, but PCA of the rows is not")
-
-    def draw(
-        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
-    ) -> dict[str, Array]:
-        left = np.linalg.svd(rows.T, full_matrices=False).U
-        if left.shape[1] < n_components:
-            # Fewer rows than components: any complement will do.
-            left = np.linalg.svd(rows.T, full_matrices=True).U
-        basis = settle(left[:, :n_components])
-        return {"start": np.repeat(basis[np.newaxis], size, axis=0)}
-
-    def bases(
-        self, values: Mapping[str, Array], dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
+__all__ = ["GeodesicDescent", "MinibatchGeodesicDescent", "NoiselessGGD"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeodesicDescent(Descent):
+class GeodesicDescent(NoisyDescent):
     """GGD, not private; the release is a basis of V_T, shape (D, r).
 
     Parameters
     ----------
-    step : {"geodesic", "polar"}
-        How V moves.
-    n_components, claim, start, iterations, step_sizes
-        See `Descent`; by default no claim, and V_0 from PCA.
+    n_components, claim, geometry, start, iterations, step_sizes
+        See `NoisyDescent`; by default no claim, geodesics, and V_0 from PCA.
 
     Examples
     --------
@@ -99,12 +76,8 @@ class GeodesicDescent(Descent):
     """
 
     claim: Claim | None = None
+    geometry: Geometry = field(default_factory=Geodesic)
     start: Start = field(default_factory=PrincipalStart)
-    step: StepKind = "geodesic"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_name("step", self.step, ("geodesic", "polar"))
 
     @classmethod
     def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
@@ -114,51 +87,25 @@ class GeodesicDescent(Descent):
         )
         return cast(Mechanism, made)
 
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
-
-    def noise_scale(self, count: int) -> float:
-        return 0.0
-
-    def denominator(self, count: int) -> float:
-        return float(count)
-
-    def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        return lambda bases: term_sum(rows, bases)
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
         return shown_pair(self.n_components, dimension, count=9)
 
-    def _moved(self, bases: Array, step: Array) -> Array:
-        if self.step == "geodesic":
-            return geodesic_step(bases, to_tangent(bases, step))
-        return super()._moved(bases, step)
-
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchGeodesicDescent(Descent):
+class MinibatchGeodesicDescent(NoisyDescent):
     """SGGD, not private; the release is a basis of V_T, shape (D, r).
 
     Parameters
     ----------
-    batch_size : int
-        B, at most the number of rows; drawn with replacement.
+    batches : WithReplacement
     n_components, claim, start, iterations, step_sizes
-        See `Descent`; by default no claim, and V_0 from PCA.
+        See `NoisyDescent`; by default no claim, and V_0 from PCA.
     """
 
-    batch_size: int
+    batches: Batches
     claim: Claim | None = None
     start: Start = field(default_factory=PrincipalStart)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self, "batch_size", check_count("batch_size", self.batch_size)
-        )
 
     @classmethod
     def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
@@ -167,28 +114,69 @@ class MinibatchGeodesicDescent(Descent):
             n_components=n_components,
             claim=PureDP(epsilon),
             start=PublicStart(),
-            batch_size=4,
+            batches=WithReplacement(batch_size=4),
         )
         return cast(Mechanism, made)
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
-
-    def check_rows(self, count: int) -> None:
-        check_batch(self.batch_size, count)
-
-    def noise_scale(self, count: int) -> float:
-        return 0.0
-
-    def denominator(self, count: int) -> float:
-        return float(self.batch_size)
-
-    def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        batch = drawn_with_replacement(rows, self.batch_size, rng)
-        return lambda bases: term_sum(batch(len(bases)), bases)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns V_T; the default D is r + 1."""
         return odd_pair(self.n_components, dimension, count=49)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiselessGGD(GeodesicDescent):
+    """GGD with PCA initialisation, and the claim of Theorem 11.
+
+    It draws no randomness, so `dpaudit.testing.run_conformance`, which asks for some,
+    does not pass it.
+
+    Parameters
+    ----------
+    n_components, claim, geometry, start, iterations, step_sizes
+        See `GeodesicDescent`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mechanism = NoiselessGGD.as_published(1.0, 1e-5)
+    >>> pair = mechanism.worst_case()
+    >>> bases = [
+    ...     mechanism.release(rows, rng=np.random.default_rng(0))
+    ...     for rows in (pair.data, pair.neighbour)
+    ... ]
+    >>> bool(np.abs(bases[0] - bases[1]).max() > 1e-3)
+    True
+    """
+
+    claim: Claim = field()
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        iterations: int = DEFAULT_ITERATIONS,
+        step_sizes: StepSizes | None = None,
+    ) -> "NoiselessGGD":
+        """Return GGD with a claim of (epsilon, delta), which Theorem 11 leaves open."""
+        return cls(
+            n_components=n_components,
+            claim=ApproxDP(epsilon, delta),
+            iterations=iterations,
+            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
+        )
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` copies of the one release there is, shape (size, D, r)."""
+        one = super().draw(data, 1, rng=rng)
+        return np.repeat(one, check_count("size", size, minimum=0), axis=0)
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair that meets the condition of Theorem 11; default D = r + 1.
+
+        Nine inliers at each of the first r basis vectors, and one outlier
+        (`dpaudit.algorithms.robust.pairs.shown_pair`).
+        """
+        return shown_pair(self.n_components, dimension, count=9 * self.n_components)

@@ -31,17 +31,19 @@ by sqrt(1 - ||V^T x||^2), so a term is never longer than that by more than round
 ||Q x|| <= 1e-12 the residual is rounding, and counts as zero.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.algorithms.robust.parts import Array, Objective, Space
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
 from dpaudit.stacks import check_basis
 from dpaudit.validation import check_matrix
 
-__all__ = ["Array", "glad", "glad_gradient", "spherise", "term_sum"]
-
-Array = NDArray[np.float64]
+__all__ = ["Glad", "glad", "glad_gradient", "spherise", "term_sum"]
 
 _ZERO_RESIDUAL = 1e-12
 _WORK = 2**21  # entries of the residuals that are held at a time
@@ -177,6 +179,41 @@ def term_sum(rows: Array, bases: Array) -> Array:
         for part in _parts(rows, len(bases[some])):
             total[some] += _terms(part, bases[some])
     return total
+
+
+@dataclass(frozen=True)
+class Glad(Objective):
+    """GLAD as a part of a descent: points are bases, and the last one is released."""
+
+    space: ClassVar[Space] = "subspaces"
+
+    @property
+    def sensitivity(self) -> float:
+        """By how much a sum moves under REPLACE_ONE: 2."""
+        return 2.0
+
+    def point_size(self, dimension: int, n_components: int) -> int:
+        return dimension * n_components
+
+    def shape(self, dimension: int, n_components: int) -> tuple[int, ...]:
+        return dimension, n_components
+
+    def term_sum(self, rows: Array, points: Array) -> Array:
+        return term_sum(rows, points)
+
+    def products(self, rows: Array, points: Array, noisy: Array) -> tuple[Array, Array]:
+        coefficients = rows @ points
+        residuals = rows - coefficients @ points.swapaxes(-2, -1)
+        lengths = np.linalg.norm(residuals, axis=-1, keepdims=True)
+        unit = np.divide(
+            residuals,
+            lengths,
+            out=np.zeros_like(residuals),
+            where=lengths > _ZERO_RESIDUAL,
+        )
+        inner = np.sum((unit @ noisy) * coefficients, axis=-1)
+        gram = unit @ unit.swapaxes(1, 2)
+        return inner, gram * (coefficients @ coefficients.swapaxes(1, 2))
 
 
 def _terms(rows: Array, bases: Array) -> Array:

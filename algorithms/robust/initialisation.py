@@ -26,6 +26,12 @@ are those of `dpaudit.algorithms.covariance.second_moment`.
   positive semi-definite noise does not reach everywhere. A descent inherits the flaw.
 - `PublicStart`: a uniformly random subspace, which costs nothing.
 
+- `PrincipalStart`: the PCA subspace itself, which is not private.
+
+For descent on REAPER, which is convex, P_0 is public and costs nothing: `CentralStart`,
+P_0 = (r/D) I, where the first term of a row x is x x^T, so that step 1 is a private
+PCA; `RandomMatrixStart`, the print's P_0 = A^T A, A_ij ~ N(1, 0.01), far outside H.
+
 V_0 itself is the top-r subspace of what is published, in the basis that is nearest to
 the first r columns of the identity: `settle`. It depends on the subspace alone, so two
 runs can be compared entry by entry.
@@ -35,45 +41,52 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
-from dpaudit.algorithms.robust.glad import Array
-from dpaudit.algorithms.robust.retraction import settle
+from dpaudit.algorithms.robust.grassmannian import settle
+from dpaudit.algorithms.robust.parts import Array, Space
 from dpaudit.algorithms.subspace.power_method import (
     orthonormalise,
     step_sensitivity,
 )
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Relation, check_relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_fields, check_positive
 
 __all__ = [
+    "CentralStart",
     "GaussianStart",
     "PowerStart",
+    "PrincipalStart",
     "PublicStart",
     "PublishedStart",
+    "RandomMatrixStart",
     "Start",
     "WishartStart",
     "check_start",
+    "remaining_mu",
 ]
 
 Values = Mapping[str, Array]
 
+_DEVIATION = 0.1  # of the entries of A in the print's P_0
 _DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
 
 
 class Start(ABC):
-    """A private choice of V_0: noisy values, and the basis that follows from them."""
+    """A choice of the first point: published values, and the point that they give."""
+
+    space: ClassVar[Space] = "subspaces"
 
     @property
-    @abstractmethod
     def claim(self) -> Claim | None:
         """What the values cost under the start's relation; None if nothing.
 
@@ -82,6 +95,7 @@ class Start(ABC):
         InputError
             If the start is not private at all.
         """
+        return None
 
     @abstractmethod
     def draw(
@@ -105,8 +119,10 @@ class Start(ABC):
         """
 
     @abstractmethod
-    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
-        """Return V_0 for published values, shape (size, D, r); settled."""
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
+        """Return V_0 for published values, (size, D, r), settled, or P_0."""
 
     def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
         """Return the conditional means of values that are Gaussian, by name."""
@@ -143,18 +159,77 @@ class Start(ABC):
 class PublicStart(Start):
     """A uniformly random subspace, which the data have no part in."""
 
-    @property
-    def claim(self) -> Claim | None:
-        """None: nothing is spent."""
-        return None
-
     def draw(
         self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
     ) -> dict[str, Array]:
         shape = size, rows.shape[1], n_components
         return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
 
-    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
+        return values["start"]
+
+
+@dataclass(frozen=True)
+class PrincipalStart(Start):
+    """The PCA subspace of the spherised rows, which is not private."""
+
+    @property
+    def claim(self) -> Claim | None:
+        """Raise: nothing is promised, and no budget would do."""
+        raise InputError("start must be private, but PCA of the rows is not")
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        left = np.linalg.svd(rows.T, full_matrices=False).U
+        if left.shape[1] < n_components:
+            # Fewer rows than components: any complement will do.
+            left = np.linalg.svd(rows.T, full_matrices=True).U
+        basis = settle(left[:, :n_components])
+        return {"start": np.repeat(basis[np.newaxis], size, axis=0)}
+
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
+        return values["start"]
+
+
+@dataclass(frozen=True)
+class CentralStart(Start):
+    """P_0 = (r/D) I, of which nothing is published."""
+
+    space: ClassVar[Space] = "matrices"
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        return {}
+
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
+        centre = np.eye(dimension) * (n_components / dimension)
+        return np.repeat(centre[np.newaxis], size, axis=0)
+
+
+@dataclass(frozen=True)
+class RandomMatrixStart(Start):
+    """P_0 = A^T A, A_ij ~ N(1, 0.01), independent of the data."""
+
+    space: ClassVar[Space] = "matrices"
+
+    def draw(
+        self, rows: Array, n_components: int, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        shape = size, rows.shape[1], rows.shape[1]
+        factors = 1 + _DEVIATION * rng.standard_normal(shape)
+        return {"start": factors.swapaxes(1, 2) @ factors}
+
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
         return values["start"]
 
 
@@ -173,8 +248,7 @@ class GaussianStart(Start):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        check_fields(self, mu=check_positive, relation=check_relation)
 
     @property
     def claim(self) -> Claim:
@@ -200,7 +274,9 @@ class GaussianStart(Start):
         noisy += flat
         return {"start": noisy}
 
-    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
         above = np.triu_indices(dimension)
         matrices = np.zeros((len(values["start"]), dimension, dimension))
         matrices[:, *above] = values["start"]
@@ -227,10 +303,8 @@ class PowerStart(Start):
     iterations: int = 4
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_positive("mu", self.mu))
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        object.__setattr__(
-            self, "iterations", check_count("iterations", self.iterations)
+        check_fields(
+            self, mu=check_positive, relation=check_relation, iterations=check_count
         )
 
     @property
@@ -262,7 +336,9 @@ class PowerStart(Start):
             basis = orthonormalise(steps[:, step])
         return {"start_basis": first, "start": steps}
 
-    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
         return settle(orthonormalise(values["start"][:, -1]))
 
 
@@ -281,8 +357,7 @@ class WishartStart(Start):
     relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        check_fields(self, epsilon=check_positive, relation=check_relation)
 
     @property
     def mechanism(self) -> SymmetrisedWishart | SymmetricNoise:
@@ -300,7 +375,9 @@ class WishartStart(Start):
         _check_dense(rows.shape[1])
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
 
-    def bases(self, values: Values, dimension: int, n_components: int) -> Array:
+    def points(
+        self, values: Values, size: int, dimension: int, n_components: int
+    ) -> Array:
         return settle(_top(values["start"], n_components))
 
     def loss(
@@ -338,6 +415,30 @@ def check_start(start: Any, relation: Relation) -> Start:
     if getattr(start, "relation", relation) is not relation:
         raise InputError(f"start must be under {relation}, got {start!r}")
     return start
+
+
+def remaining_mu(epsilon: float, delta: float, start: Start) -> float:
+    """Return the mu that a start leaves of (epsilon, delta) for Gaussian steps.
+
+    Raises
+    ------
+    InputError
+        If it leaves nothing.
+    """
+    match start.claim:
+        case None:
+            return gaussian_mu(epsilon, delta)
+        case GaussianDP(parameters={"mu": spent}):
+            whole = gaussian_mu(epsilon, delta)
+            if spent < whole:
+                return sqrt(whole**2 - spent**2)
+        case PureDP(parameters={"epsilon": spent}):
+            if spent < epsilon:
+                return gaussian_mu(epsilon - spent, delta)
+    raise InputError(
+        f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
+        f"but it is {start.claim}"
+    )
 
 
 def _check_dense(dimension: int) -> None:

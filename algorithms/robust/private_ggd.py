@@ -1,13 +1,13 @@
-r"""dp-GGD: full-batch descent on GLAD with normal noise in every step, corrected.
+r"""dp-GGD and dp-SGGD: descent on GLAD with normal noise, corrected and as published.
 
 Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSML
-2022, (NGGD) with the noise of Theorem 6, whose constant is left open; the steps are
-those of `dpaudit.algorithms.robust.descent` with B = N.
+2022, (NGGD) and (NSGGD), Theorem 6, sections 3.3 and 5.1; the steps are those of
+`dpaudit.algorithms.robust.descent`.
 
-Privacy, REPLACE_ONE. N is the same on both sides, hence public. Given V, the sum of the
-terms moves by at most 2 (`dpaudit.algorithms.robust.glad`), so step k is mu_k-GDP with
-mu_k = 2/sigma whatever came before; V_k is a function of the transcript. The T steps
-and a start that is mu_0-GDP compose to
+**dp-GGD**, full batches. N is the same on both sides, hence public. Given V, the sum of
+the terms moves by at most 2 under REPLACE_ONE (`dpaudit.algorithms.robust.glad`), so
+step k is mu_k-GDP with mu_k = 2/sigma whatever came before; V_k is a function of the
+transcript. The T steps and a start that is mu_0-GDP compose to
 
     mu^2 = mu_0^2 + 4 T/sigma^2
 
@@ -16,59 +16,102 @@ sigma = 2 sqrt(T)/sqrt(mu^2 - mu_0^2), the smallest that this proof allows. Afte
 start that is epsilon_0-DP without being Gaussian, the steps get (epsilon - epsilon_0,
 delta). The release is a function of the transcript.
 
-The paper's noise, with 1 for its constant, is sigma = sqrt(T) log(1/delta)/epsilon
-(here on the sum: N times the print's). With that the steps are mu-GDP with mu =
-2 epsilon/log(1/delta), for every T, N, B: that keeps (epsilon, delta) where
-`dpaudit.gaussian.gaussian_delta` (epsilon, mu) <= delta: for delta <= 0.05 up to
-epsilon = 1.3 at least, at 1e-5 up to 12 and beyond. (At epsilon = 1 it is 1.5 times the
-noise that the steps need at delta = 1e-5, 1.9 times at 1e-9.)
+**dp-SGGD**, random batches. Three things differ from the paper, each because the
+privacy proof needs it:
 
-Utility. The noise on the mean, sigma/N per entry, grows with sqrt(T) whatever the step
-sizes are. A step of length eta_k = 2^-40 costs as much as one of length 1.
+- batches are Poisson samples of rate q, not drawn with replacement;
+- a sum becomes a mean by the public expected batch size B = q times a public number of
+  rows, not by the size that the batch happens to have;
+- sigma is what `dpaudit.algorithms.robust.subsampling` computes, for the promised
+  (epsilon, delta) of the start and all T steps. The proof is there. The terms of two
+  rows can be nearly opposite and of length 1, so under REPLACE_ONE, the paper's
+  relation and the default, they are taken to be.
+
+The default rate is the paper's, B = max(N sqrt(epsilon/(4 T)), 1). At N = 2000,
+T = 2000, epsilon = 0.8, delta = 1/sqrt N it is q = 0.01, and the multiplier 1.697
+without a start: 0.085 on the mean, where the print has 5.4e-4. Under ADD_REMOVE it is
+1.075, noise that a replaced row sees through to epsilon = 1.63 at that delta.
+
+**As published** (sigma is per entry of the noise on the *mean* of the terms; the
+constants c and c_2 of Theorem 6 are left open, and 1 here):
+
+- dp-GGD: sigma^2 = T log^2(1/delta)/(epsilon^2 N^2), all rows in every step;
+- dp-SGGD: sigma^2 = (B/N)^2 T log(1/delta)/(epsilon^2 N^2), batches of
+  B = max(N sqrt(epsilon/(4 T)), 1) rows drawn with replacement.
+
+V_0 is from the Wishart mechanism at epsilon
+(`dpaudit.algorithms.robust.initialisation.PublishedStart`), which the claim of
+(epsilon, delta) does not count. N is the number of rows, so the relation is
+REPLACE_ONE ("only differ in at most one data point").
+
+dp-GGD's steps are mu-GDP with mu = 2 epsilon/log(1/delta), for every T, N, B: they keep
+(epsilon, delta) where `dpaudit.gaussian.gaussian_delta` (epsilon, mu) <= delta: for
+delta <= 0.05 up to epsilon = 1.3 at least, at 1e-5 up to 12 and beyond. (At epsilon = 1
+the noise is 1.5 times what the steps need at delta = 1e-5, 1.9 times at 1e-9.) But that
+is without their start: a transcript that has the Wishart mechanism's noisy matrix shows
+what that hides badly, and on some pairs it is impossible on the other side. V_T does
+not show it.
+
+**dp-SGGD's published claim is false.** A batch mean moves by up to 2/B when one of its
+rows is replaced, and a row is in a step with probability about B/N; so the noise that
+hides a mean over B rows is about what hides a mean over N, sigma^2 = c_2 T log(1/delta)
+/(epsilon^2 N^2): c_2 q^2 T log(1/delta)/epsilon^2 is the variance of the noise on the
+*sum*, in units of the clip, in Abadi et al. 2016, Theorem 1, and over B^2 that is the
+former. The print has it over N^2, too small by (B/N)^2. At N = 2000, T = 2000,
+epsilon = 0.8, delta = 1/sqrt N it is 5.4e-4 against a movement of up to 0.1: a
+transcript shows each of the about 20 steps that a row is in, and which row it was.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpaudit.algorithms.robust.descent import Descent, HalvingSteps
-from dpaudit.algorithms.robust.ggd_pairs import shown_pair
-from dpaudit.algorithms.robust.glad import Array, term_sum
-from dpaudit.algorithms.robust.initialisation import GaussianStart, Start
-from dpaudit.algorithms.robust.noisy_descent import DEFAULT_ITERATIONS, Summing
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
+from dpaudit.algorithms.robust.batches import (
+    PoissonBatches,
+    WithReplacement,
+    published_share,
+)
+from dpaudit.algorithms.robust.descent import (
+    DEFAULT_ITERATIONS,
+    FullBatchDescent,
+    RandomBatchDescent,
+)
+from dpaudit.algorithms.robust.initialisation import (
+    GaussianStart,
+    PublishedStart,
+    Start,
+    check_start,
+    remaining_mu,
+)
+from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
+from dpaudit.algorithms.robust.subsampling import noise_multiplier
+from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.claims import ApproxDP
+from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["DEFAULT_START_SHARE", "PrivateGGD"]
+__all__ = ["DEFAULT_START_SHARE", "PrivateGGD", "PrivateSGGD"]
 
 DEFAULT_START_SHARE = 0.2
 _SENSITIVITY = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateGGD(Descent):
-    """Full-batch descent with normal noise; the release is a basis of V_T, (D, r).
+class PrivateGGD(FullBatchDescent):
+    """dp-GGD: descent on GLAD on all rows; the release is a basis of V_T.
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of every entry of the noise on the sum of the terms.
-    n_components, claim, start, iterations, step_sizes
-        See `Descent`; the claim is made under REPLACE_ONE.
+    n_components, claim, noise, start, iterations, step_sizes
+        See `FullBatchDescent`; the claim is made under REPLACE_ONE.
 
     Examples
     --------
     >>> import numpy as np
     >>> mechanism = PrivateGGD.calibrated(1.0, 1e-5, n_components=2)
-    >>> round(mechanism.sigma, 2)
+    >>> round(mechanism.noise.sigma, 2)
     37.31
     >>> rows = np.repeat(np.eye(5), [5000, 5000, 100, 100, 100], axis=0)
     >>> basis = mechanism.release(rows, rng=np.random.default_rng(0))
@@ -76,12 +119,7 @@ class PrivateGGD(Descent):
     (5, 2)
     """
 
-    claim: Claim
-    sigma: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "sigma", check_positive("sigma", self.sigma))
+    title: ClassVar[str] = "dp-ggd"
 
     @classmethod
     def calibrated(
@@ -102,7 +140,7 @@ class PrivateGGD(Descent):
         epsilon, delta : float
             The promise for start and steps together, under REPLACE_ONE.
         n_components, iterations
-            See `Descent`.
+            See `NoisyDescent`.
         step_sizes : StepSizes, optional
             Default: `HalvingSteps`, the paper's.
         start : Start, optional
@@ -115,13 +153,12 @@ class PrivateGGD(Descent):
         InputError
             If a value is not allowed, or the start leaves nothing.
         """
-        mu = gaussian_mu(epsilon, delta)
         if start is None:
-            share = check_fraction("start_share", start_share)
-            start = GaussianStart(sqrt(share) * mu, Relation.REPLACE_ONE)
-        rest = _remaining_mu(epsilon, delta, start)
+            start = _paid_start(epsilon, delta, start_share, Relation.REPLACE_ONE)
+        rest = remaining_mu(epsilon, delta, start)
+        sigma = sqrt(check_count("iterations", iterations)) * _SENSITIVITY / rest
         return cls(
-            sigma=sqrt(check_count("iterations", iterations)) * _SENSITIVITY / rest,
+            noise=FixedNoise(sigma),
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),
             start=start,
@@ -129,60 +166,52 @@ class PrivateGGD(Descent):
             step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
         )
 
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return Relation.REPLACE_ONE
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        iterations: int = DEFAULT_ITERATIONS,
+        step_sizes: StepSizes | None = None,
+        start: Start | None = None,
+    ) -> "PrivateGGD":
+        """Return Theorem 6 to the letter, with its claim and c = 1.
 
-    @property
-    def budget(self) -> BudgetTree:
-        """Who spends what."""
-        epsilon, delta = (self.claim.parameters[key] for key in ("epsilon", "delta"))
-        mu = sqrt(self.iterations) * _SENSITIVITY / self.sigma
-        steps = BudgetTree(
-            "steps", gaussian_epsilon(delta, mu), delta, note=f"{mu:.4g}-GDP"
+        Parameters
+        ----------
+        epsilon, delta : float
+        n_components, iterations, step_sizes
+            See `calibrated`.
+        start : Start, optional
+            Default: a `PublishedStart` at epsilon.
+
+        Examples
+        --------
+        >>> mechanism = PrivateGGD.as_published(0.8, 2000**-0.5, iterations=2000)
+        >>> round(mechanism.noise.sigma / 2000, 3)  # on the mean of 2000 rows
+        0.106
+        """
+        epsilon = check_positive("epsilon", epsilon)
+        log_term = log(1 / check_fraction("delta", delta))
+        sigma = sqrt(check_count("iterations", iterations)) * log_term / epsilon
+        return cls(
+            noise=FixedNoise(sigma),
+            n_components=n_components,
+            claim=ApproxDP(epsilon, delta),
+            start=PublishedStart(epsilon) if start is None else start,
+            iterations=iterations,
+            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
         )
-        spent = self.start.claim
-        if spent is None:
-            return steps
-        start = BudgetTree("start", spent.epsilon(delta), delta, note=f"{spent}")
-        return BudgetTree.accounted("dp-ggd", epsilon, delta, start, steps)
-
-    def noise_scale(self, count: int) -> float:
-        return self.sigma
-
-    def denominator(self, count: int) -> float:
-        return float(count)
-
-    def summing(self, rows: Array, rng: np.random.Generator) -> Summing:
-        return lambda bases: term_sum(rows, bases)
-
-    def step_means(
-        self, transcript: Mapping[str, Array], data: ArrayLike
-    ) -> dict[str, Array]:
-        """Return the sums without their noise, and the start's means if Gaussian."""
-        rows = self.rows(data)
-        values = {k: v for k, v in transcript.items() if k != "steps"}
-        steps = transcript["steps"]
-        bases = self.start.bases(values, rows.shape[1], self.n_components)
-        means = np.empty(steps.shape)
-        for place, rate in enumerate(self.rates(len(rows))):
-            means[:, place] = term_sum(rows, bases)
-            bases = self._moved(bases, rate * steps[:, place])
-        return {**self.start.means(values, rows, self.n_components), "steps": means}
-
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """The standard deviation of every entry, by name."""
-        return {**self.start.scales, "steps": self.sigma}
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row shows in every step, and in V_T.
 
-        See `dpaudit.algorithms.robust.ggd_pairs.shown_pair`, with rows enough for the
-        steps to find their span. The default D is r + 1.
+        See `dpaudit.algorithms.robust.pairs.shown_pair`, with rows enough for the steps
+        to find their span. The default D is r + 1.
         """
-        count = self.n_components * max(4, round(4 * self.sigma))
+        count = self.n_components * max(4, round(4 * self.noise.sigma))
         return shown_pair(self.n_components, dimension, count=count)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
@@ -191,19 +220,134 @@ class PrivateGGD(Descent):
         return self.worst_case(), few
 
 
-def _remaining_mu(epsilon: float, delta: float, start: Start) -> float:
-    """Return the mu that a start leaves for the steps."""
-    match start.claim:
-        case None:
-            return gaussian_mu(epsilon, delta)
-        case GaussianDP(parameters={"mu": spent}):
-            whole = gaussian_mu(epsilon, delta)
-            if spent < whole:
-                return sqrt(whole**2 - spent**2)
-        case PureDP(parameters={"epsilon": spent}):
-            if spent < epsilon:
-                return gaussian_mu(epsilon - spent, delta)
-    raise InputError(
-        f"start must leave some of epsilon {epsilon:g} and delta {delta:g}, "
-        f"but it is {start.claim}"
-    )
+@dataclass(frozen=True, kw_only=True)
+class PrivateSGGD(RandomBatchDescent):
+    """dp-SGGD: descent on GLAD on random batches; the release is a basis of V_T.
+
+    Parameters
+    ----------
+    n_components, claim, relation, batches, noise, start, iterations, step_sizes
+        See `RandomBatchDescent`.
+
+    Examples
+    --------
+    >>> mechanism = PrivateSGGD.calibrated(1.0, 1e-5, n_components=2)
+    >>> mechanism.batches
+    PoissonBatches(rate=0.112, batch_size=224.0)
+    """
+
+    title: ClassVar[str] = "dp-sggd"
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: Relation | str = Relation.REPLACE_ONE,
+        n_components: int = 1,
+        rows: int = 2000,
+        batch_size: int | None = None,
+        iterations: int = DEFAULT_ITERATIONS,
+        step_sizes: StepSizes | None = None,
+        start: Start | None = None,
+        start_share: float = DEFAULT_START_SHARE,
+    ) -> "PrivateSGGD":
+        """Return the mechanism at the smallest noise of the accountant.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for start and steps together.
+        relation : Relation or str
+        rows : int
+            A public number of about as many rows as there are.
+        batch_size : int, optional
+            B, at most `rows`: how many of them are in a batch on average. Default:
+            `dpaudit.algorithms.robust.batches.published_batch_size`.
+        n_components, iterations, step_sizes, start, start_share
+            See `PrivateGGD.calibrated`.
+        """
+        relation = Relation.parse(relation)
+        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
+        if start is None:
+            start = _paid_start(epsilon, delta, start_share, relation)
+        sigma = noise_multiplier(
+            float(epsilon),
+            float(delta),
+            rate=batches.rate,
+            steps=iterations,
+            start=check_start(start, relation).claim,
+            replaced="opposite" if relation is Relation.REPLACE_ONE else None,
+        )
+        return cls(
+            noise=FixedNoise(sigma),
+            batches=batches,
+            relation=relation,
+            n_components=n_components,
+            claim=ApproxDP(epsilon, delta),
+            start=start,
+            iterations=iterations,
+            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
+        )
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        iterations: int = DEFAULT_ITERATIONS,
+        batch_size: int | None = None,
+        step_sizes: StepSizes | None = None,
+        start: Start | None = None,
+    ) -> "PrivateSGGD":
+        """Return Theorem 6 to the letter, with its claim and c_2 = 1; REPLACE_ONE.
+
+        Parameters
+        ----------
+        epsilon, delta, n_components, iterations, step_sizes, start
+            See `PrivateGGD.as_published`.
+        batch_size : int, optional
+            B. Default: the paper's rule, for the rows there are.
+
+        Examples
+        --------
+        >>> mechanism = PrivateSGGD.as_published(0.8, 2000**-0.5, iterations=2000)
+        >>> round(mechanism.noise_scale(2000) / 20, 6)  # on the mean of 20 rows
+        0.000545
+        """
+        return cls(
+            noise=PublishedNoise.of_claim(epsilon, delta, iterations),
+            batches=WithReplacement(
+                batch_size=batch_size, share=published_share(epsilon, iterations)
+            ),
+            n_components=n_components,
+            claim=ApproxDP(epsilon, delta),
+            start=PublishedStart(epsilon) if start is None else start,
+            iterations=iterations,
+            step_sizes=HalvingSteps() if step_sizes is None else step_sizes,
+        )
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a pair whose one row shows in the steps that it is in.
+
+        See `dpaudit.algorithms.robust.pairs`: `added_pair` under ADD_REMOVE,
+        `shown_pair` under REPLACE_ONE. With batches as published `odd_pair`, where for
+        r = 1 there are two distinct rows, so that the likelihood of a transcript is a
+        short sum. The default D is r + 1.
+        """
+        r = self.n_components
+        if isinstance(self.batches, WithReplacement):
+            return odd_pair(r, dimension, count=99)
+        adds = self.relation is Relation.ADD_REMOVE
+        return (added_pair if adds else shown_pair)(r, dimension, count=4 * r)
+
+
+def _paid_start(
+    epsilon: float, delta: float, share: float, relation: Relation
+) -> GaussianStart:
+    """Return a start that costs that share of the mu^2 of (epsilon, delta)."""
+    mu = gaussian_mu(epsilon, delta)
+    return GaussianStart(sqrt(check_fraction("start_share", share)) * mu, relation)

@@ -47,18 +47,37 @@ The same lines say more. The inner product of the terms is A^2 + B^2 - C^2 - E^2
 since 1 - ||h_x||_F^2 = 2 ||p||^2 ||m||^2: terms that lean away from each other are
 short. That is what random batches need (`dpaudit.algorithms.robust.subsampling`).
 
+Descent. The problem is convex, so where it starts does not matter to where it leads;
+what is released is the top-r subspace of the average of P_1, ..., P_T. The coordinates
+of a sum are its upper triangle, with the diagonal divided by `diagonal_ratio`. With a
+ratio of sqrt 2, noise that is independent and of one deviation there is the Gaussian
+orthogonal ensemble, and a Frobenius norm of S becomes ||S||_F/sqrt 2, whatever the
+direction of S: the sum moves by 1 under REPLACE_ONE. With a ratio of 1 it is the norm
+of the upper triangle, in which the sum moves by up to sqrt 2.
+
+Every P is dense, with a full eigendecomposition in every step, and about eight D x D
+matrices are held for each trial: D is in the hundreds, or at most a few thousand. (At
+D = 10,000, the genotypes of `dpaudit.datasets.genotypes`, a step would be 1000 times
+the half second that it takes at D = 1000, and the matrices 6 GB; run those at 2000.)
+
 In floating point: residuals of length <= 1e-9 are rounding, and count as zero.
 """
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.glad import Array
+from dpaudit.algorithms.robust.parts import Array, Objective, Space
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_matrix
+from dpaudit.subspace import top_components
+from dpaudit.validation import check_fields, check_matrix, check_positive
 
-__all__ = ["reaper", "reaper_subgradient", "reaper_term_sum", "reaper_terms"]
+__all__ = ["Reaper", "reaper", "reaper_subgradient", "reaper_term_sum", "reaper_terms"]
 
 _ZERO_RESIDUAL = 1e-9
 _WORK = 2**21  # entries of the residuals that are held at a time
@@ -169,6 +188,68 @@ def reaper_terms(rows: Array, matrices: Array) -> Array:
     units = _units(rows, matrices)
     outer = units[..., np.newaxis] * rows[:, np.newaxis]
     return np.asarray((outer + outer.swapaxes(-2, -1)) / 2)
+
+
+@dataclass(frozen=True)
+class Reaper(Objective):
+    """REAPER as a part of a descent: points are matrices, and their average counts.
+
+    Parameters
+    ----------
+    diagonal_ratio : float
+        How many times the deviation of the noise above the diagonal is that on it.
+    """
+
+    diagonal_ratio: float = sqrt(2)
+
+    space: ClassVar[Space] = "matrices"
+
+    def __post_init__(self) -> None:
+        check_fields(self, diagonal_ratio=check_positive)
+
+    @property
+    def sensitivity(self) -> float:
+        """By how much a sum moves under REPLACE_ONE, in its coordinates."""
+        return max(1.0, sqrt(2) / self.diagonal_ratio)
+
+    def point_size(self, dimension: int, n_components: int) -> int:
+        return dimension**2
+
+    def shape(self, dimension: int, n_components: int) -> tuple[int, ...]:
+        return (dimension * (dimension + 1) // 2,)
+
+    def term_sum(self, rows: Array, points: Array) -> Array:
+        return reaper_term_sum(rows, points)
+
+    def products(self, rows: Array, points: Array, noisy: Array) -> tuple[Array, Array]:
+        terms = self.flattened(reaper_terms(rows, points))
+        inner = (terms @ noisy[..., np.newaxis])[..., 0]
+        return inner, terms @ terms.swapaxes(1, 2)
+
+    def flattened(self, sums: Array) -> Array:
+        dimension = sums.shape[-1]
+        scaled = sums.copy()
+        scaled[..., range(dimension), range(dimension)] /= self.diagonal_ratio
+        return np.asarray(scaled[..., *np.triu_indices(dimension)])
+
+    def unflattened(self, values: Array, dimension: int) -> Array:
+        matrices = np.zeros((*values.shape[:-1], dimension, dimension))
+        matrices[..., *np.triu_indices(dimension)] = values
+        # The diagonal is counted twice below.
+        matrices[..., range(dimension), range(dimension)] *= self.diagonal_ratio / 2
+        return np.asarray(matrices + matrices.swapaxes(-2, -1))
+
+    def followed(self, points: Iterator[Array]) -> Iterator[Array]:
+        """Yield P_0, then averages of P_1, ..., P_k, each overwritten by the next."""
+        first = next(points)
+        yield first
+        average = np.zeros(first.shape)
+        for place, matrices in enumerate(points, start=1):
+            average += (matrices - average) / place
+            yield average
+
+    def bases(self, followed: Array, n_components: int) -> Array:
+        return top_components(followed, n_components)
 
 
 def _units(rows: Array, matrices: Array) -> Array:

@@ -1,4 +1,4 @@
-r"""Iteratively reweighted least squares for robust PCA: what its two forms share.
+r"""Iteratively reweighted least squares for robust PCA, baselines without privacy.
 
 An objective sum_i r_i, r_i the distance of row i from what is sought, is minimised by
 turns: weights w_i = 1/max(r_i, floor) from the last solution, and then the solution of
@@ -7,6 +7,38 @@ replaced by r^2/(2 floor) + floor/2 below the floor (a majorisation).
 
 **Nothing is promised**, and `claim` is None. `Reweighted.claiming` puts a false claim
 on it for audits to refute.
+
+**FMS**, the fast median subspace, for GLAD. Source: Lerman, Maunu, *Fast, robust and
+non-convex subspace recovery*, Information and Inference 7, 2018, Algorithm 1, with
+p = 1 and spherised rows.
+
+1. V_0: the PCA subspace, or a random one.
+2. w_i = 1/max(||(I - V V^T) x_i||, floor); V: the top-r eigenvectors of
+   sum_i w_i x_i x_i^T, which minimise sum_i w_i ||(I - V V^T) x_i||^2.
+3. Repeat until V moves no more.
+
+GLAD is not convex, so where it ends may depend on where it starts. The least squares
+problem is solved by a singular value decomposition of the rows times sqrt(w_i), so rows
+may be longer than they are many.
+
+**IRLS-REAPER.** Source: Lerman, McCoy, Tropp, Zhang, *Robust computation of linear
+models by convex relaxation*, FoCM 2015, Algorithms 4.1 and 4.2.
+
+1. w_i = 1/max(||(I - P) x_i||, floor).
+2. P: the minimiser over H of sum_i w_i ||(I - P) x_i||^2 = tr((I - P) C (I - P)),
+   C = sum_i w_i x_i x_i^T. With C = U diag(l) U^T, l descending, it is
+   U diag(p) U^T with
+
+   .. math:: p_i = \max(1 - \theta/l_i, 0), \quad \textstyle\sum_i p_i = r
+
+   (water-filling: the KKT conditions are l_i (1 - p_i) = theta where p_i > 0, and
+   l_i <= theta where p_i = 0). If the k largest are not 0, theta = (k - r)/sum of
+   their 1/l_i; the k for which that lies between l_(k + 1) and l_k is the one. If only
+   r of the l_i are not 0, theta = 0 and P is their projector.
+3. Repeat until the objective falls no more; output the top-r eigenvectors of P.
+
+REAPER is convex, so the start hardly matters: it is the projector of the start's
+subspace.
 """
 
 from abc import ABC, abstractmethod
@@ -17,19 +49,33 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesBasis
-from dpaudit.algorithms.robust.ggd import PrincipalStart
-from dpaudit.algorithms.robust.ggd_pairs import shown_pair
-from dpaudit.algorithms.robust.glad import Array, spherise
-from dpaudit.algorithms.robust.initialisation import PublicStart, Start, check_start
-from dpaudit.algorithms.robust.retraction import settle
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import settle
+from dpaudit.algorithms.robust.initialisation import (
+    PrincipalStart,
+    PublicStart,
+    Start,
+    check_start,
+)
+from dpaudit.algorithms.robust.pairs import shown_pair
+from dpaudit.algorithms.robust.parts import Array
+from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.claims import Claim, PureDP
-from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.subspace import top_components
+from dpaudit.validation import check_count, check_fields, check_positive, instance_of
 
-__all__ = ["Reweighted"]
+__all__ = [
+    "FastMedianSubspace",
+    "IterativeReaper",
+    "Reweighted",
+    "least_squares_eigenvalues",
+]
+
+_STILL_ANGLE = 1e-13  # sine of the largest angle between turns
+_STILL_OBJECTIVE = 1e-14  # its relative fall in a turn
+_ZERO = 1e-15  # relative to the largest eigenvalue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +103,15 @@ class Reweighted(ReleasesBasis, ABC):
     floor: float = 1e-10
 
     def __post_init__(self) -> None:
-        if self.claim is not None and not isinstance(self.claim, Claim):
-            raise InputError(f"claim must be a Claim, got {self.claim!r}")
+        if self.claim is not None:
+            check_fields(self, claim=instance_of(Claim))
         check_start(self.start, self.relation)
-        for name in ("n_components", "iterations"):
-            object.__setattr__(self, name, check_count(name, getattr(self, name)))
-        object.__setattr__(self, "floor", check_positive("floor", self.floor))
+        check_fields(
+            self,
+            n_components=check_count,
+            iterations=check_count,
+            floor=check_positive,
+        )
 
     @classmethod
     def claiming(cls, epsilon: float, *, n_components: int = 1) -> Mechanism:
@@ -103,7 +152,7 @@ class Reweighted(ReleasesBasis, ABC):
         size = check_count("size", size, minimum=0)
         r = self.n_components
         values: Mapping[str, Array] = self.start.draw(rows, r, size, rng=rng)
-        starts = self.start.bases(values, rows.shape[1], r)
+        starts = self.start.points(values, size, rows.shape[1], r)
         releases = np.empty((size, rows.shape[1], r))
         for place in range(size):
             # Trials from a public start are all the same without one.
@@ -129,3 +178,129 @@ class Reweighted(ReleasesBasis, ABC):
     @abstractmethod
     def _solved(self, rows: Array, start: Array) -> Array:
         """Return a basis of the answer, shape (D, r), from a first one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastMedianSubspace(Reweighted):
+    """FMS, not private; the release is a basis of shape (D, r).
+
+    Parameters
+    ----------
+    n_components, claim, start, iterations, floor
+        See `Reweighted`.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    >>> median = FastMedianSubspace(n_components=1)
+    >>> np.abs(median.release(rows, rng=np.random.default_rng(0))).round(9)
+    array([[1.],
+           [0.]])
+    """
+
+    def _solved(self, rows: Array, start: Array) -> Array:
+        basis = start
+        for _ in range(self.iterations):
+            weights = self.weights(rows - (rows @ basis) @ basis.T)
+            before, basis = basis, _principal(rows, weights, basis)
+            moved = basis - before @ (before.T @ basis)
+            if np.linalg.norm(moved, 2) < _STILL_ANGLE:
+                break
+        return basis
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterativeReaper(Reweighted):
+    """IRLS-REAPER, not private; the release is a basis of shape (D, r).
+
+    Parameters
+    ----------
+    n_components, claim, start, iterations, floor
+        See `Reweighted`.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 0.0], [-2.0, 0.0], [3.0, 0.0], [0.0, 1.0]])
+    >>> iterative = IterativeReaper(n_components=1)
+    >>> np.abs(iterative.release(rows, rng=np.random.default_rng(0))).round(6)
+    array([[1.],
+           [0.]])
+    """
+
+    def minimiser(self, rows: Array, start: Array) -> Array:
+        """Return the minimiser P of REAPER, shape (D, D).
+
+        Parameters
+        ----------
+        rows : ndarray, shape (N, D)
+            Spherised.
+        start : ndarray, shape (D, r)
+            Orthonormal columns.
+        """
+        matrix = start @ start.T
+        least = np.inf
+        for _ in range(self.iterations):
+            weights = self.weights(rows - rows @ matrix)
+            moment = (rows.T * (weights / weights.max())) @ rows
+            values, vectors = np.linalg.eigh((moment + moment.T) / 2)
+            shares = least_squares_eigenvalues(values, self.n_components)
+            matrix = (vectors * shares) @ vectors.T
+            value = float(np.linalg.norm(rows - rows @ matrix, axis=1).sum())
+            if value >= least * (1 - _STILL_OBJECTIVE):
+                break
+            least = value
+        return np.asarray((matrix + matrix.T) / 2)
+
+    def _solved(self, rows: Array, start: Array) -> Array:
+        return top_components(self.minimiser(rows, start), self.n_components)
+
+
+def least_squares_eigenvalues(values: Array, n_components: int) -> Array:
+    """Return p that minimises sum l_i (1 - p_i)^2 over 0 <= p <= 1, sum p = r.
+
+    Parameters
+    ----------
+    values : ndarray, shape (D,)
+        l >= 0, up to rounding, in any order.
+    n_components : int
+        r, from 1 to D.
+
+    Returns
+    -------
+    ndarray, shape (D,)
+        For l of rank less than r, the first places, by size, are 1.
+
+    Examples
+    --------
+    >>> least_squares_eigenvalues(np.array([4.0, 1.0, 0.0]), 1)
+    array([0.8, 0.2, 0. ])
+    """
+    order = np.argsort(-values, kind="stable")
+    ordered = values[order]
+    positive = int(np.sum(ordered > _ZERO * max(ordered[0], 0.0)))
+    shares = np.zeros(len(values))
+    if positive <= n_components:
+        shares[order[:n_components]] = 1.0
+        return shares
+    ordered = ordered[:positive]
+    numbers = np.arange(n_components + 1, positive + 1)
+    inverse = np.cumsum(1 / ordered)[n_components:]
+    levels = (numbers - n_components) / inverse
+    # The last k whose level is below its own l.
+    fits = np.flatnonzero(levels < ordered[n_components:])
+    count = n_components if len(fits) == 0 else int(numbers[fits[-1]])
+    level = 0.0 if len(fits) == 0 else levels[fits[-1]]
+    shares[order[:count]] = 1 - level / ordered[:count]
+    return shares
+
+
+def _principal(rows: Array, weights: Array, basis: Array) -> Array:
+    """Return the top-r right singular vectors of rows times sqrt(w)."""
+    scaled = rows * np.sqrt(weights / weights.max())[:, np.newaxis]
+    r = basis.shape[1]
+    # The singular values are of very different sizes near the end: no Gram matrix.
+    top = np.linalg.svd(scaled, full_matrices=False).Vh[:r].T
+    if top.shape[1] < r:
+        # Fewer rows than components: the old basis fills up.
+        top = np.linalg.qr(np.hstack([top, basis])).Q[:, :r]
+    return np.asarray(top)

@@ -1,12 +1,8 @@
-r"""Random batches of rows, and the noise that they need.
+r"""The noise that steps on Poisson samples need, by an accountant.
 
-*Poisson sampling*: every row is in the batch with probability q, independently. This is
-what privacy amplification needs, and the size of a batch is random: nothing but q is
-public. *With replacement*: B places, each filled with one of the N rows, uniformly. A
-row can be there twice; this is what the paper's section 3.3 says.
-
-Noise under Poisson sampling. A step publishes Y = sum of g_i(V) over the batch +
-sigma Z, with ||g_i(V)||_F <= 1 for every V, and is divided by a public number. (With
+Under Poisson sampling every row is in a batch with probability q, independently
+(`dpaudit.algorithms.robust.batches`). A step publishes Y = sum of g_i(V) over the batch
++ sigma Z, with ||g_i(V)||_F <= 1 for every V, and is divided by a public number. (With
 the size of the batch for a denominator what follows would not be a proof.) Write N(u)
 for N(u, sigma^2 I), and H(P, Q) for the hockey-stick divergence at some e^epsilon >= 1;
 that below 1 is a function of H(Q, P), and all families of pairs here are symmetric.
@@ -49,118 +45,74 @@ derivative (Plackett, 1954; the positive part is a limit of smooth convex functi
 dominating pairs compose, also where the steps are adaptive (Zhu, Dong, Wang, *Optimal
 accounting of differential privacy via characteristic function*, AISTATS 2022, Theorems
 10 and 11). The T-fold composition is computed, with the start's part, from the
-divergences of a step in closed form (`dpaudit.algorithms.robust.step_curves`) by the
-privacy loss distributions of `dp_accounting`, discretised so that the deltas are upper
-bounds (up to rounding, for which some 1e-15 a step are added).
+divergences of a step in closed form by the privacy loss distributions of
+`dp_accounting`, discretised so that the deltas are upper bounds (up to rounding, for
+which some 1e-15 a step are added).
 
 *The grid.* A loss of a step is of the order q/(its multiplier). The grid is a 32nd of
 that wide, so it is finer the smaller epsilon is, but has at most 2^16 points for a
 step. What limits it is a step, or a start, that loses far more than others.
+
+*The divergences of a step.* N(t) is a normal law of variance 1 at t, m = 1/multiplier
+how far a row moves it, q the rate of the batches, and a curve the hockey-stick
+divergence of a pair as a function of epsilon, of either sign. delta(epsilon; m) is that
+of N(m) from N(0), `dpaudit.gaussian.gaussian_delta`.
+
+- *A row leaves*: (1 - q) N(0) + q N(m) from N(0). What exceeds e^epsilon N(0) is q
+  times what N(m) has in excess of e^inner N(0), e^inner = 1 + (e^epsilon - 1)/q: so the
+  curve is q delta(inner; m), and 1 - e^epsilon where that e^inner is not positive.
+- *A row joins*: N(0) from (1 - q) N(0) + q N(m). With w = 1 - (1 - q) e^epsilon it is
+  what w N(0) has in excess of e^epsilon q N(m): w delta(log(e^epsilon q/w); m), and 0
+  where w is not positive.
+- *Opposite terms*: (1 - q) N(0) + q N(m) from (1 - q) N(0) + q N(-m). The loss grows
+  with x, and is epsilon where w = e^(m x) solves w - e^epsilon/w = k, with
+  k = (e^epsilon - 1) (1 - q) e^(m^2/2)/q; the curve is the difference of the tails.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import ceil, floor, log, sqrt
-from typing import Any
+from math import ceil, expm1, floor, log, log1p, sqrt
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from dpaudit.algorithms.robust.step_curves import (
-    Curve,
-    Replaced,
-    gaussian_curve,
-    step_curves,
-)
+from dpaudit.algorithms.robust.parts import Array
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.gaussian import gaussian_mu
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "noise_multiplier",
-    "padded_with_zeros",
-    "poisson_batches",
-    "subsampled_delta",
-    "taken",
-    "with_replacement",
-]
+__all__ = ["Replaced", "noise_multiplier", "subsampled_delta"]
 
-Array = NDArray[np.float64]
+Replaced: TypeAlias = Literal["opposite", "orthogonal"]
+"""How the terms of a row and of its replacement lie where they are worst."""
 
 _COARSE, _FINE = 4, 32  # grid points per q/multiplier; at 64 deltas are 0.1 % less
 _POINTS = 2**11  # for each of these, the most that a grid for one step has
 _ROUNDING = 1e-15
 _LEAST, _MOST = 0.1, 1e9  # multipliers
+_REACH = 10.0  # normal tails beyond have a mass below 1e-23
+_LARGEST = 600.0  # of the losses that are told apart
 
 
-def poisson_batches(
-    count: int, rate: float, size: int, *, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Draw `size` batches, each row in each with probability `rate`.
-
-    Parameters
-    ----------
-    count : int
-        N >= 0.
-    rate : float
-        q in (0, 1].
-    size : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of int, shape (size, longest)
-        The rows in each batch, in order, and then N as often as is needed to fill up.
-    """
-    cells = count * size
-    if rate == 1:
-        hits = np.arange(cells)
-    else:
-        # The gaps between the successes of a Bernoulli process are geometric.
-        hits = np.empty(0, dtype=np.int64)
-        last = -1
-        while last < cells:
-            expected = (cells - last) * rate
-            some = int(expected + 4 * sqrt(expected) + 8)
-            gaps = np.minimum(rng.geometric(rate, some), cells + 1)
-            more = last + np.cumsum(gaps)
-            hits = np.concatenate([hits, more])
-            last = int(more[-1])
-        hits = hits[hits < cells]
-    owner, row = np.divmod(hits, max(count, 1))
-    lengths = np.bincount(owner, minlength=size)
-    places = np.arange(len(hits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    batches = np.full((size, int(lengths.max(initial=0))), count, dtype=np.intp)
-    batches[owner, places] = row
-    return batches
-
-
-def with_replacement(
-    count: int, batch_size: int, size: int, *, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """Draw `size` batches of independent uniform rows, shape (size, batch_size)."""
-    return rng.integers(count, size=(size, batch_size))
-
-
-def padded_with_zeros(rows: Array) -> Array:
-    """Return rows and one of zeros, with which `poisson_batches` fills up."""
-    zeros = np.zeros((*rows.shape[:-2], 1, rows.shape[-1]))
-    return np.concatenate([rows, zeros], axis=-2)
-
-
-def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
-    """Return the rows of each batch, shape (trials, B, D).
+@dataclass(frozen=True)
+class _Curve:
+    """A divergence as a function of epsilon, and where most losses lie.
 
     Parameters
     ----------
-    rows : ndarray, shape (N, D) or (trials, N, D)
-        The same rows for all trials, or each trial's own.
-    batches : ndarray of int, shape (trials, B)
+    delta : callable
+        From an array of epsilons to the divergences there.
+    low, high : float
+        Between them lie all losses but a share below 1e-22, or those that are larger
+        than 600.
     """
-    if rows.ndim == 2:
-        return np.asarray(rows[batches])
-    return np.take_along_axis(rows, batches[..., np.newaxis], axis=1)
+
+    delta: Callable[[Array], Array]
+    low: float
+    high: float
 
 
 def subsampled_delta(
@@ -315,12 +267,12 @@ def _distribution(
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    curves = step_curves(multiplier, rate, replaced)
+    curves = _step_curves(multiplier, rate, replaced)
     before = () if start is None else (_start_curve(start),)
     width = max(curve.high - curve.low for curve in (*curves, *before))
     interval = max(rate / multiplier, width / _POINTS) / fineness
 
-    def law(curve: Curve) -> Any:
+    def law(curve: _Curve) -> Any:
         low, high = floor(curve.low / interval), ceil(curve.high / interval)
         return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
             interval, low, high, curve.delta(np.arange(low, high + 1) * interval)
@@ -335,10 +287,87 @@ def _distribution(
     return whole
 
 
-def _start_curve(start: Claim) -> Curve:
+def _start_curve(start: Claim) -> _Curve:
     match start:
         case GaussianDP(parameters={"mu": mu}):
-            return gaussian_curve(mu)
+            return _gaussian_curve(mu)
         case PureDP(parameters={"epsilon": epsilon}):
-            return Curve(start.delta, -epsilon, epsilon)
+            return _Curve(start.delta, -epsilon, epsilon)
     raise UnsupportedError(f"start must cost a GaussianDP or a PureDP, got {start}")
+
+
+def _gaussian_curve(mu: float) -> _Curve:
+    """Return that of a Gaussian mechanism; mu > 0."""
+    reach = min(mu * (mu / 2 + _REACH), _LARGEST)
+    return _Curve(lambda epsilon: gaussian_delta(epsilon, mu), -reach, reach)
+
+
+def _step_curves(
+    multiplier: float, rate: float, replaced: Replaced | None
+) -> tuple[_Curve, ...]:
+    """Return the curves of a step.
+
+    Parameters
+    ----------
+    multiplier : float
+        > 0.
+    rate : float
+        q in (0, 1].
+    replaced : {"opposite", "orthogonal"}, optional
+
+    Returns
+    -------
+    tuple of _Curve
+        For a row that leaves and one that joins; if `replaced` is "opposite" the one
+        curve of that, which is the same both ways round.
+
+    Examples
+    --------
+    >>> [float(c.delta(np.array(0.0)).round(4)) for c in _step_curves(2.0, 0.5, None)]
+    [0.0987, 0.0987]
+    """
+    m = 1 / multiplier
+    most = min(m * (m / 2 + _REACH), _LARGEST)
+    high = log1p(rate * expm1(most))
+    low = -_mixed(-most, rate)
+    if replaced == "opposite":
+        high -= _mixed(-min(most + m**2, _LARGEST), rate)
+        return (_Curve(lambda e: _opposite(e, m, rate), -high, high),)
+    return (
+        _Curve(lambda e: _leaves(e, m, rate), -low, high),
+        _Curve(lambda e: _joins(e, m, rate), -high, low),
+    )
+
+
+def _mixed(loss: float, rate: float) -> float:
+    """Return log(1 - q + q e^loss) for a loss <= 0."""
+    return loss if rate == 1 else log1p(rate * expm1(loss))
+
+
+def _leaves(epsilon: Array, m: float, rate: float) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = np.log1p(np.expm1(epsilon) / rate)
+    possible = np.isfinite(inner)
+    excess = rate * gaussian_delta(np.where(possible, inner, 0.0), m)
+    return np.where(possible, excess, -np.expm1(epsilon))
+
+
+def _joins(epsilon: Array, m: float, rate: float) -> Array:
+    weight = 1 - (1 - rate) * np.exp(epsilon)
+    possible = weight > 0
+    safe = np.where(possible, weight, 1.0)
+    inner = log(rate) + epsilon - np.log(safe)
+    return np.where(possible, safe * gaussian_delta(inner, m), 0.0)
+
+
+def _opposite(epsilon: Array, m: float, rate: float) -> Array:
+    # In logarithms of |k| and of w, which do not overflow.
+    with np.errstate(divide="ignore"):
+        log_k = np.log(np.abs(np.expm1(epsilon))) + m**2 / 2 - log(rate)
+        log_k += np.log1p(-rate) if rate < 1 else -np.inf
+    root = np.logaddexp(2 * log_k, np.log(4.0) + epsilon) / 2
+    log_sum = np.logaddexp(log_k, root) - np.log(2.0)
+    x = np.where(epsilon > 0, log_sum, epsilon - log_sum) / m
+    ours = (1 - rate) * ndtr(-x) + rate * ndtr(m - x)
+    theirs = (1 - rate) * ndtr(-x) + rate * ndtr(-m - x)
+    return np.asarray(np.clip(ours - np.exp(epsilon) * theirs, 0.0, 1.0))

@@ -19,13 +19,13 @@ Delta, and sqrt k in the norm of Z_t.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Array
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     default_steps,
 )
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_count

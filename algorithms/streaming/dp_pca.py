@@ -49,8 +49,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesVector
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -60,7 +61,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.private_steps import Array, Batch, rebatched
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError

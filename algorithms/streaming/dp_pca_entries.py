@@ -1,6 +1,6 @@
 """The entries in the catalogue of DP-PCA, of its parts, and of their planted bugs."""
 
-from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.planted import (
@@ -109,7 +109,7 @@ DP_PCA: tuple[Entry, ...] = (
         summary="a private histogram that shows lonely rows; the claim is false",
         constructor=UnthresholdedHistogram.planted,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(100),
         relations=_REPLACE_ONE,
         has_row_norm=False,
     ),
@@ -120,7 +120,7 @@ DP_PCA: tuple[Entry, ...] = (
         summary="noise for two thirds of the window; the claim is false",
         constructor=mean_with_constant_8,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(1_000_000),
         epsilon=2.0,
         relations=_REPLACE_ONE,
         has_row_norm=False,
@@ -132,7 +132,7 @@ DP_PCA: tuple[Entry, ...] = (
         summary="DP-PCA that reads rows twice and pays once; the claim is false",
         constructor=OverlappingDPPCA.planted,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(1_000_000),
         epsilon=3.5,
         relations=_REPLACE_ONE,
         has_row_norm=False,

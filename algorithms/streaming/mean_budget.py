@@ -71,7 +71,7 @@ from math import expm1, log, log1p, sqrt
 
 from scipy.special import log_ndtr, ndtri_exp
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.gaussian import (
     classical_mu,

@@ -57,7 +57,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.gradients import Array, FixedGradients, Gradients
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,

@@ -29,6 +29,7 @@ vanishes, as in Example 4.1, the error stays (`dpaudit.datasets.streaming_models
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Array
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
 from dpaudit.algorithms.streaming.oja_sensitivity import (
@@ -36,7 +37,6 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     check_one_component,
     default_steps,
 )
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.validation import check_positive

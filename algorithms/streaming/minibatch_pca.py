@@ -28,11 +28,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.private_steps import Array, Batch, PrivateSteps
-from dpaudit.algorithms.streaming.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError

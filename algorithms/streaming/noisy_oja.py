@@ -42,11 +42,11 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import check_components
+from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.oja_pairs import last_batch_pair
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity, unit_of
-from dpaudit.algorithms.streaming.step_sizes import StepSizes
 from dpaudit.algorithms.subspace.power_method import orthonormalise
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError

@@ -31,10 +31,10 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.oja_pairs import oblique_pair
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation

@@ -5,7 +5,7 @@ For the sensitivities see the proof in `dpaudit.algorithms.streaming.noisy_oja`.
 
 from math import inf, sqrt
 
-from dpaudit.algorithms.streaming.step_sizes import HarmonicSteps
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 

@@ -51,7 +51,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.sparse_counts import Array, SparseCounts
 from dpaudit.algorithms.textbook.base import (
     check_dimension,

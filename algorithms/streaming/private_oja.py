@@ -41,7 +41,12 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.step_sizes import (
+    HarmonicSteps,
+    StepSizes,
+    as_step_sizes,
+)
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import (
     Array,
@@ -54,11 +59,6 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     check_one_component,
     unit_of,
-)
-from dpaudit.algorithms.streaming.step_sizes import (
-    HarmonicSteps,
-    StepSizes,
-    as_step_sizes,
 )
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError

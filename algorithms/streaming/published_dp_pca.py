@@ -23,7 +23,8 @@ batches by position promise nothing. The relation here is REPLACE_ONE.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca import OneComponent, check_one_component
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -31,7 +32,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     Tail,
 )
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import ApproxDP
 from dpaudit.validation import check_fraction, check_positive

@@ -33,8 +33,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.bases import check_components
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
@@ -44,7 +45,6 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.private_steps import Array
-from dpaudit.algorithms.streaming.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair

@@ -45,7 +45,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
@@ -55,7 +56,6 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     check_one_component,
     unit_of,
 )
-from dpaudit.algorithms.streaming.step_sizes import HarmonicSteps
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu

@@ -43,7 +43,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.streaming.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.gradients import Array, FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.bases import ReleasesBasis
+from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.gram import gram

@@ -1,6 +1,6 @@
 """The entries in the catalogue of mechanisms that release a subspace."""
 
-from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
@@ -67,7 +67,7 @@ SUBSPACE: tuple[Entry, ...] = (
         summary="noisy projector, whatever the eigengap; the claim is false",
         constructor=PublishedPrivateSubspace.as_published,
         approximate=True,
-        expected_refuted=True,
+        falls=Fall(100),
         has_components=True,
     ),
     Entry(

@@ -6,9 +6,6 @@ plus the Gaussian mechanism, randomised response, and mechanisms that add a frac
 the noise that they claim. Each states its `true_epsilon` and proves it.
 """
 
-from collections.abc import Callable
-from types import MappingProxyType
-
 from dpaudit.algorithms.textbook.base import PureTextbookMechanism, TextbookMechanism
 from dpaudit.algorithms.textbook.counts import (
     CountingMechanism,
@@ -40,7 +37,6 @@ from dpaudit.algorithms.textbook.svt import (
 )
 
 __all__ = [
-    "SUITE",
     "SVT1",
     "SVT2",
     "SVT3",
@@ -69,34 +65,3 @@ __all__ = [
     "count_patterns",
     "neighbours_with",
 ]
-
-SUITE: MappingProxyType[str, Callable[..., TextbookMechanism]] = MappingProxyType(
-    {
-        "laplace": Laplace,
-        "laplace-under-noised": Laplace.under_noised,
-        "gaussian": Gaussian.calibrated,
-        "gaussian-classical": Gaussian.classical,
-        "gaussian-under-noised": Gaussian.under_noised,
-        "randomised-response": RandomisedResponse,
-        "truncated-geometric": TruncatedGeometric,
-        "noisy-hist-1": NoisyHist1,
-        "noisy-hist-2": NoisyHist2,
-        "noisy-max-1": NoisyMax1,
-        "noisy-max-2": NoisyMax2,
-        "noisy-max-3": NoisyMax3,
-        "noisy-max-4": NoisyMax4,
-        "svt-1": SVT1,
-        "svt-2": SVT2,
-        "svt-3": SVT3,
-        "svt-4": SVT4,
-        "svt-5": SVT5,
-        "svt-6": SVT6,
-        "numerical-svt": NumericalSVT,
-        "svt-3-4-parallel": SVT34Parallel,
-        "prefix-sum": PrefixSum,
-        "rappor": Rappor,
-        "one-time-rappor": OneTimeRappor,
-        "laplace-parallel": LaplaceParallel,
-    }
-)
-"""Constructors by name; each takes an optional epsilon (Gaussians also a delta)."""

@@ -5,7 +5,7 @@ Expected to be refuted are those whose claim is false by what their source compu
 minutes. Of the others nothing is said beforehand: ``make third-party`` audits them.
 """
 
-from dpaudit.algorithms.entries import Entry
+from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.third_party.diffprivlib import (
     DiffprivlibBingham,
     DiffprivlibGaussian,
@@ -32,7 +32,7 @@ THIRD_PARTY = (
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=DiffprivlibBingham,
         approximate=False,
-        expected_refuted=True,
+        falls=Fall(2_000),
         relations=(Relation.REPLACE_ONE,),
         extra="diffprivlib",
     ),
@@ -87,7 +87,7 @@ THIRD_PARTY = (
         summary="first eigenvector; its rejection sampler draws from another law",
         constructor=OpenDPEigenvector,
         approximate=False,
-        expected_refuted=True,
+        falls=Fall(2_000),
         relations=(Relation.REPLACE_ONE,),
         extra="opendp",
     ),

@@ -34,9 +34,8 @@ Array = NDArray[np.float64]
 _POWER = 0.9
 _LEARNING, _NOTICING = 1.25, 2.0
 _NEVER = 1e-9  # times as likely as on the other dataset
-_BISECTIONS = 40
 _EVENTS = 24
-_PLACES, _HALVINGS = 48, 20
+_PLACES, _HALVINGS, _SECTIONS = 48, 20, 4
 
 
 def detectable_epsilon(
@@ -112,21 +111,16 @@ def rarest_event(null: NullFamily, samples: int, alpha: float) -> float:
     """
     needed = _NOTICING * _growth_needed(samples, alpha)
     low, high = math.log(1e-15), math.log1p(-1e-12)
-    if not _betrayal(null, high) >= needed:
-        return 1.0
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        if _betrayal(null, middle) >= needed:
-            high = middle
-        else:
-            low = middle
+    for _ in range(_SECTIONS):
+        # Of so many probabilities at once, the first that is noticed.
+        log_p = np.linspace(low, high, _PLACES)
+        p = np.exp(log_p)
+        noticed = _growth(null, p, _NEVER * p) >= needed
+        if not noticed[-1]:
+            return 1.0
+        place = int(np.argmax(noticed))
+        low, high = log_p[max(place - 1, 0)], log_p[place]
     return math.exp(high)
-
-
-def _betrayal(null: NullFamily, log_p: float) -> float:
-    """Return the growth per release from an event that one dataset gives."""
-    p = np.array([math.exp(log_p)])
-    return float(_growth(null, p, _NEVER * p)[0])
 
 
 def _growth_needed(samples: int, alpha: float) -> float:

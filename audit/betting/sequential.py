@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import find_anchor
 from dpaudit.audit.betting.families import NullFamily
-from dpaudit.audit.betting.strategy import Plan, plan_bets, stakes
+from dpaudit.audit.betting.strategy import PlannedBets, plan_bets, stakes
 
 __all__ = ["SequentialTest"]
 
@@ -73,7 +73,7 @@ class SequentialTest:
         # Logarithms of the accounts of every null; the last plays for the deadline.
         start = np.log(shares)
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
-        self._plan: Plan | None = None
+        self._plan: PlannedBets | None = None
         self._sizes = (0, 0)
         self._playing = np.empty(0, dtype=np.intp)
         self._bet = np.empty(0, dtype=np.intp)

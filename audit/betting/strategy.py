@@ -40,7 +40,7 @@ from dpaudit.audit.betting.pooling import pooled_chains
 from dpaudit.audit.betting.projection import project
 from dpaudit.audit.betting.symmetry import symmetric_chains
 
-__all__ = ["Plan", "best_share", "plan_bets", "stakes"]
+__all__ = ["PlannedBets", "best_share", "plan_bets", "stakes"]
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
@@ -58,7 +58,7 @@ _WORTHWHILE = 1.15
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlannedBets:
     """Bets for M nulls.
 
     Parameters
@@ -73,7 +73,7 @@ class Plan:
         violates the null.
     scored : ndarray of int, shape (M,)
         From how many releases, of both sides, these were estimated.
-    flattery : ndarray, shape (2, M)
+    optimism : ndarray, shape (2, M)
         By how much the past may flatter these bets, in squared standard errors, as the
         eager and the careful account judge it.
     """
@@ -83,7 +83,7 @@ class Plan:
     bets: Bets
     growth: Array
     scored: Counts
-    flattery: Array
+    optimism: Array
 
     def cells(self, hits: Counts, n: int) -> Counts:
         """Return the counts in the cells, shape (M, J + 1), from hits (T,) of n."""
@@ -97,8 +97,8 @@ def plan_bets(
     n_p: int,
     n_q: int,
     anchor: int,
-) -> Plan:
-    """Plan the bets of one round of n_p and n_q releases against some nulls."""
+) -> PlannedBets:
+    """PlannedBets the bets of one round of n_p and n_q releases against some nulls."""
     share = n_p / (n_p + n_q)
     chains = _chains(family, nulls, anchor, events, share)
     projection = project(
@@ -113,18 +113,18 @@ def plan_bets(
         chains.half_spaces, projection, chains.p1.shape[1], n_p, n_q
     ).take(rows)
     chosen = chains.events[rows]
-    return Plan(
+    return PlannedBets(
         nulls,
         chosen,
         bets,
         projection.growth[rows],
         events.scored.sum(axis=0)[chosen[:, 0]],
-        _flattery(events, chosen[:, 0], chains.freedom[rows]),
+        _optimism(events, chosen[:, 0], chains.freedom[rows]),
     )
 
 
-def _flattery(events: Events, main: Counts, freedom: Array) -> Array:
-    """Return `Plan.flattery` for bets with these main events and fitted numbers."""
+def _optimism(events: Events, main: Counts, freedom: Array) -> Array:
+    """Return the optimism of bets with these main events and fitted numbers."""
     attacks = np.count_nonzero(np.bincount(events.attack))
     luck = _LUCK * (1 + np.log(attacks))
     eager = _EAGER_FLATTERY * _choice(events)[main]
@@ -189,12 +189,14 @@ def best_share(family: NullFamily, null: int, events: Events) -> float:
     return float(_SHARES[best]) if growth[best] > _WORTHWHILE * even else 0.5
 
 
-def stakes(plan: Plan, bet: Counts, log_progress: Array, remaining: int) -> Array:
+def stakes(
+    plan: PlannedBets, bet: Counts, log_progress: Array, remaining: int
+) -> Array:
     """Return what each null stakes on its bet, from each account.
 
     Parameters
     ----------
-    plan : Plan
+    plan : PlannedBets
     bet : ndarray of int, shape (G,)
         Which bet of the plan each null plays.
     log_progress : ndarray, shape (G,)
@@ -213,7 +215,7 @@ def stakes(plan: Plan, bet: Counts, log_progress: Array, remaining: int) -> Arra
     quantile = ndtri_exp(log_u)
     hedge = np.exp(-(quantile**2) / 2 - log_u) / np.sqrt(2 * np.pi)
     with np.errstate(divide="ignore", invalid="ignore"):
-        growth = 1 - plan.flattery[:, bet] / (2 * plan.scored[bet] * promised)
+        growth = 1 - plan.optimism[:, bet] / (2 * plan.scored[bet] * promised)
         bold = hedge / np.sqrt(2 * promised * remaining)
     nothing = promised <= 0
     wanted = np.clip(np.vstack([growth, bold]), 0.0, limit)

@@ -42,7 +42,7 @@ from dpaudit.audit.bounds.certificate import Piece
 from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
 from dpaudit.audit.bounds.joint import MOST_RELEASES
 from dpaudit.audit.bounds.laws import Binomial, Law
-from dpaudit.audit.bounds.ordering import Box, Contrast, lower_bound
+from dpaudit.audit.bounds.ordering import Contrast, Rectangle, lower_bound
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 
 __all__ = ["gaussian", "gaussian_contrasts", "mu_lower"]
@@ -134,7 +134,7 @@ def mu_lower(laws: tuple[Law, Law], hits: tuple[int, int], alpha: float) -> floa
     return lower_bound(*laws, *hits, gaussian_contrasts(), _boundary, alpha)
 
 
-def _boundary(mu: float, box: Box) -> list[Piece]:
+def _boundary(mu: float, box: Rectangle) -> list[Piece]:
     """Return segments on or above p = g_mu(q) that dominate the null within the box."""
 
     def curve(q: float) -> float:
@@ -162,7 +162,7 @@ def _boundary(mu: float, box: Box) -> list[Piece]:
     return pieces + _segments(mu, start, end, box)
 
 
-def _segments(mu: float, start: float, end: float, box: Box) -> list[Piece]:
+def _segments(mu: float, start: float, end: float, box: Rectangle) -> list[Piece]:
     number = 1
     while True:
         x = np.linspace(ndtri(start), ndtri(end), number + 1)

@@ -31,7 +31,7 @@ import numpy as np
 from dpaudit.audit.bounds.certificate import Array, Piece
 from dpaudit.audit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.audit.bounds.laws import Binomial, Law
-from dpaudit.audit.bounds.ordering import Box, Contrast, lower_bound
+from dpaudit.audit.bounds.ordering import Contrast, Rectangle, lower_bound
 from dpaudit.audit.bounds.result import Bound, Counts, check_level
 
 __all__ = ["MOST_RELEASES", "epsilon_lower", "joint", "joint_contrasts"]
@@ -106,7 +106,7 @@ def epsilon_lower(
     delta, alpha : float
     """
 
-    def boundary(epsilon: float, box: Box) -> list[Piece]:
+    def boundary(epsilon: float, box: Rectangle) -> list[Piece]:
         return _boundary(epsilon, delta, box)
 
     return lower_bound(*laws, *hits, joint_contrasts(delta), boundary, alpha)
@@ -139,7 +139,7 @@ def joint_contrasts(delta: float) -> list[Contrast]:
     ]
 
 
-def _boundary(epsilon: float, delta: float, box: Box) -> list[Piece]:
+def _boundary(epsilon: float, delta: float, box: Rectangle) -> list[Piece]:
     """Return the part of p = g(q) that dominates the null within the box."""
     ratio = np.exp(epsilon)
 

@@ -86,7 +86,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc, expit
-from scipy.stats import binom
 
 from dpaudit.audit.bounds.result import Bound, check_level
 from dpaudit.errors import InputError
@@ -290,6 +289,8 @@ def _sum_of_modes(number: int, wrong: Array) -> Array:
 
     The terms decrease, so beyond the first thousand blocks take their first term.
     """
+    from scipy.stats import binom  # slow to import
+
     starts = list(range(min(number, _EXACT_MODES)))
     while starts[-1] + 1 < number:
         following = starts[-1] + 1

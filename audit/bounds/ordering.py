@@ -54,7 +54,7 @@ from scipy.special import ndtri
 from dpaudit.audit.bounds.certificate import Array, Piece, Region, supremum
 from dpaudit.audit.bounds.laws import Integers, Law
 
-__all__ = ["Box", "Contrast", "Curve", "approximate_bound", "lower_bound"]
+__all__ = ["Contrast", "Curve", "Rectangle", "approximate_bound", "lower_bound"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Box:
+class Rectangle:
     """A confidence set for (p, q), a rectangle."""
 
     p_low: float
@@ -84,7 +84,7 @@ class Box:
 
 # (theta, box) -> pieces that cover the part of the null's boundary which dominates
 # N(theta) and the box; empty if these do not meet.
-Curve: TypeAlias = Callable[[float, Box], list[Piece]]
+Curve: TypeAlias = Callable[[float, Rectangle], list[Piece]]
 
 _BOX_SHARE = 1e-3  # of alpha that the confidence set costs
 _WINDOW_SHARE = 1e-6
@@ -124,7 +124,7 @@ def lower_bound(
     if not start > 0:
         return 0.0
     gamma, tail = _BOX_SHARE * alpha, _WINDOW_SHARE * alpha
-    box = Box(*data.interval(k, gamma / 4), *neighbour.interval(m, gamma / 4))
+    box = Rectangle(*data.interval(k, gamma / 4), *neighbour.interval(m, gamma / 4))
     region = _region(data, neighbour, box, contrasts, z, start - _SLACK, tail)
 
     def certified(theta: float) -> float:
@@ -212,7 +212,7 @@ def _observed(
 def _region(
     data: Law,
     neighbour: Law,
-    box: Box,
+    box: Rectangle,
     contrasts: list[Contrast],
     z: float,
     threshold: float,

@@ -38,12 +38,12 @@ tells whether it is chance. To see every bound:
 """
 
 import math
-from dataclasses import dataclass
 
 import pytest
 
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, build, names_of
+from dpaudit.algorithms.entries import Fall
 from dpaudit.audit import Verdict, audit, verify
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -96,59 +96,7 @@ ONE_COMPONENT_ONLY = {
     "minibatch-oja-search",
     "dp-pca",
 }
-
-
-@dataclass(frozen=True)
-class Fall:
-    """Within how many releases a side a false claim falls, on which of the pairs."""
-
-    releases: int
-    pair: int = 0
-    slow: bool = False
-
-    @property
-    def hard(self) -> bool:
-        """Whether the audit takes minutes; see the marker in pyproject.toml."""
-        return self.slow or self.releases > 300_000
-
-
-# Beside them: about how many releases any test of this confidence needs on the pair.
-FALLS_WITHIN = {
-    "symmetric-noise": Fall(300),
-    "private-subspace-published": Fall(100),
-    "oja": Fall(100),
-    "private-histogram-no-threshold": Fall(100),
-    "mean-estimation-constant-8": Fall(1_000_000),  # 3.4e5
-    "dp-pca-overlapping-halves": Fall(1_000_000),  # 6e4
-    "ggd": Fall(3_000),
-    "sggd": Fall(3_000),
-    "dp-sggd-published": Fall(5_000),
-    "noiseless-ggd": Fall(100),
-    "irls-reaper": Fall(5_000),
-    "fms": Fall(5_000),
-    "dp-sgd-reap-published": Fall(10_000),
-    "dp-smd-reap-published": Fall(10_000),
-    "tree-aggregation-fresh-noise": Fall(60_000),
-    "tree-aggregation-reused-noise": Fall(2_000),
-    "follow-perturbed-leader-published": Fall(15_000),
-    "online-pca-doubling-exact-test": Fall(100),
-    "laplace-under-noised": Fall(500),
-    "gaussian-under-noised": Fall(60_000),
-    "truncated-geometric": Fall(300_000),  # 9e4
-    "noisy-hist-2": Fall(100),
-    "noisy-max-3": Fall(200_000),  # 4e4
-    "noisy-max-4": Fall(3_000),
-    "svt-3": Fall(4_000_000, pair=1),  # 8.5e5
-    "svt-4": Fall(1_000_000, pair=1),  # 2.5e5
-    "svt-5": Fall(3_000),
-    "svt-6": Fall(200_000),
-    "svt-3-4-parallel": Fall(2_000_000),  # 4.4e5
-    "prefix-sum": Fall(15_000),
-    "rappor": Fall(60_000),
-    "one-time-rappor": Fall(10_000),
-    "diffprivlib-bingham": Fall(2_000, slow=True),  # 4e2
-    "opendp-eigenvector": Fall(2_000, slow=True),  # 4e2
-}
+OFTEN_ENOUGH = 300_000  # releases that are drawn in a minute or so
 
 
 def pairs_of(mechanism: Mechanism) -> tuple[Pair, ...]:
@@ -187,11 +135,13 @@ def anything_can_be_wrong(entry: Entry) -> bool:
     return not (entry.expected_refuted and math.isnan(truth_of(mechanism, 1, 1e-5)[0]))
 
 
-def marks_of(entry: Entry, fall: Fall) -> list[pytest.MarkDecorator]:
-    """Return the marks of an audit that must refute."""
+def marks_of(entry: Entry) -> list[pytest.MarkDecorator]:
+    """Return the marks of an audit that must refute; hard are those of minutes."""
+    assert entry.falls is not None
     missing = f"pip install 'dpaudit[{entry.extra}]'"
     skip = pytest.mark.skipif(not entry.installed, reason=missing)
-    return [pytest.mark.hard, skip] if fall.hard else [skip]
+    hard = entry.extra is not None or entry.falls.releases > OFTEN_ENOUGH
+    return [pytest.mark.hard, skip] if hard else [skip]
 
 
 def is_proved_here(entry: Entry) -> bool:
@@ -241,13 +191,13 @@ false_claims = pytest.mark.parametrize(
         pytest.param(
             entry,
             relation,
-            FALLS_WITHIN[entry.name],
+            entry.falls,
             id=f"{entry.name}-{relation}",
-            marks=marks_of(entry, FALLS_WITHIN[entry.name]),
+            marks=marks_of(entry),
         )
         for entry in CATALOGUE.values()
         for relation in entry.relations
-        if entry.expected_refuted
+        if entry.falls is not None
     ],
 )
 proved_claims = pytest.mark.parametrize(
@@ -322,11 +272,6 @@ def test_a_million_releases_refute_nothing(
     print(result)
     assert result.samples == releases
     assert result.verdict is Verdict.NOT_REFUTED
-
-
-def test_every_false_claim_has_its_budget() -> None:
-    expected = {e.name for e in CATALOGUE.values() if e.expected_refuted}
-    assert set(FALLS_WITHIN) == expected
 
 
 class NamesTwoPairs:

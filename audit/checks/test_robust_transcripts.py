@@ -18,7 +18,7 @@ from math import sqrt
 import pytest
 
 from dpaudit.algorithms import CATALOGUE
-from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
+from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.audit import Verdict, audit
 from dpaudit.mechanism import Mechanism
 

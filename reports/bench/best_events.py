@@ -62,7 +62,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom, laplace, norm
 
-from dpaudit.algorithms.textbook import SUITE
+from dpaudit.algorithms import build
 from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -104,7 +104,7 @@ class BestEvent:
 
 def subject(name: str) -> Any:
     """Return a mechanism of the suite at the claim that the studies hold it to."""
-    return SUITE[name](CLAIMED)
+    return build(name, epsilon=CLAIMED)
 
 
 def best_pair(name: str) -> Pair:

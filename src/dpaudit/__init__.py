@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.algorithms.private_pca import PrivatePCA
+    from dpaudit.algorithms.estimators.private_pca import PrivatePCA
     from dpaudit.claims import (
         ApproxDP,
         Claim,
@@ -66,7 +66,7 @@ _HOMES = {
     "Mechanism": "dpaudit.mechanism",
     "MechanismError": "dpaudit.errors",
     "Pair": "dpaudit.neighbours",
-    "PrivatePCA": "dpaudit.algorithms.private_pca",
+    "PrivatePCA": "dpaudit.algorithms.estimators.private_pca",
     "Profile": "dpaudit.claims",
     "PureDP": "dpaudit.claims",
     "Relation": "dpaudit.neighbours",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
-__all__ = ["Pair", "Relation", "same_rows"]
+__all__ = ["Pair", "Relation", "check_relation", "same_rows"]
 
 
 class Relation(StrEnum):
@@ -33,6 +33,11 @@ class Relation(StrEnum):
             raise InputError(
                 f"relation must be one of {[r.value for r in cls]}, got {value!r}"
             ) from None
+
+
+def check_relation(name: str, value: "Relation | str") -> Relation:
+    """Return the relation, or raise `InputError`; see `check_fields`."""
+    return Relation.parse(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ was given and what is allowed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,7 @@ from dpaudit.errors import InputError
 
 __all__ = [
     "check_count",
+    "check_fields",
     "check_fraction",
     "check_matrix",
     "check_name",
@@ -24,7 +26,54 @@ __all__ = [
     "check_numbers",
     "check_positive",
     "check_real",
+    "instance_of",
 ]
+
+
+def check_fields(instance: object, **checks: Callable[[str, Any], object]) -> None:
+    """Check fields of a dataclass, frozen or not, and store what the checks return.
+
+    Parameters
+    ----------
+    instance : object
+        In its ``__post_init__``.
+    **checks : callable
+        For the name of a field, a check that takes name and value.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Circle:
+    ...     radius: float
+    ...     def __post_init__(self) -> None:
+    ...         check_fields(self, radius=check_positive)
+    >>> Circle(-1.0)
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: radius must be a finite number > 0, got -1.0
+    """
+    for name, check in checks.items():
+        object.__setattr__(instance, name, check(name, getattr(instance, name)))
+
+
+def instance_of(kind: type) -> Callable[[str, Any], Any]:
+    """Return a check that raises unless a value is an instance of that class.
+
+    Examples
+    --------
+    >>> instance_of(dict)("options", 3)
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: options must be a dict, got 3
+    """
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be a {kind.__name__}, got {value!r}")
+        return value
+
+    return check
 
 
 def _real(name: str, value: object) -> float:

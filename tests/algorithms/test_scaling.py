@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
-from dpaudit.algorithms.private_mean import GaussianMean, LaplaceMean
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.streaming.block_oja import BlockOja
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation

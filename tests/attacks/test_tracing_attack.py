@@ -48,6 +48,17 @@ def test_members_of_every_cluster_are_found(rounding, k):
     assert p_values[~inside].min() > 1e-3
 
 
+def test_a_clipped_word_is_in_units_of_the_padding():
+    attack = TracingAttack(instance(4, 50), "clip")
+    (disguise,) = attack.instance.disguises
+    padded = np.full(disguise.dimension, 0.5)  # the padding agrees
+    padded[:50] = np.linspace(-1, 1, 50)  # half of its entries are beyond
+    hidden = disguise.undo(np.eye(len(padded))).T @ padded / np.linalg.norm(padded)
+    (word,) = attack.words(subspace(1), hidden[:, np.newaxis])
+    expected = np.clip(np.linspace(-2, 2, 50), -1, 1)
+    np.testing.assert_allclose(np.abs(word), np.abs(expected), atol=1e-9)
+
+
 def test_scores_do_not_depend_on_the_basis():
     attack = TracingAttack(instance(6, 100, 2))
     release = ask(subspace(2), attack.rows[::2], rng())

@@ -14,10 +14,11 @@ from dpaudit.algorithms import SymmetricNoise
 from dpaudit.attacks import PORTFOLIO, Identity
 from dpaudit.audit import Store, StoreWarning, audit
 from dpaudit.audit import checkpoint as module
-from dpaudit.audit.campaign import Campaign
-from dpaudit.audit.checkpoint import Recorder, freeze, thaw
+from dpaudit.audit.checkpoint import Recorder
+from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
+from dpaudit.audit.state import AuditState
 from dpaudit.errors import ExecutorError
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -144,7 +145,7 @@ def test_a_finished_audit_costs_nothing(tmp_path):
 
 
 def test_only_what_is_missing_is_drawn(tmp_path):
-    """In the end the pilot, and twice one release, are looked at for purity."""
+    """In the end the pilot, and twice one release, are looked at again."""
     store, stop, audits, counted = tmp_path / "audits.db", Every(8), 1, Counted()
     while audit(counted, **OPTIONS, store=store, should_stop=stop).interrupted:
         audits += 1
@@ -181,23 +182,23 @@ def settings(max_samples):
     return replace(SETTINGS, max_samples=max_samples, attacks=(Identity(),))
 
 
-def campaign(mechanism=laplace_sum, domain=None):
+def audit_of(mechanism=laplace_sum, domain=None):
     source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
-    return Campaign(mechanism, PairSearch(source, 0), settings(60))
+    return AuditState(mechanism, PairSearch(source, 0), settings(60))
 
 
-def test_a_thawed_campaign_has_what_it_was_supplied_with():
-    state = campaign()
+def test_a_thawed_state_has_what_it_was_supplied_with():
+    state = audit_of()
     rounds = state.rounds()
     for _ in range(5):
         next(rounds)
     frozen = state.freeze()
-    other = campaign()
+    other = audit_of()
     other.thaw(frozen)
-    arena, _ = other.best()
-    assert arena.target.mechanism is laplace_sum
-    assert arena.target.pair is PAIR
-    assert not arena.target.pair.data.flags.writeable
+    pair_audit, _ = other.best()
+    assert pair_audit.target.mechanism is laplace_sum
+    assert pair_audit.target.pair is PAIR
+    assert not pair_audit.target.pair.data.flags.writeable
     assert other.samples == state.samples
     assert other.favourite == state.favourite
     assert np.array_equal(other.verdict.log_wealth, state.verdict.log_wealth)
@@ -206,7 +207,7 @@ def test_a_thawed_campaign_has_what_it_was_supplied_with():
 
 def test_a_checkpoint_does_not_hold_the_data():
     big = Pair(np.zeros((200_000, 5)), np.zeros((200_001, 5)))
-    state = Campaign(
+    state = AuditState(
         lambda data, rng: rng.laplace(),
         PairSearch(pair_source(None, big, None, None, 0), 0),
         settings(50),
@@ -250,7 +251,7 @@ class TestRecorder:
 
     def test_checkpoints_take_a_hundredth_of_the_time(self, recorder, clock):
         """Even if each takes longer than the one before."""
-        state = campaign()
+        state = audit_of()
         written, spent = [], [0.0]
 
         class Slow:
@@ -275,11 +276,11 @@ class TestRecorder:
     def test_what_cannot_be_written_is_a_warning(self, recorder, tmp_path):
         (tmp_path / "audits.db").mkdir()
         with pytest.warns(StoreWarning, match="goes on, but is not kept: cannot write"):
-            recorder.keep(campaign(), 1.0, closing=True)
+            recorder.keep(audit_of(), 1.0, closing=True)
         recorder.finish(audit(laplace_sum, **OPTIONS))  # said once is enough
 
     def test_states_that_cannot_be_frozen_are_a_warning(self, recorder, monkeypatch):
-        state = campaign()
+        state = audit_of()
         state.favourite = lambda: 0
         with pytest.warns(StoreWarning, match="state cannot be stored"):
             recorder.keep(state, 1.0, closing=True)

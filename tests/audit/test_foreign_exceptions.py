@@ -11,7 +11,7 @@ import pytest
 from dpaudit import MechanismError, Pair, PureDP
 from dpaudit.audit import audit, process_pool
 from dpaudit.audit.sampling import Sampler
-from dpaudit.audit.workers import Crew
+from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -67,7 +67,7 @@ def test_what_is_raised_always_is_an_error(error):
 
 
 def layouts(mechanism, executor):
-    sampler = Sampler(mechanism, PAIR, 0, crew=Crew(executor))
+    sampler = Sampler(mechanism, PAIR, 0, workers=Workers(executor))
     batches = [batch for _, batch in sampler.round(0, (3, 3))]
     return [layout for batch in batches for layout in batch.layouts]
 

@@ -726,7 +726,7 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
     ("options", "sentence"),
     [
         ({"claim": CLAIM}, "pair or domain is needed: the mechanism names no worst"),
-        ({"pair": PAIR}, "claim is needed: the mechanism makes none"),
+        ({"pair": PAIR}, "claim is needed: the mechanism states none"),
         ({**GIVEN, "claim": 1.0}, "claim must be a Claim, got 1.0"),
         ({**GIVEN, "pair": ([0], [1])}, "pair must be a Pair, got tuple"),
         ({**GIVEN, "claim": PureDP(1000.0)}, "cannot be audited"),

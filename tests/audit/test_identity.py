@@ -403,6 +403,23 @@ def test_the_code_version_covers_what_results_depend_on():
     assert len(code_version().split("+")[-1]) == 12
 
 
+@pytest.mark.parametrize("room", ["", "algorithms", "attacks", "audit", "reports"])
+def test_another_line_in_a_room_is_another_version(tmp_path, monkeypatch, room):
+    """But for the reports, on which no result depends."""
+    places = {}
+    for name in ("", ".algorithms", ".attacks", ".audit", ".reports"):
+        places[name] = tmp_path / f"room{name}"
+        places[name].mkdir()
+        (places[name] / "module.py").write_text("x = 1\n")
+    monkeypatch.setattr(
+        "dpaudit.audit.identity.files",
+        lambda package: places[package.removeprefix("dpaudit")],
+    )
+    before = code_version.__wrapped__()
+    (places[f".{room}" if room else ""] / "module.py").write_text("x = 2\n")
+    assert (code_version.__wrapped__() == before) == (room == "reports")
+
+
 def test_sources_go_by_their_names_and_contents():
     sources = [
         [("a.py", b"x"), ("b.py", b"y")],

@@ -150,6 +150,15 @@ def test_a_draw_may_return_a_list_of_outputs():
     assert batch.counts == {"shape (1,)": 20, "shape (2,)": 20}
 
 
+def test_every_array_of_a_mapping_has_the_length():
+    class Short:
+        def draw(self, data, size, *, rng):
+            return {"a": np.zeros(size), "b": np.zeros(size - 1)}
+
+    with pytest.raises(MechanismError, match="15 releases instead of 16"):
+        everything(Sampler(Short(), PAIR, 0))
+
+
 def test_draw_of_the_wrong_length_is_named():
     class Short:
         def draw(self, data, size, *, rng):

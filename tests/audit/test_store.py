@@ -296,6 +296,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
         "PRAGMA user_version = 2; CREATE VIEW results AS WITH RECURSIVE c(key) AS "
         "(SELECT 'a' UNION ALL SELECT key FROM c) SELECT key FROM c;",
     ],
+    ids=["a table", "an application", "a format", "a view"],
 )
 def test_databases_of_others_are_left_alone(path, statement):
     db = sqlite3.connect(path)
@@ -306,6 +307,16 @@ def test_databases_of_others_are_left_alone(path, statement):
         with pytest.raises(InputError, match="is a database of something else"):
             use()
     assert path.read_bytes() == content
+
+
+def test_a_table_of_other_columns_is_no_store(path):
+    Store(path).prepare()
+    db = sqlite3.connect(path)
+    db.execute("ALTER TABLE results RENAME COLUMN key TO lock")
+    db.commit()
+    db.close()
+    with pytest.raises(InputError, match="is a database of something else"):
+        Store(path).to_pandas()
 
 
 def never(data, rng):

@@ -519,6 +519,12 @@ def test_the_mechanism_of_the_witness_needs_no_comment(sum_witness):
     assert warned(unnamed, honest_sum) == []
 
 
+def test_twice_as_many_scores_prove_nothing(sum_witness, monkeypatch):
+    monkeypatch.setattr(Identity, "score", lambda s, t, p, x: np.zeros(2 * len(x)))
+    with pytest.raises(InputError, match=r"gives scores of shape \(16,\) to 8 outputs"):
+        verify(sum_witness, mechanism=honest_sum, seed=1, max_samples=100)
+
+
 def test_a_mechanism_that_the_attack_cannot_read_is_named(witness):
     with pytest.raises(InputError, match=r"mechanism do not fit .* 'privacy_loss'"):
         verify(witness, mechanism=honest_matrix, seed=1, max_samples=4)

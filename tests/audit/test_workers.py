@@ -17,7 +17,7 @@ from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit import audit, process_pool
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.store import Store
-from dpaudit.audit.workers import Crew
+from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -103,7 +103,7 @@ def pools():
 
 def rounds_of(mechanism, executor=None):
     """Return what three rounds bring, in order, and whom it came from."""
-    sampler = Sampler(mechanism, PAIR, 3, crew=Crew(executor))
+    sampler = Sampler(mechanism, PAIR, 3, workers=Workers(executor))
     found = []
     for round_, sizes in enumerate([(10, 10), (700, 300), (9000, 10_000)]):
         for side, batch in sampler.round(round_, sizes):
@@ -169,7 +169,7 @@ def test_the_cut_follows_the_round_and_the_size_of_a_release():
 @pytest.mark.parametrize(("size", "most"), [(5000, 40), (10**5, 256)])
 def test_what_is_in_flight_is_bounded(size, most):
     executor = Backwards()
-    sampler = Sampler(Batched(), PAIR, 0, crew=Crew(executor))
+    sampler = Sampler(Batched(), PAIR, 0, workers=Workers(executor))
     list(sampler.round(0, (10, 10)))
     executor.most = 0
     sampler._batched = False  # many units
@@ -180,7 +180,9 @@ def test_what_is_in_flight_is_bounded(size, most):
 def test_few_large_releases_are_in_flight(monkeypatch):
     monkeypatch.setattr("dpaudit.audit.sampling._FLIGHT_BYTES", 2**20)
     executor = Backwards()
-    sampler = Sampler(lambda d, rng: np.zeros(2**13), PAIR, 0, crew=Crew(executor))
+    sampler = Sampler(
+        lambda d, rng: np.zeros(2**13), PAIR, 0, workers=Workers(executor)
+    )
     list(sampler.round(0, (1, 1)))
     executor.most = 0
     list(sampler.round(1, (24, 24)))
@@ -200,7 +202,7 @@ def test_tasks_are_cancelled_when_nobody_wants_them():
                 future.set_exception(error)
 
     executor = Counted()
-    sampler = Sampler(refuses, PAIR, 0, crew=Crew(executor))
+    sampler = Sampler(refuses, PAIR, 0, workers=Workers(executor))
     with pytest.raises(InputError, match="n must be >= 7"):
         list(sampler.round(0, (10, 10)))
     assert executor.waiting
@@ -312,7 +314,7 @@ def threads_of_blas(data, rng):
 def test_blas_has_one_thread_everywhere(pools):
     for pool in pools[3:5]:
         task = (threads_of_blas, PAIR.data, 3, 0, (0,))
-        (drawn,) = Crew(pool).draw([task], 1)
+        (drawn,) = Workers(pool).draw([task], 1)
         assert [output.numbers for output in drawn] == [1.0] * 3
     seen = []
 
@@ -344,7 +346,7 @@ def test_units_are_drawn_side_by_side():
         return float(set(arrived) == {1, 2})
 
     with ThreadPoolExecutor(32) as pool:
-        sampler = Sampler(waits, PAIR, 0, crew=Crew(pool))
+        sampler = Sampler(waits, PAIR, 0, workers=Workers(pool))
         found = list(sampler.round(0, (10, 10)))
     assert {side for side, _ in found} == {DATA, NEIGHBOUR}
     assert all(batch.numbers("shape ()").all() for _, batch in found)

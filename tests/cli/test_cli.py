@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpaudit.algorithms import CATALOGUE
+from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.audit import Witness
 from dpaudit.cli import main
 
@@ -61,6 +61,45 @@ def test_list():
     result = run("list")
     assert result.exit_code == 0
     assert all(name in result.stdout for name in CATALOGUE)
+
+
+def test_list_of_a_family_with_columns_in_markdown():
+    result = run(
+        *("list", "--family", "covariance", "--markdown"),
+        *("--columns", "name,constructor,claim,exact,verdict"),
+    )
+    head, rule, *rows = result.stdout.splitlines()
+    assert head == (
+        "| name | constructor | claim | exact on the worst pair | verdict |"
+    )
+    assert rule == "| --- | --- | --- | --- | --- |"
+    assert [row.split("`")[1] for row in rows] == list(names_of("covariance"))
+    assert rows[1] == (
+        "| `analyze-gauss-published` | `AnalyzeGauss.as_published` | (1, 1e-5) | "
+        "(0.75, 1e-5) | not refuted |"
+    )
+    assert "(1, 0) | delta = 0.632 at epsilon 1 | **refuted** within" in rows[3]
+
+
+def test_list_of_the_suite_has_its_truth():
+    columns = "name,relations,truth,lost"
+    lines = run("list", "--family", "textbook", "--columns", columns).stdout
+    (svt,) = (line for line in lines.splitlines() if line.startswith("svt-6 "))
+    assert svt.split()[1:3] == ["replace-one", "infinite"]
+    assert svt.endswith("never stops: half below, then half above (at least 0.41)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--family", "covarance"), "did you mean 'covariance'"),
+        (("--columns", "name,verdicts"), "did you mean 'verdict'"),
+    ],
+)
+def test_list_names_what_it_does_not_know(arguments, sentence):
+    result = run("list", *arguments)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
 
 
 def test_list_json():

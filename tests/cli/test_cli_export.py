@@ -42,6 +42,13 @@ def test_a_result_that_is_damaged_is_named_and_the_others_written(store):
     assert frame["epsilon_lower"].tolist() == [0.25, 0.25]
 
 
+def test_releases_of_both_sides_are_told_apart(store):
+    Store(store).add_result("d", "code", RECORD | {"drawn": [40, 60]}, b"frozen")
+    assert export("audits.csv").exit_code == 0
+    last = pd.read_csv("audits.csv").iloc[-1]
+    assert (last["drawn_data"], last["drawn_neighbour"]) == (40, 60)
+
+
 def test_a_record_that_is_none_is_named_too(store):
     Store(store).add_result("d", "code", {"drawn": 7}, b"frozen")
     done = export("audits.csv")

@@ -185,6 +185,7 @@ HEADERS = {
     "1,2": False,
     "nan,2": False,
     "NA,inf": False,
+    "-inf,-nan": False,
     "True,false": False,
     ",": False,
     "-.5,+1e3": False,

@@ -263,7 +263,10 @@ def test_imports_follow_the_arrows(path):
         ("src/dpaudit/claims.py", "import pandas"),
         ("src/dpaudit/claims.py", "def f():\n    import sklearn"),
         ("src/dpaudit/claims.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
-        ("src/dpaudit/__init__.py", "from dpaudit.algorithms import private_pca"),
+        (
+            "src/dpaudit/__init__.py",
+            "from dpaudit.algorithms.estimators import private_pca",
+        ),
         ("src/dpaudit/__init__.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
         (
             "src/dpaudit/__init__.py",
@@ -362,8 +365,8 @@ def test_the_package_hands_out_one_name_from_above():
         if room_of_module(home) != VOCABULARY
     }
 
-    assert imported == {"dpaudit.algorithms.private_pca.PrivatePCA"}
-    assert looked_up == {"PrivatePCA": "dpaudit.algorithms.private_pca"}
+    assert imported == {"dpaudit.algorithms.estimators.private_pca.PrivatePCA"}
+    assert looked_up == {"PrivatePCA": "dpaudit.algorithms.estimators.private_pca"}
 
 
 def test_importing_the_package_imports_nothing_from_above():
@@ -374,6 +377,17 @@ def test_importing_the_package_imports_nothing_from_above():
 
     loaded = set(done.stdout.split())
     assert not loaded & {"dpaudit.algorithms", "dpaudit.gram", "sklearn", "pandas"}
+
+
+LIST = "from dpaudit.cli import main; main(['list'], 'dpaudit', standalone_mode=False)"
+
+
+@pytest.mark.parametrize("code", ["import dpaudit.audit", LIST], ids=["audit", "list"])
+def test_what_is_slow_to_import_is_left_out(code):
+    command = [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    slow = {"scipy.stats", "sklearn", "pandas", "matplotlib", "statsmodels"}
+    assert not set(done.stdout.split()) & slow
 
 
 def mapped_roots() -> dict[str, str]:

@@ -69,11 +69,11 @@ def test_errors_are_those_of_the_runs(name):
     assert (first, len(data)) == (0, TINY["robust"].haystacks)
     assert not np.allclose(data[0], data[1])
     descent = build_descent(name, setting)
+    path = descent.iterates(data, rng=cell.rng())
     if name == "dp-sgd-reap":
-        averages = descent.averages(data, rng=cell.rng())
-        bases = [None, *(top_components(each, 2) for each in averages)]
+        bases = [top_components(average, 2) for average in path]
     else:
-        bases = list(descent.iterates(data, rng=cell.rng()))
+        bases = list(path)
     found = pd.DataFrame(recovery.recovery_paths(cell))
     assert {1, 2, TINY["robust"].haystack_rows} <= set(found["iteration"])
     for _, row in found.iterrows():
@@ -125,14 +125,14 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
     # What is compared with the print has noise for what the print claims.
     assert descent.relation is Relation.REPLACE_ONE
     if name in ("dp-sggd", "dp-sgd-reap", "dp-smd-reap"):
-        assert descent.rate == descent.batch_size / 200
+        assert descent.batches.rate == descent.batches.batch_size / 200
 
 
 def test_batch_size_and_start_are_passed_on():
     setting = {"epsilon": 0.8, "delta": 1e-2, "n_components": 2, "rows": 200}
     setting |= {"iterations": 3, "batch_size": 7.0, "start": PublicStart()}
     descent = build_descent("dp-sggd", setting)
-    assert (descent.batch_size, descent.start) == (7.0, PublicStart())
+    assert (descent.batches.batch_size, descent.start) == (7.0, PublicStart())
 
 
 def test_every_experiment_on_robust_pca_runs():

@@ -336,6 +336,13 @@ def test_a_claim_that_only_the_formula_refutes_is_called_false():
     assert "Yet the exact loss shows the claim of good to be false" in text
 
 
+def test_a_claim_that_only_the_formula_refutes_is_not_recommended():
+    text = " ".join(findings.answer(wall([]), exact([("good", 1.0)]), variance()))
+
+    assert "Under a false claim, good keeps 75.0 %" in text
+    assert "good keeps 75.0 % with pure privacy" not in text
+
+
 def test_a_claim_that_is_false_at_another_epsilon_is_reported():
     text = " ".join(answer(wall([]), exact([("good", 10.0)]), variance()))
 

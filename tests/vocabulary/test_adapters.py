@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace
 from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -423,6 +424,16 @@ def test_a_wrong_estimator_is_refuted_and_its_witness_replayed():
     result = audit_quickly(mechanism)
     assert result.refuted
     assert verify(result.witness, mechanism=mechanism, seed=1).confirmed
+
+
+def test_the_steps_of_a_pipeline_have_seeds_of_their_own():
+    pipeline = make_pipeline(PCA(1), PCA(1))
+    mechanism = from_estimator(
+        pipeline,
+        extract=lambda fitted: [step.random_state for step in fitted],
+    )
+    first, second = mechanism.release(np.eye(3), rng=rng())
+    assert first != second
 
 
 def test_every_random_state_of_a_pipeline_is_set():

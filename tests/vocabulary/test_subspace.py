@@ -328,6 +328,7 @@ def test_bad_bases_are_named(bad, message):
         (np.ones(3), r"must have shape \(..., d, d\)"),
         ([[1.0, 2.0], [0.0, 1.0]], "must be symmetric"),
         ([[1e-9, 2e-9], [0.0, 1e-9]], "must be symmetric"),
+        ([1e9 * np.eye(2), [[1.0, 2.0], [0.0, 1.0]]], "must be symmetric"),
         (np.diag([1.0, np.nan]), "must be finite"),
         (np.diag([1.0, -np.inf]), "must be finite"),
         ([["a"]], "must be a numeric array"),

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from dpaudit import __version__
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.private_pca import PrivatePCA
+from dpaudit.algorithms.estimators.private_pca import PrivatePCA
 from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.errors import ExecutorError
 from dpaudit.neighbours import Relation

@@ -35,17 +35,15 @@ from dpaudit.algorithms import (
     PowerMethod,
     entry,
 )
-from dpaudit.algorithms.robust.descent import Descent
+from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import PowerStart
-from dpaudit.algorithms.robust.reaper_descent import ReaperDescent
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.datasets import Dataset, haystack, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
-from dpaudit.subspace import top_components
 
 __all__ = [
     "CORRECTED",
@@ -161,7 +159,7 @@ def recovery(cell: Cell) -> list[Record]:
     return found
 
 
-def build_descent(name: str, setting: dict[str, Any]) -> Descent | ReaperDescent:
+def build_descent(name: str, setting: dict[str, Any]) -> NoisyDescent:
     """Return a mechanism of the robust family with the paper's parameters.
 
     Parameters
@@ -183,7 +181,7 @@ def build_descent(name: str, setting: dict[str, Any]) -> Descent | ReaperDescent
             value = setting[optional]
             options[optional] = value if kind is None else kind(value)
     made = constructor(setting["epsilon"], setting["delta"], **options)
-    assert isinstance(made, Descent | ReaperDescent)
+    assert isinstance(made, NoisyDescent)
     return made
 
 
@@ -221,15 +219,9 @@ def _path(
 ) -> Iterator[tuple[int, Array]]:
     """Yield the steps that are kept, and the bases after them."""
     descent = build_descent(cell.mechanism, setting)
-    if isinstance(descent, Descent):
-        for step, bases in enumerate(descent.iterates(data, rng=cell.rng())):
-            if step in kept:
-                yield step, bases
-    else:
-        averages = descent.averages(data, rng=cell.rng())
-        for step, average in enumerate(averages, start=1):
-            if step in kept:
-                yield step, top_components(average, descent.n_components)
+    for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
+        if step in kept:
+            yield step, descent.objective.bases(latest, descent.n_components)
 
 
 def genotype_map(cell: Cell) -> list[Record]:

@@ -1,49 +1,145 @@
-"""``dpaudit list``."""
+"""``dpaudit list``, which also writes the tables of mechanisms in the pages."""
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpaudit.cli.exits import Command
 from dpaudit.cli.options import json_option
+from dpaudit.validation import check_name
+
+if TYPE_CHECKING:
+    from dpaudit.algorithms import Entry
 
 __all__ = ["list_command"]
 
 
 @click.command("list", cls=Command)
+@click.option("--family", "families", multiple=True, help="Only these; repeatable.")
+@click.option(
+    "--columns",
+    default="name,family,relation,claim,source,needs",
+    show_default=True,
+    help="Also constructor, summary, relations, truth, lost, exact, verdict.",
+)
+@click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @json_option
-def list_command(as_json: bool) -> None:
+def list_command(
+    families: tuple[str, ...], columns: str, markdown: bool, as_json: bool
+) -> None:
     """List the mechanisms of the catalogue."""
-    from dpaudit.algorithms import CATALOGUE
+    from dpaudit.algorithms import CATALOGUE, names_of
 
-    rows: list[dict[str, Any]] = []
-    for entry in CATALOGUE.values():
-        mechanism = entry.build()
-        rows.append(
-            {
-                "name": entry.name,
-                "family": entry.family,
-                "relation": mechanism.relation.value,
-                "claim": str(mechanism.claim),
-                "source": entry.source,
-                "summary": entry.summary,
-                "extra": entry.extra,
-                "installed": entry.installed,
-            }
-        )
+    named = [name for family in families for name in names_of(family)]
+    entries = [CATALOGUE[name] for name in named or CATALOGUE]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
         return
-    for row in rows:
-        row["needs"] = _needs(row["extra"], row["installed"])
-    columns = ("name", "family", "relation", "claim", "source", "needs")
-    widths = {c: max(len(c), *(len(row[c]) for row in rows)) for c in columns}
-    for row in ({c: c for c in columns}, *rows):
-        click.echo("  ".join(row[c].ljust(widths[c]) for c in columns).rstrip())
+    chosen = [
+        _COLUMNS[check_name("--columns", column, tuple(_COLUMNS))]
+        for column in columns.split(",")
+    ]
+    rows = [tuple(cell(entry) for _, cell in chosen) for entry in entries]
+    heads = tuple(head for head, _ in chosen)
+    for line in _markdown(heads, rows) if markdown else _aligned(heads, rows):
+        click.echo(line)
 
 
-def _needs(extra: str | None, installed: bool) -> str:
-    if extra is None:
+def _record(entry: "Entry") -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "family": entry.family,
+        "relation": entry.relations[0].value,
+        "relations": [relation.value for relation in entry.relations],
+        "claim": str(entry.claim),
+        "source": entry.source,
+        "summary": entry.summary,
+        "true_epsilon": None if entry.truth is None else str(entry.truth),
+        "falls_within": entry.falls and entry.falls.releases,
+        "extra": entry.extra,
+        "installed": entry.installed,
+    }
+
+
+def _aligned(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    lines = [heads, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def _markdown(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    quoted = [head in ("name", "constructor") for head in heads]
+    lines = [heads, tuple("---" for _ in heads)]
+    lines += [
+        tuple(f"`{c}`" if code else c for c, code in zip(row, quoted, strict=True))
+        for row in rows
+    ]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _claim(entry: "Entry") -> str:
+    delta = "1e-5" if entry.approximate else "0"
+    return f"({entry.epsilon:g}, {delta})"
+
+
+def _constructor(entry: "Entry") -> str:
+    owner = getattr(entry.constructor, "__self__", None)
+    name = str(entry.constructor.__name__)
+    return name if owner is None else f"{owner.__name__}.{name}"
+
+
+def _needs(entry: "Entry") -> str:
+    if entry.extra is None:
         return ""
-    return f"dpaudit[{extra}]" + ("" if installed else " (not installed)")
+    return f"dpaudit[{entry.extra}]" + ("" if entry.installed else " (not installed)")
+
+
+def _truth(entry: "Entry") -> str:
+    if entry.truth is None:
+        return ""
+    return f"{entry.truth:.3g}".replace("inf", "infinite")
+
+
+def _exact(entry: "Entry") -> str:
+    """Return what the worst pair loses at the claim's delta, if that is known."""
+    from dpaudit.mechanism import HasExactClaim, HasWorstCase
+
+    mechanism = entry.build()
+    if not isinstance(mechanism, HasExactClaim) or not isinstance(
+        mechanism, HasWorstCase
+    ):
+        return ""
+    exact = mechanism.exact_claim(mechanism.worst_case())
+    at = entry.epsilon
+    epsilon = exact.epsilon(1e-5 if entry.approximate else 0.0)
+    if epsilon == float("inf"):
+        return f"delta = {float(exact.delta(at)):.3f} at epsilon {at:g}"
+    return f"({epsilon:.2g}, {'1e-5' if entry.approximate else '0'})"
+
+
+def _verdict(entry: "Entry") -> str:
+    if entry.falls is None:
+        return "not refuted"
+    return f"**refuted** within {entry.falls.releases:,} releases"
+
+
+_COLUMNS: dict[str, tuple[str, Callable[["Entry"], str]]] = {
+    "name": ("name", lambda entry: entry.name),
+    "constructor": ("constructor", _constructor),
+    "family": ("family", lambda entry: entry.family),
+    "relation": ("relation", lambda entry: entry.relations[0].value),
+    "relations": ("relations", lambda entry: ", ".join(map(str, entry.relations))),
+    "claim": ("claim", _claim),
+    "source": ("source", lambda entry: entry.source),
+    "summary": ("what it is", lambda entry: entry.summary),
+    "needs": ("needs", _needs),
+    "truth": ("true epsilon", _truth),
+    "lost": ("where it is lost", lambda entry: entry.lost),
+    "exact": ("exact on the worst pair", _exact),
+    "verdict": ("verdict", _verdict),
+}

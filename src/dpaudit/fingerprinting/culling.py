@@ -52,7 +52,6 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import Symbols, check_generator, check_symbols
@@ -137,6 +136,8 @@ class CullingGame:
         InputError
             If the strategy is unknown, or the sphere breaks the promise: f > beta n.
         """
+        from scipy.stats import hypergeom  # slow to import
+
         self._check_sphere(strategy)
         if strategy == "most-agreement":
             return 0.0
@@ -228,6 +229,8 @@ class CullingGame:
         >>> game.loss_bound(0.004 * 4000) < 1e-6
         True
         """
+        from scipy.stats import hypergeom  # slow to import
+
         if not (np.isreal(log_size) and 0 <= log_size < math.inf):
             raise InputError(f"log_size must be a number >= 0, got {log_size!r}")
         n, f, h = self.length, self.erased, self.tested

@@ -3,20 +3,25 @@
 import numpy as np
 import pytest
 
-from dpaudit.algorithms.robust.descent import HalvingSteps
+from dpaudit.algorithms.robust.batches import WithReplacement
+from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
     MinibatchGeodesicDescent,
-    PrincipalStart,
+    NoiselessGGD,
 )
-from dpaudit.algorithms.robust.initialisation import PublicStart
-from dpaudit.algorithms.robust.noiseless_ggd import NoiselessGGD
+from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar
+from dpaudit.algorithms.robust.initialisation import (
+    CentralStart,
+    PrincipalStart,
+    PublicStart,
+)
 from dpaudit.algorithms.robust.stability import (
     pca_stability,
     squared_distance,
     stability_bounds,
 )
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
@@ -64,9 +69,9 @@ def test_steps_are_those_of_the_paper():
     assert projector_distance(release, expected) < 1e-12
 
 
-@pytest.mark.parametrize("step", ["geodesic", "polar"])
-def test_descent_goes_down_and_finds_the_subspace(step):
-    descent = GeodesicDescent(n_components=2, iterations=2000, step=step)
+@pytest.mark.parametrize("geometry", [Geodesic(), Polar()])
+def test_descent_goes_down_and_finds_the_subspace(geometry):
+    descent = GeodesicDescent(n_components=2, iterations=2000, geometry=geometry)
     assert squared_distance(descent.release(HAY.rows, rng=rng()), HAY.subspace) < 1e-20
 
 
@@ -74,7 +79,9 @@ def test_every_restart_halves_the_angle():
     # Theorem 5 promises half the d_r^2 for half the step; here it is a quarter, half
     # the angle, for the full batch and for batches of 20.
     full = GeodesicDescent(n_components=2, iterations=1000)
-    few = MinibatchGeodesicDescent(n_components=2, iterations=1000, batch_size=20)
+    few = MinibatchGeodesicDescent(
+        n_components=2, iterations=1000, batches=WithReplacement(batch_size=20)
+    )
     for descent, trials in ((full, 1), (few, 5)):
         path = [
             float(squared_distance(bases, HAY.subspace).mean())
@@ -87,7 +94,9 @@ def test_every_restart_halves_the_angle():
 
 
 def test_batches_of_trials_are_their_trials():
-    descent = MinibatchGeodesicDescent(n_components=2, iterations=5, batch_size=400)
+    descent = MinibatchGeodesicDescent(
+        n_components=2, iterations=5, batches=WithReplacement(batch_size=400)
+    )
     # All rows at one place: every batch is the same.
     rows = np.repeat(HAY.rows[:1], 400, axis=0)
     releases = descent.draw(rows, 3, rng=rng())
@@ -109,7 +118,7 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
     outliers = HAY.rows[HAY.labels == 0]
     for each in (
         descent,
-        MinibatchGeodesicDescent(n_components=2, batch_size=3),
+        MinibatchGeodesicDescent(n_components=2, batches=WithReplacement(batch_size=3)),
         GeodesicDescent(n_components=7, start=PublicStart()),
     ):
         release = each.release(outliers, rng=rng())
@@ -124,12 +133,28 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
     [
         (lambda: GeodesicDescent(n_components=0), "n_components must be"),
         (lambda: GeodesicDescent(n_components=1, iterations=0), "iterations must be"),
-        (lambda: GeodesicDescent(n_components=1, step="flat"), "unknown step 'flat'"),
+        (lambda: GeodesicDescent(n_components=1, geometry="flat"), "geometry must be"),
+        (
+            lambda: GeodesicDescent(n_components=1, geometry=Euclidean()),
+            "geometry must be for subspaces",
+        ),
+        (
+            lambda: GeodesicDescent(n_components=1, start=CentralStart()),
+            "start must be for subspaces",
+        ),
+        (
+            lambda: GeodesicDescent(n_components=1, relation="add-remove"),
+            "relation must be replace-one",
+        ),
+        (lambda: GeodesicDescent(n_components=1, batches=4), "batches must be"),
+        (lambda: GeodesicDescent(n_components=1, noise=0.1), "noise must be"),
         (lambda: GeodesicDescent(n_components=1, step_sizes=0.1), "must be StepSizes"),
         (lambda: GeodesicDescent(n_components=1, claim="1-DP"), "claim must be"),
         (lambda: GeodesicDescent(n_components=1, start="pca"), "start must be a Start"),
         (
-            lambda: MinibatchGeodesicDescent(n_components=1, batch_size=0),
+            lambda: MinibatchGeodesicDescent(
+                n_components=1, batches=WithReplacement(batch_size=0)
+            ),
             "batch_size must be",
         ),
         (
@@ -141,9 +166,9 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
             "row 0 is zero",
         ),
         (
-            lambda: MinibatchGeodesicDescent(n_components=1, batch_size=3).release(
-                np.eye(2), rng=rng()
-            ),
+            lambda: MinibatchGeodesicDescent(
+                n_components=1, batches=WithReplacement(batch_size=3)
+            ).release(np.eye(2), rng=rng()),
             "batch_size must be at most the number of rows, 2, got 3",
         ),
         (

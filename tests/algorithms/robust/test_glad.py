@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.algorithms.robust import glad as module
-from dpaudit.algorithms.robust.geodesic import geodesic_step, to_tangent
 from dpaudit.algorithms.robust.glad import glad, glad_gradient, spherise, term_sum
-from dpaudit.algorithms.robust.retraction import polar
+from dpaudit.algorithms.robust.grassmannian import geodesic_step, polar, to_tangent
 from dpaudit.errors import InputError
 
 

@@ -11,11 +11,11 @@ import pytest
 from normal_law import TYPE_I_ERROR, looks_standard_normal
 from scipy import stats
 
-from dpaudit.algorithms.robust import noisy_descent
-from dpaudit.algorithms.robust.descent import HalvingSteps
-from dpaudit.algorithms.robust.ggd_entries import GGD
-from dpaudit.algorithms.robust.ggd_pairs import added_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust import descent
+from dpaudit.algorithms.robust.batches import published_batch_size
+from dpaudit.algorithms.robust.entries import GGD
 from dpaudit.algorithms.robust.glad import glad_gradient, spherise
+from dpaudit.algorithms.robust.grassmannian import polar
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PowerStart,
@@ -23,13 +23,12 @@ from dpaudit.algorithms.robust.initialisation import (
     PublishedStart,
     WishartStart,
 )
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD
-from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
-from dpaudit.algorithms.robust.published_ggd import PublishedGGD, PublishedSGGD
-from dpaudit.algorithms.robust.random_batches import published_batch_size
-from dpaudit.algorithms.robust.retraction import polar
+from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust.parts import FixedNoise
+from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.algorithms.robust.subsampling import subsampled_delta
+from dpaudit.algorithms.shared.step_sizes import HalvingSteps
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
@@ -54,7 +53,7 @@ ROWS = np.random.default_rng(0).standard_normal((30, 4))
 PAPER = {"epsilon": 0.8, "delta": 2000**-0.5, "iterations": 2000}
 FORMS = {
     "dp-ggd": PrivateGGD.calibrated(1.0, 1e-5, n_components=2, iterations=4),
-    "dp-ggd-published": PublishedGGD.as_published(
+    "dp-ggd-published": PrivateGGD.as_published(
         1.0, 1e-5, n_components=2, iterations=4
     ),
     "dp-sggd": PrivateSGGD.calibrated(
@@ -69,7 +68,7 @@ FORMS = {
         rows=30,
         batch_size=5,
     ),
-    "dp-sggd-published": PublishedSGGD.as_published(
+    "dp-sggd-published": PrivateSGGD.as_published(
         1.0, 1e-5, n_components=2, iterations=4, batch_size=5
     ),
 }
@@ -89,7 +88,7 @@ def test_the_release_follows_from_the_transcript(form):
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 4, 2)
     values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.bases(values, 4, 2)
+    bases = mechanism.start.points(values, 3, 4, 2)
     batch = mechanism.denominator(30)
     for step, eta in enumerate(HalvingSteps().sizes(4)):
         bases = polar(bases + eta / batch * transcript["steps"][:, step])
@@ -130,7 +129,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows():
 
 @forms
 def test_many_runs_are_cut_into_parts(form, monkeypatch):
-    monkeypatch.setattr(noisy_descent, "_WORK", 24)
+    monkeypatch.setattr(descent, "_WORK", 24)
     releases = FORMS[form].draw(ROWS, 7, rng=rng(5))
     assert releases.shape == (7, 4, 2)
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)
@@ -145,7 +144,9 @@ def test_full_batch_noise_is_that_of_the_composition(share):
     mechanism = PrivateGGD.calibrated(0.7, 1e-4, iterations=9, start_share=share)
     mu = gaussian_mu(0.7, 1e-4)
     assert np.isclose(mechanism.start.mu**2, share * mu**2)
-    assert np.isclose(mechanism.start.mu**2 + 9 * (2 / mechanism.sigma) ** 2, mu**2)
+    assert np.isclose(
+        mechanism.start.mu**2 + 9 * (2 / mechanism.noise.sigma) ** 2, mu**2
+    )
     tree = mechanism.budget
     assert (tree.epsilon, tree.delta) == (0.7, 1e-4)
     assert [part.name for part in tree.parts] == ["start", "steps"]
@@ -154,14 +155,14 @@ def test_full_batch_noise_is_that_of_the_composition(share):
 def test_other_starts_are_paid_for():
     mu = gaussian_mu(1.0, 1e-5)
     free = PrivateGGD.calibrated(1.0, 1e-5, iterations=9, start=PublicStart())
-    assert np.isclose(free.sigma, 6 / mu)
+    assert np.isclose(free.noise.sigma, 6 / mu)
     assert free.budget.rule == "leaf"
     start = WishartStart(0.4, Relation.REPLACE_ONE)
     pure = PrivateGGD.calibrated(1.0, 1e-5, iterations=9, start=start)
-    assert np.isclose(pure.sigma, 6 / gaussian_mu(0.6, 1e-5))
+    assert np.isclose(pure.noise.sigma, 6 / gaussian_mu(0.6, 1e-5))
     power = PowerStart(0.6 * mu, Relation.REPLACE_ONE)
     power = PrivateGGD.calibrated(1.0, 1e-5, iterations=9, start=power)
-    assert np.isclose(power.sigma, 6 / (0.8 * mu))
+    assert np.isclose(power.noise.sigma, 6 / (0.8 * mu))
     for spent in (GaussianStart(mu, "replace-one"), WishartStart(1.0, "replace-one")):
         with pytest.raises(InputError, match="start must leave some"):
             PrivateGGD.calibrated(1.0, 1e-5, start=spent)
@@ -175,12 +176,12 @@ def test_minibatch_noise_is_what_the_accountant_asks_for(relation, replaced):
         1.0, 1e-3, relation=relation, iterations=20, rows=500
     )
     assert mechanism.relation == mechanism.start.relation == relation
-    assert mechanism.batch_size == published_batch_size(1.0, 20, 500) == 56
-    assert mechanism.rate == 56 / 500
+    assert mechanism.batches.batch_size == published_batch_size(1.0, 20, 500) == 56
+    assert mechanism.batches.rate == 56 / 500
     found = subsampled_delta(
         1.0,
-        mechanism.sigma,
-        rate=mechanism.rate,
+        mechanism.noise.sigma,
+        rate=mechanism.batches.rate,
         steps=20,
         start=mechanism.start.claim,
         replaced=replaced,
@@ -191,7 +192,7 @@ def test_minibatch_noise_is_what_the_accountant_asks_for(relation, replaced):
     free = PrivateSGGD.calibrated(
         1.0, 1e-3, relation=relation, rows=500, start=PublicStart()
     )
-    assert free.sigma < mechanism.sigma
+    assert free.noise.sigma < mechanism.noise.sigma
     assert free.budget.rule == "leaf"
 
 
@@ -199,16 +200,18 @@ def test_small_budgets_are_not_lost_in_the_grid_of_the_accountant():
     # Under so much noise all is Gaussian: a step moves by 2 q.
     mechanism = PrivateSGGD.calibrated(1e-3, 1e-9, iterations=20, start_share=0.2)
     rest = np.sqrt(0.8) * gaussian_mu(1e-3, 1e-9)
-    expected = 2 * mechanism.rate * np.sqrt(20) / rest
-    assert mechanism.sigma == pytest.approx(expected, rel=3e-3)
+    expected = 2 * mechanism.batches.rate * np.sqrt(20) / rest
+    assert mechanism.noise.sigma == pytest.approx(expected, rel=3e-3)
 
 
 def test_the_published_noise_is_the_print():
-    full = PublishedGGD.as_published(**PAPER)
+    full = PrivateGGD.as_published(**PAPER)
     log_term = np.log(2000**0.5)
-    assert np.isclose((full.sigma / 2000) ** 2, 2000 * log_term**2 / (0.8**2 * 2000**2))
-    few = PublishedSGGD.as_published(**PAPER)
-    assert few.batch_size_for(2000) == published_batch_size(0.8, 2000, 2000) == 20
+    assert np.isclose(
+        (full.noise.sigma / 2000) ** 2, 2000 * log_term**2 / (0.8**2 * 2000**2)
+    )
+    few = PrivateSGGD.as_published(**PAPER)
+    assert few.batches.size_for(2000) == published_batch_size(0.8, 2000, 2000) == 20
     sigma = few.noise_scale(2000) / 20
     assert np.isclose(sigma**2, (20 / 2000) ** 2 * 2000 * log_term / (0.8**2 * 2000**2))
     assert np.isclose(sigma, 5.4e-4, rtol=0.02)
@@ -220,15 +223,15 @@ def test_the_published_noise_is_the_print():
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-3, 0.05])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 1.3])
 def test_the_published_full_batch_steps_keep_their_promise(epsilon, delta):
-    mechanism = PublishedGGD.as_published(epsilon, delta, iterations=7)
-    mu = np.sqrt(7) * 2 / mechanism.sigma
+    mechanism = PrivateGGD.as_published(epsilon, delta, iterations=7)
+    mu = np.sqrt(7) * 2 / mechanism.noise.sigma
     assert np.isclose(mu, 2 * epsilon / np.log(1 / delta))
     assert gaussian_delta(epsilon, mu) <= delta
 
 
 def test_the_published_minibatch_noise_is_short_by_the_square_of_the_rate():
     # Abadi et al.: on the sum, c_2 q^2 T log(1/delta)/epsilon^2; the print has q^4.
-    mechanism = PublishedSGGD.as_published(**PAPER)
+    mechanism = PrivateSGGD.as_published(**PAPER)
     enough = 0.01 * np.sqrt(2000 * np.log(2000**0.5)) / 0.8
     assert np.isclose(mechanism.noise_scale(2000), 0.01 * enough)
     assert np.isclose(enough, 1.09, rtol=0.01)
@@ -315,13 +318,13 @@ def test_no_row_at_all_is_a_dataset_where_one_may_be_removed():
         ),
         (lambda: PrivateSGGD.calibrated(1.0, 1e-5, rows=0), "rows must be"),
         (lambda: PrivateSGGD.calibrated(1.0, 1e-5, iterations=0), "iterations must"),
-        (lambda: replace(FORMS["dp-sggd"], rate=1.5), "rate must be at most 1"),
-        (lambda: replace(FORMS["dp-sggd"], sigma=0.0), "sigma must be"),
-        (lambda: replace(FORMS["dp-ggd"], sigma=-1.0), "sigma must be"),
-        (lambda: PublishedGGD.as_published(1.0, 1.0), "delta must be"),
-        (lambda: PublishedSGGD.as_published(-1.0, 0.1), "epsilon must be"),
+        (lambda: replace(FORMS["dp-sggd"].batches, rate=1.5), "rate must be at most 1"),
+        (lambda: FixedNoise(0.0), "sigma must be"),
+        (lambda: FixedNoise(-1.0), "sigma must be"),
+        (lambda: PrivateGGD.as_published(1.0, 1.0), "delta must be"),
+        (lambda: PrivateSGGD.as_published(-1.0, 0.1), "epsilon must be"),
         (
-            lambda: PublishedSGGD.as_published(1.0, 0.1, batch_size=0),
+            lambda: PrivateSGGD.as_published(1.0, 0.1, batch_size=0),
             "batch_size must be",
         ),
         (
@@ -389,7 +392,7 @@ def test_full_batch_descent_is_not_refuted(layer, pair):
 
 def test_full_batch_descent_with_a_fraction_of_the_noise_is_refuted():
     mechanism = PrivateGGD.calibrated(1.0, 1e-2)
-    broken = replace(mechanism, sigma=mechanism.sigma / 3)
+    broken = replace(mechanism, noise=FixedNoise(mechanism.noise.sigma / 3))
     result = audit(broken, layer="transcript", max_samples=4000)
     assert result.verdict is Verdict.REFUTED
 
@@ -409,14 +412,14 @@ def test_minibatch_descent_is_not_refuted():
 
 def test_minibatch_descent_with_a_fraction_of_the_noise_is_refuted():
     mechanism = PrivateSGGD.calibrated(1.0, 1e-2)
-    broken = replace(mechanism, sigma=mechanism.sigma / 3)
+    broken = replace(mechanism, noise=FixedNoise(mechanism.noise.sigma / 3))
     result = audit(broken, layer="transcript", max_samples=4000)
     assert result.verdict is Verdict.REFUTED
 
 
 def test_published_minibatch_noise_is_refuted_by_few_transcripts():
     # The parameters of the paper, over 10: N = T = 200, B = 20 sqrt 10/10.
-    mechanism = PublishedSGGD.as_published(
+    mechanism = PrivateSGGD.as_published(
         0.8, 200**-0.5, n_components=2, iterations=200, start=PublicStart()
     )
     pair = odd_pair(2, 20, count=199)

@@ -13,30 +13,24 @@ from normal_law import TYPE_I_ERROR, looks_standard_normal
 from scipy import stats
 from scipy.linalg import expm, logm
 
-from dpaudit.algorithms.robust import noisy_descent
+from dpaudit.algorithms.robust import descent
+from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
+from dpaudit.algorithms.robust.entries import REAPER
 from dpaudit.algorithms.robust.fantope import bregman_projection, frobenius_projection
-from dpaudit.algorithms.robust.ggd_pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.glad import spherise
-from dpaudit.algorithms.robust.gradient_reaper import (
+from dpaudit.algorithms.robust.initialisation import RandomMatrixStart
+from dpaudit.algorithms.robust.pairs import apart_pair, lone_pair, odd_pair, shown_pair
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
+from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
-    PrivateStochasticGradientReaper,
-)
-from dpaudit.algorithms.robust.mirror_reaper import (
     PrivateMirrorReaper,
+    PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.published_reaper import (
-    PublishedGradientReaper,
-    PublishedMirrorReaper,
-    PublishedStochasticGradientReaper,
-    PublishedStochasticMirrorReaper,
-)
-from dpaudit.algorithms.robust.reaper import reaper, reaper_term_sum
-from dpaudit.algorithms.robust.reaper_entries import REAPER
-from dpaudit.algorithms.robust.reaper_pairs import apart_pair, lone_pair
-from dpaudit.algorithms.robust.reaper_steps import RootSteps
+from dpaudit.algorithms.robust.reaper import Reaper, reaper, reaper_term_sum
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.algorithms.robust.subsampling import noise_multiplier
+from dpaudit.algorithms.shared.step_sizes import RootSteps
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.layer import view_transcript
@@ -64,8 +58,8 @@ FULL = {"n_components": 2, "iterations": 4}
 FORMS = {
     "dp-gd-reap": PrivateGradientReaper.calibrated(1.0, 1e-5, **FULL),
     "dp-md-reap": PrivateMirrorReaper.calibrated(1.0, 1e-5, **FULL),
-    "dp-gd-reap-published": PublishedGradientReaper.as_published(1.0, 1e-5, **FULL),
-    "dp-md-reap-published": PublishedMirrorReaper.as_published(1.0, 1e-5, **FULL),
+    "dp-gd-reap-published": PrivateGradientReaper.as_published(1.0, 1e-5, **FULL),
+    "dp-md-reap-published": PrivateMirrorReaper.as_published(1.0, 1e-5, **FULL),
     "dp-sgd-reap": PrivateStochasticGradientReaper.calibrated(
         1.0, 1e-5, rows=30, batch_size=5, **FULL
     ),
@@ -75,10 +69,10 @@ FORMS = {
     "dp-sgd-reap, a row more": PrivateStochasticGradientReaper.calibrated(
         1.0, 1e-5, relation="add-remove", rows=30, batch_size=5, **FULL
     ),
-    "dp-sgd-reap-published": PublishedStochasticGradientReaper.as_published(
+    "dp-sgd-reap-published": PrivateStochasticGradientReaper.as_published(
         1.0, 1e-5, batch_size=5, **FULL
     ),
-    "dp-smd-reap-published": PublishedStochasticMirrorReaper.as_published(
+    "dp-smd-reap-published": PrivateStochasticMirrorReaper.as_published(
         1.0, 1e-5, batch_size=5, **FULL
     ),
 }
@@ -154,7 +148,7 @@ def test_every_matrix_is_in_the_set_or_renormalised(form):
 
 
 def test_the_printed_projection_leaves_the_set():
-    mechanism = PublishedMirrorReaper.as_published(9.0, 0.5, **FULL)
+    mechanism = PrivateMirrorReaper.as_published(9.0, 0.5, **FULL)
     rows = np.repeat(ROWS[:1], 3000, axis=0)
     *_, last = mechanism.replayed(mechanism.transcript(rows, 1, rng=rng(3)), 3000, 4)
     assert np.linalg.eigvalsh(last).max() > 1.5
@@ -195,7 +189,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows(form):
     transcript = mechanism.transcript(ROWS, 20_000, rng=rng(5))
     matrices = next(mechanism.replayed(transcript, 30, 4))
     every = reaper_term_sum(spherise(ROWS), matrices) / 30
-    every[:, range(4), range(4)] /= mechanism.diagonal_ratio
+    every[:, range(4), range(4)] /= mechanism.objective.diagonal_ratio
     seen = transcript["steps"][:, 0] / mechanism.denominator(30)
     seen = seen - every[:, *np.triu_indices(4)]
     z = seen.mean(axis=0) / (seen.std(axis=0) / np.sqrt(len(seen)))
@@ -204,7 +198,7 @@ def test_the_mean_of_a_batch_is_that_of_all_rows(form):
 
 @forms
 def test_many_runs_are_cut_into_parts(form, monkeypatch):
-    monkeypatch.setattr(noisy_descent, "_WORK", 48)
+    monkeypatch.setattr(descent, "_WORK", 48)
     releases = FORMS[form].draw(ROWS, 7, rng=rng(6))
     assert releases.shape == (7, 4, 2)
     assert np.allclose(releases.swapaxes(1, 2) @ releases, np.eye(2), atol=1e-12)
@@ -214,11 +208,13 @@ def test_many_runs_are_cut_into_parts(form, monkeypatch):
 @pytest.mark.parametrize("kind", [PrivateGradientReaper, PrivateMirrorReaper])
 def test_without_noise_descent_minimises(kind):
     data = haystack(200, 6, 2, inlier_share=0.7, rng=rng(7))
-    mechanism = kind(n_components=2, claim=GaussianDP(1.0), sigma=1e-9, iterations=300)
+    mechanism = kind(
+        n_components=2, claim=GaussianDP(1.0), noise=FixedNoise(1e-9), iterations=300
+    )
     values = [
         float(reaper(data.rows, average[0]))
-        for average in mechanism.averages([data.rows], rng=rng(8))
-    ]
+        for average in mechanism.iterates([data.rows], rng=rng(8))
+    ][1:]
     projector = data.subspace @ data.subspace.T
     # The subspace is the minimiser here, and the averages come to it like 1/sqrt k.
     least = float(reaper(data.rows, projector))
@@ -235,7 +231,7 @@ def test_without_noise_descent_minimises(kind):
 def test_full_batch_noise_is_that_of_the_composition():
     for kind in (PrivateGradientReaper, PrivateMirrorReaper):
         mechanism = kind.calibrated(0.7, 1e-4, iterations=9)
-        assert np.isclose(mechanism.sigma, 3 / gaussian_mu(0.7, 1e-4))
+        assert np.isclose(mechanism.noise.sigma, 3 / gaussian_mu(0.7, 1e-4))
         assert mechanism.budget.epsilon == 0.7
         # Step 1 moves by 1 in the coordinates of the transcript, and no more.
         pair = mechanism.worst_case()
@@ -258,21 +254,21 @@ def test_minibatch_noise_is_what_the_accountant_asks_for():
         multiplier = noise_multiplier(
             1.0, 1e-5, rate=5 / 30, steps=4, replaced=replaced
         )
-        assert np.isclose(FORMS[form].sigma, multiplier / np.sqrt(2))
-    assert mechanism.sigma == FORMS["dp-smd-reap"].sigma
-    assert (mechanism.rate, mechanism.batch_size) == (5 / 30, 5.0)
+        assert np.isclose(FORMS[form].noise.sigma, multiplier / np.sqrt(2))
+    assert mechanism.noise.sigma == FORMS["dp-smd-reap"].noise.sigma
+    assert mechanism.batches == PoissonBatches(rate=5 / 30, batch_size=5.0)
     assert mechanism.budget.delta == 1e-5
     default = PrivateStochasticGradientReaper.calibrated(1.0, 1e-3, rows=500)
-    assert default.batch_size == 56
+    assert default.batches.batch_size == 56
 
 
 def test_the_published_noise_is_the_print():
-    full = PublishedGradientReaper.as_published(**PAPER)
+    full = PrivateGradientReaper.as_published(**PAPER)
     log_term = np.log(2000 * 2000**0.5)
     expected = 32 * 2000 * log_term**2 / (0.8**2 * 2000**2)
-    assert np.isclose((full.sigma / 2000) ** 2, expected)
-    few = PublishedStochasticMirrorReaper.as_published(**PAPER)
-    assert few.batch_size_for(2000) == 20
+    assert np.isclose((full.noise.sigma / 2000) ** 2, expected)
+    few = PrivateStochasticMirrorReaper.as_published(**PAPER)
+    assert few.batches.size_for(2000) == 20
     sigma = few.noise_scale(2000) / 20
     expected = (20 / 2000) ** 2 * 2000 * np.log(2000**0.5) / (0.8**2 * 2000**2)
     assert np.isclose(sigma**2, expected)
@@ -281,8 +277,8 @@ def test_the_published_noise_is_the_print():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_the_published_full_batch_noise_is_more_than_enough(epsilon):
-    mechanism = PublishedGradientReaper.as_published(epsilon, 1e-5, iterations=20)
-    mu = np.sqrt(20) * np.sqrt(2) / mechanism.sigma
+    mechanism = PrivateGradientReaper.as_published(epsilon, 1e-5, iterations=20)
+    mu = np.sqrt(20) * np.sqrt(2) / mechanism.noise.sigma
     assert np.isclose(mu, epsilon / (4 * np.log(20 / 1e-5)))
     assert gaussian_delta(epsilon, mu) < 1e-12
 
@@ -376,8 +372,11 @@ def test_no_row_at_all_is_a_dataset_where_one_may_be_removed():
             lambda: PrivateStochasticGradientReaper.calibrated(1.0, 1e-5, iterations=0),
             "iterations must",
         ),
-        (lambda: replace(FORMS["dp-sgd-reap"], rate=1.5), "rate must be at most 1"),
-        (lambda: replace(FORMS["dp-sgd-reap"], sigma=0.0), "sigma must be"),
+        (
+            lambda: replace(FORMS["dp-sgd-reap"].batches, rate=1.5),
+            "rate must be at most 1",
+        ),
+        (lambda: FixedNoise(0.0), "sigma must be"),
         (lambda: replace(FORMS["dp-gd-reap"], claim="1-DP"), "claim must be"),
         (lambda: replace(FORMS["dp-gd-reap"], step_sizes=8.0), "must be StepSizes"),
         (lambda: replace(FORMS["dp-gd-reap"], n_components=0), "n_components must"),
@@ -385,19 +384,17 @@ def test_no_row_at_all_is_a_dataset_where_one_may_be_removed():
             lambda: FORMS["dp-gd-reap"].components(np.eye(4)[None], 3),
             "n_components must be the 2",
         ),
-        (lambda: PublishedGradientReaper.as_published(1.0, 1.0), "delta must be"),
+        (lambda: PrivateGradientReaper.as_published(1.0, 1.0), "delta must be"),
         (
-            lambda: PublishedMirrorReaper.as_published(1.0, 0.1, iterations=0),
+            lambda: PrivateMirrorReaper.as_published(1.0, 0.1, iterations=0),
             "iterations must be",
         ),
         (
-            lambda: PublishedStochasticGradientReaper.as_published(-1.0, 0.1),
+            lambda: PrivateStochasticGradientReaper.as_published(-1.0, 0.1),
             "epsilon must be",
         ),
         (
-            lambda: PublishedStochasticMirrorReaper.as_published(
-                1.0, 0.1, batch_size=0
-            ),
+            lambda: PrivateStochasticMirrorReaper.as_published(1.0, 0.1, batch_size=0),
             "batch_size must be",
         ),
         (
@@ -423,12 +420,16 @@ def batches_by_hand(mechanism, transcript, rows, batches, weights):
     sigma, total = mechanism.noise_scale(len(rows)), 0.0
     d = rows.shape[1]
     for step, matrices in enumerate(mechanism.replayed(transcript, len(rows), d)):
-        noisy = symmetric(transcript["steps"][0, step], d, mechanism.diagonal_ratio)
+        noisy = symmetric(
+            transcript["steps"][0, step], d, mechanism.objective.diagonal_ratio
+        )
         logs = []
         for batch, weight in zip(batches, weights, strict=True):
             apart = noisy - reaper_term_sum(rows[list(batch)], matrices)[0]
             off, on = apart[np.triu_indices(d, 1)], np.diagonal(apart)
-            squares = np.sum(off**2) + np.sum(on**2) / mechanism.diagonal_ratio**2
+            squares = (
+                np.sum(off**2) + np.sum(on**2) / mechanism.objective.diagonal_ratio**2
+            )
             logs.append(np.log(weight) - squares / (2 * sigma**2))
         total += np.logaddexp.reduce(logs)
     return total
@@ -442,9 +443,8 @@ def test_the_loss_of_poisson_samples_is_that_of_all_batches(kind):
         n_components=2,
         claim=ApproxDP(1.0, 1e-5),
         iterations=3,
-        sigma=0.3,
-        rate=0.4,
-        batch_size=2.0,
+        noise=FixedNoise(0.3),
+        batches=PoissonBatches(rate=0.4, batch_size=2.0),
     )
     rows = spherise(rng(4).standard_normal((3, 4)))[[0, 1, 1, 2]]
     other = rows[:-1]
@@ -460,15 +460,18 @@ def test_the_loss_of_poisson_samples_is_that_of_all_batches(kind):
 
 
 @pytest.mark.parametrize(
-    "kind", [PublishedStochasticGradientReaper, PublishedStochasticMirrorReaper]
+    "kind", [PrivateStochasticGradientReaper, PrivateStochasticMirrorReaper]
 )
 def test_the_loss_with_replacement_is_that_of_all_batches(kind):
     mechanism = kind(
         n_components=1,
         claim=ApproxDP(1.0, 1e-5),
         iterations=3,
-        unit=1.2,
-        batch_size=2,
+        objective=Reaper(diagonal_ratio=1.0),
+        geometry=kind.printed,
+        start=RandomMatrixStart(),
+        noise=PublishedNoise(1.2),
+        batches=WithReplacement(batch_size=2),
         step_sizes=RootSteps(0.5),
     )
     rows = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 1]]
@@ -491,7 +494,9 @@ def test_the_loss_with_replacement_is_that_of_all_batches(kind):
     ],
 )
 def test_watched_descents_conform_and_their_losses_are_theirs(form, pair):
-    mechanism = replace(FORMS[form], n_components=1, iterations=2, sigma=0.8)
+    mechanism = replace(
+        FORMS[form], n_components=1, iterations=2, noise=FixedNoise(0.8)
+    )
     run_conformance(view_transcript(mechanism), pair=pair, size=1000)
 
 
@@ -544,13 +549,13 @@ def test_full_batch_descent_is_not_refuted(layer, kind):
 
 def test_full_batch_descent_with_half_the_noise_is_refuted():
     mechanism = PrivateGradientReaper.calibrated(1.0, 1e-2, iterations=4)
-    broken = replace(mechanism, sigma=mechanism.sigma / 2)
+    broken = replace(mechanism, noise=FixedNoise(mechanism.noise.sigma / 2))
     result = audit(broken, layer="transcript", max_samples=4000)
     assert result.verdict is Verdict.REFUTED
 
 
 def test_published_full_batches_are_not_refuted():
-    mechanism = PublishedMirrorReaper.as_published(1.0, 1e-2, iterations=4)
+    mechanism = PrivateMirrorReaper.as_published(1.0, 1e-2, iterations=4)
     result = audit(
         mechanism,
         pair=shown_pair(1, 3, count=5),
@@ -580,13 +585,13 @@ def test_minibatch_descent_is_not_refuted(kind):
 
 def test_minibatch_descent_with_a_fraction_of_the_noise_is_refuted():
     mechanism = PrivateStochasticMirrorReaper.calibrated(1.0, 1e-2, iterations=4)
-    broken = replace(mechanism, sigma=mechanism.sigma / 3)
+    broken = replace(mechanism, noise=FixedNoise(mechanism.noise.sigma / 3))
     result = audit(broken, layer="transcript", max_samples=4000)
     assert result.verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(
-    "kind", [PublishedStochasticGradientReaper, PublishedStochasticMirrorReaper]
+    "kind", [PrivateStochasticGradientReaper, PrivateStochasticMirrorReaper]
 )
 def test_published_minibatch_noise_is_refuted_by_few_transcripts(kind):
     # The rules of the paper for N = 80 and T = 40.

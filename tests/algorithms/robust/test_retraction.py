@@ -5,8 +5,12 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 
-from dpaudit.algorithms.robust.geodesic import geodesic_step, to_tangent
-from dpaudit.algorithms.robust.retraction import polar, settle
+from dpaudit.algorithms.robust.grassmannian import (
+    geodesic_step,
+    polar,
+    settle,
+    to_tangent,
+)
 from dpaudit.subspace import principal_angles
 
 

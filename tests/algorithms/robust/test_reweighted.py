@@ -5,12 +5,15 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from dpaudit.algorithms.robust.fantope import frobenius_projection
-from dpaudit.algorithms.robust.fms import FastMedianSubspace
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.glad import glad, spherise
 from dpaudit.algorithms.robust.initialisation import GaussianStart, PublicStart
-from dpaudit.algorithms.robust.irls import IterativeReaper, least_squares_eigenvalues
 from dpaudit.algorithms.robust.reaper import reaper, reaper_subgradient
+from dpaudit.algorithms.robust.reweighted import (
+    FastMedianSubspace,
+    IterativeReaper,
+    least_squares_eigenvalues,
+)
 from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import PureDP

@@ -8,11 +8,11 @@ import pytest
 from normal_law import looks_standard_normal
 
 from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
-from dpaudit.algorithms.robust.ggd import PrincipalStart
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PowerStart,
+    PrincipalStart,
     PublicStart,
     PublishedStart,
     WishartStart,
@@ -47,7 +47,7 @@ def test_starts_are_settled_bases(name, size):
     values = start.draw(ROWS, 2, size, rng=rng(1))
     assert all(key.startswith("start") for key in values)
     assert all(len(value) == size for value in values.values())
-    bases = start.bases(values, 4, 2)
+    bases = start.points(values, size, 4, 2)
     assert bases.shape == (size, 4, 2)
     assert np.allclose(bases.swapaxes(1, 2) @ bases, np.eye(2), atol=1e-12)
     # The nearest to E: V^T E is symmetric and positive semi-definite.
@@ -114,15 +114,15 @@ def test_gaussian_starts_move_by_mu_at_most(relation):
     "start", [GaussianStart(1e6), PowerStart(1e6, iterations=60), WishartStart(1e6)]
 )
 def test_without_noise_a_start_is_pca(start):
-    bases = start.bases(start.draw(ROWS, 2, 3, rng=rng(5)), 4, 2)
+    bases = start.points(start.draw(ROWS, 2, 3, rng=rng(5)), 3, 4, 2)
     assert principal_angles(bases, TOP).max() < 1e-4
 
 
 def test_the_principal_start_is_pca_also_where_rows_are_few():
     start = PrincipalStart()
-    bases = start.bases(start.draw(ROWS, 2, 2, rng=rng(6)), 4, 2)
+    bases = start.points(start.draw(ROWS, 2, 2, rng=rng(6)), 2, 4, 2)
     assert principal_angles(bases, TOP).max() < 1e-12
-    one = start.bases(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), 4, 3)
+    one = start.points(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), 1, 4, 3)
     assert one.shape == (1, 4, 3)
     assert np.isclose(np.linalg.norm(one[0].T @ np.eye(4)[0]), 1)
 
@@ -169,7 +169,11 @@ def test_long_rows_need_a_start_that_holds_no_square_matrix():
         with pytest.raises(InputError, match="must be a PowerStart or a PublicStart"):
             start.draw(rows, 1, 1, rng=rng())
     start = PowerStart(1.0)
-    assert start.bases(start.draw(rows, 2, 1, rng=rng()), 3000, 2).shape == (1, 3000, 2)
+    assert start.points(start.draw(rows, 2, 1, rng=rng()), 1, 3000, 2).shape == (
+        1,
+        3000,
+        2,
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,22 +18,22 @@ from dpaudit.algorithms.robust.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
-from dpaudit.algorithms.robust.ggd_pairs import added_pair, odd_pair
+from dpaudit.algorithms.robust.batches import (
+    PoissonBatches,
+    WithReplacement,
+    poisson_batches,
+)
 from dpaudit.algorithms.robust.glad import spherise, term_sum
+from dpaudit.algorithms.robust.grassmannian import polar
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PublicStart,
     WishartStart,
 )
-from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
-from dpaudit.algorithms.robust.published_ggd import PublishedSGGD
-from dpaudit.algorithms.robust.retraction import polar
-from dpaudit.algorithms.robust.subsampling import (
-    noise_multiplier,
-    poisson_batches,
-    subsampled_delta,
-    with_replacement,
-)
+from dpaudit.algorithms.robust.pairs import added_pair, odd_pair
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
+from dpaudit.algorithms.robust.private_ggd import PrivateSGGD
+from dpaudit.algorithms.robust.subsampling import noise_multiplier, subsampled_delta
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
@@ -103,7 +103,9 @@ def test_poisson_batches_are_filled_up_with_no_row():
 
 
 def test_places_are_filled_uniformly():
-    batches = with_replacement(6, 3, 5000, rng=rng(3))
+    rows = np.arange(6.0)[:, np.newaxis]
+    draw = WithReplacement(batch_size=3).drawing(rows, rng(3))
+    batches = draw(5000)[..., 0].astype(int)
     assert batches.shape == (5000, 3)
     codes = batches @ 6 ** np.arange(3)
     seen = np.bincount(codes, minlength=216)
@@ -292,7 +294,7 @@ def test_the_numbers_with_replacement_are_multinomial():
 def replayed(mechanism, transcript, rows, batches, weights):
     """The log-likelihood of one transcript, by a sum over all batches."""
     values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.bases(values, rows.shape[1], mechanism.n_components)
+    bases = mechanism.start.points(values, 1, rows.shape[1], mechanism.n_components)
     sigma, total = mechanism.noise_scale(len(rows)), 0.0
     for step, rate in enumerate(mechanism.rates(len(rows))):
         noisy = transcript["steps"][:, step]
@@ -312,9 +314,8 @@ def test_the_loss_of_poisson_samples_is_that_of_all_batches():
         claim=ApproxDP(1.0, 1e-5),
         start=PublicStart(),
         iterations=3,
-        sigma=0.3,
-        rate=0.4,
-        batch_size=2.0,
+        noise=FixedNoise(0.3),
+        batches=PoissonBatches(rate=0.4, batch_size=2.0),
     )
     rows = spherise(rng(4).standard_normal((3, 4)))[[0, 1, 1, 2]]
     other = rows[:-1]
@@ -332,13 +333,13 @@ def test_the_loss_of_poisson_samples_is_that_of_all_batches():
 
 
 def test_the_loss_with_replacement_is_that_of_all_batches():
-    mechanism = PublishedSGGD(
+    mechanism = PrivateSGGD(
         n_components=1,
         claim=ApproxDP(1.0, 1e-5),
         start=PublicStart(),
         iterations=3,
-        unit=1.2,
-        batch_size=2,
+        noise=PublishedNoise(1.2),
+        batches=WithReplacement(batch_size=2),
     )
     rows = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 1]]
     other = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 2]]
@@ -362,15 +363,14 @@ def test_the_loss_with_replacement_is_that_of_all_batches():
                 claim=ApproxDP(1.0, 1e-5),
                 start=GaussianStart(0.5),
                 iterations=4,
-                sigma=0.8,
-                rate=0.4,
-                batch_size=3.0,
+                noise=FixedNoise(0.8),
+                batches=PoissonBatches(rate=0.4, batch_size=3.0),
                 relation=ADD_REMOVE,
             ),
             added_pair(1, 2, count=3),
         ),
         (
-            PublishedSGGD.as_published(1.0, 1e-2, iterations=4, batch_size=2),
+            PrivateSGGD.as_published(1.0, 1e-2, iterations=4, batch_size=2),
             odd_pair(1, 2, count=4),
         ),
     ],
@@ -389,9 +389,8 @@ def test_likelihoods_that_are_long_sums_are_refused():
         claim=ApproxDP(1.0, 1e-3),
         start=GaussianStart(0.5),
         iterations=2,
-        sigma=1.0,
-        rate=0.1,
-        batch_size=10.0,
+        noise=FixedNoise(1.0),
+        batches=PoissonBatches(rate=0.1, batch_size=10.0),
         relation=ADD_REMOVE,
     )
     assert isinstance(mechanism, HasTranscriptLoss)

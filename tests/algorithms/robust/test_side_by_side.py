@@ -9,23 +9,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaudit.algorithms.robust.ggd import GeodesicDescent, PrincipalStart
-from dpaudit.algorithms.robust.gradient_reaper import (
+from dpaudit.algorithms.robust.batches import (
+    PoissonBatches,
+    padded_with_zeros,
+    taken,
+)
+from dpaudit.algorithms.robust.ggd import GeodesicDescent
+from dpaudit.algorithms.robust.initialisation import PrincipalStart
+from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
+from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
+from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
     PrivateStochasticGradientReaper,
+    PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.mirror_reaper import PrivateStochasticMirrorReaper
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD
-from dpaudit.algorithms.robust.private_sggd import PrivateSGGD
-from dpaudit.algorithms.robust.published_ggd import PublishedSGGD
-from dpaudit.algorithms.robust.published_reaper import PublishedStochasticMirrorReaper
-from dpaudit.algorithms.robust.subsampling import padded_with_zeros, taken
 from dpaudit.claims import ApproxDP
 from dpaudit.datasets import haystack
 from dpaudit.subspace import top_components
 
 CLAIM = ApproxDP(1.0, 1e-3)
-ALL = {"sigma": 1e-12, "rate": 1.0, "batch_size": 40.0, "claim": CLAIM}
+FULL = {"noise": FixedNoise(1e-12), "claim": CLAIM}
+ALL = {**FULL, "batches": PoissonBatches(rate=1.0, batch_size=40.0)}
 
 
 def rng(seed=0):
@@ -39,7 +43,7 @@ DATA = [haystack(40, 5, 2, inlier_share=0.7, rng=rng(seed)).rows for seed in (1,
     "descent",
     [
         GeodesicDescent(n_components=2, iterations=5),
-        PrivateGGD(n_components=2, start=PrincipalStart(), sigma=1e-12, claim=CLAIM),
+        PrivateGGD(n_components=2, start=PrincipalStart(), **FULL),
         PrivateSGGD(n_components=2, start=PrincipalStart(), **ALL),
     ],
     ids=["ggd", "dp-ggd", "dp-sggd"],
@@ -58,17 +62,17 @@ def test_descents_on_glad(descent):
 @pytest.mark.parametrize(
     "descent",
     [
-        PrivateGradientReaper(n_components=2, sigma=1e-12, claim=CLAIM),
+        PrivateGradientReaper(n_components=2, **FULL),
         PrivateStochasticGradientReaper(n_components=2, **ALL),
         PrivateStochasticMirrorReaper(n_components=2, **ALL),
     ],
     ids=["dp-gd-reap", "dp-sgd-reap", "dp-smd-reap"],
 )
 def test_descents_on_reaper(descent):
-    for average in descent.averages(DATA, rng=rng()):
+    for average in descent.iterates(DATA, rng=rng()):
         together = average
     for place, data in enumerate(DATA):
-        for average in descent.averages([data], rng=rng(9)):
+        for average in descent.iterates([data], rng=rng(9)):
             alone = average[0]
         assert np.allclose(together[place], alone, atol=1e-9)
         assert not np.allclose(together[place], together[place - 1], atol=1e-3)
@@ -77,14 +81,14 @@ def test_descents_on_reaper(descent):
         assert np.allclose(basis @ basis.T, release @ release.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [PublishedSGGD, PublishedStochasticMirrorReaper])
+@pytest.mark.parametrize("kind", [PrivateSGGD, PrivateStochasticMirrorReaper])
 def test_batches_with_replacement_are_of_the_runs_own_rows(kind):
     # The rows of each dataset are all the same one, so its batches are, too.
     mechanism = kind.as_published(1.0, 1e-3, n_components=1, iterations=3)
-    mechanism = replace(mechanism, unit=0.0)
+    mechanism = replace(mechanism, noise=PublishedNoise(0.0))
     data = [np.repeat(rows[:1], 40, axis=0) for rows in DATA]
     rows = np.stack([mechanism.rows(each) for each in data])
-    start = rng(5).standard_normal((5, 5)) if kind is not PublishedSGGD else None
+    start = rng(5).standard_normal((5, 5)) if kind is not PrivateSGGD else None
     if start is None:
         state = np.repeat(np.eye(5)[np.newaxis, :, :1], 3, axis=0)
     else:

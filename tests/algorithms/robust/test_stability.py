@@ -5,7 +5,7 @@ import pytest
 
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.glad import spherise, term_sum
-from dpaudit.algorithms.robust.retraction import polar
+from dpaudit.algorithms.robust.grassmannian import polar
 from dpaudit.algorithms.robust.stability import (
     alignment_bounds,
     expected_minibatch_stability,

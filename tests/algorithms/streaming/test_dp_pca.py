@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.published_dp_pca import PublishedDPPCA
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.attacks import (
     Abnormal,

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import noisy_oja
 from dpaudit.algorithms.streaming.block_oja import BlockOja
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import as_moments
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap, GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP

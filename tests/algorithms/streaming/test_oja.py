@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import oja as module
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.oja_pairs import oblique_pair
 from dpaudit.algorithms.streaming.planted import ClaimedOja
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.codec import encode, rebuild

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import private_oja as module
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import own_products
 from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP

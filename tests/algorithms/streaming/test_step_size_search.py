@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import step_size_search as module
 from dpaudit.algorithms.streaming.step_size_search import (
     StepSizeSearch,
     step_size_grid,
 )
-from dpaudit.algorithms.streaming.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.attacks import CanaryOverlap
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP

@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
-from dpaudit.audit.betting.chains import Chains, forward_chains
+from dpaudit.audit.betting.chains import Chains, forward_chains, hold
 from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.excess import find_anchor, violation
 from dpaudit.audit.betting.families import (
@@ -31,6 +31,17 @@ FAMILIES = {
 def forward(family, nulls, anchor, events, share):
     """Choose events at the anchor, and for nulls below it at the null itself."""
     return forward_chains(family, nulls, np.minimum(nulls, anchor), events, share)
+
+
+def test_every_event_is_held_to_its_own_half_planes():
+    """Two events, three half-planes each: what they cost, and whom they bind."""
+    ratio, limit = np.array([[[2, 3, 4], [5, 6, 8]]]), np.ones((1, 2, 3))
+    heavy, real = np.array([[True, False]]), np.array([[True, True]])
+    spaces = hold(np.log(ratio), limit, heavy, real)
+    assert spaces.cells.tolist() == [[1, 1, 1, 2, 2, 2]]
+    odds = [[2, 3, 4, 1 / 5, 1 / 6, 1 / 8]]
+    np.testing.assert_allclose(-spaces.on_q / spaces.on_p, odds)
+    np.testing.assert_allclose(1 / spaces.limit, ratio.reshape(1, 6))
 
 
 def exact_events(p, q, n, *, attack=None):

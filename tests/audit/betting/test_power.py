@@ -27,7 +27,7 @@ def claim_alone(claim):
 
 
 def refutes(null, p, q, samples, rng):
-    """Audit an event of probabilities p and q, in rounds as a campaign has them."""
+    """Audit an event of probabilities p and q, in rounds as a state has them."""
     test = SequentialTest(null, ALPHA, shares=(0.75, 0.15, 0.1), planned=1)
     hits, scored = rng.binomial(10, [p, q]), 10
     while scored < samples and not test.refutes_claim:
@@ -150,6 +150,7 @@ def test_nothing_is_detectable_in_a_handful_of_releases():
         (0.5, 0.1, 0.0, math.log(5)),
         (0.9, 0.5, 0.0, math.log(5)),
         (0.5, 0.1, 0.1, math.log(4)),
+        (0.9, 0.5, 0.1, math.log(4)),
         (1.0, 0.5, 0.0, math.inf),
         (0.2, 0.2, 0.1, 0.0),
     ],

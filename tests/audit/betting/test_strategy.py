@@ -12,7 +12,7 @@ from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.excess import find_anchor
 from dpaudit.audit.betting.families import families_for, single_null
 from dpaudit.audit.betting.projection import HalfSpaces, project
-from dpaudit.audit.betting.strategy import Plan, best_share, plan_bets, stakes
+from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets, stakes
 
 CLAIMS = [
     PureDP(0.5),
@@ -47,7 +47,7 @@ def a_plan(growth, worst=-0.5, scored=1000, eager=1.5, careful=7.5):
     """A plan with given growth rates whose bets can lose that much."""
     m = len(growth)
     on_p = np.tile([1.0, worst], (m, 1))
-    return Plan(
+    return PlannedBets(
         np.arange(m),
         np.zeros((m, 1), dtype=np.intp),
         Bets(on_p, on_p, np.zeros(m)),
@@ -122,7 +122,7 @@ def test_flattery(claim):
     family = family_of(claim)
     for n in (10, 100, 10_000):
         plan = plan_for(family, past(1.2, n), some_nulls(family))
-        eager, careful = plan.flattery
+        eager, careful = plan.optimism
         assert (eager > 0).all()
         assert (eager < careful).all()
         if n == 10:

@@ -93,10 +93,10 @@ def test_the_confidence_set_of_the_nuisance_parameter_is_paid_for(lower, monkeyp
         seen["box"] = sides
         return ordering_box(*sides)
 
-    ordering_box = ordering.Box
+    ordering_box = ordering.Rectangle
     monkeypatch.setattr(ordering, "supremum", supremum)
     monkeypatch.setattr(ordering, "_largest", largest)
-    monkeypatch.setattr(ordering, "Box", box)
+    monkeypatch.setattr(ordering, "Rectangle", box)
     lower((Binomial(100), Binomial(90)), (80, 10))
     gamma = 1e-3 * ALPHA
     expected = (

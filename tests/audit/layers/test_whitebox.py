@@ -380,6 +380,19 @@ def test_true_losses_are_consistent(mechanism, pair):
     assert "no disagreement" in str(check)
 
 
+def test_no_release_of_a_check_is_drawn_twice():
+    drawn = []
+
+    class Recorded(GaussianSum):
+        def draw(self, data, size, *, rng):
+            noise = rng.standard_normal(size)
+            drawn.extend(noise.tolist())
+            return np.sum(data) + noise
+
+    loss_consistency(Recorded(), PAIR, confidence=SURE, max_samples=5000)
+    assert len(set(drawn)) == len(drawn) > 5000
+
+
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_a_scaled_loss_is_caught(factor):
     check = loss_consistency(GaussianSum(factor=factor), PAIR, confidence=SURE)

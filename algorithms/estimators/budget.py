@@ -1,0 +1,341 @@
+r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
+
+A `Budget` makes a `Plan`, which is all that ever reads the data: `Plan.centre` for a
+private mean, then `Plan.release` for the components. `Spent` is its receipt.
+
+Its releases are at most two: a mean to centre the rows with
+(`dpaudit.algorithms.estimators.private_mean`), and the principal components. The second
+mechanism sees rows that the first release has moved, so the composition is adaptive.
+With a share q of the budget for the mean:
+
+- Two Gaussian mechanisms, mu_1-GDP and mu_2-GDP, are together sqrt(mu_1^2 + mu_2^2)-GDP
+  (Dong, Roth, Su 2022, Corollary 3.3), which loses nothing. So mu^2, of the mu that is
+  exactly (epsilon, delta), is divided: mu_1^2 = q mu^2, mu_2^2 = (1 - q) mu^2.
+- Otherwise epsilons add, and deltas (Dwork, Roth 2014, Theorem 3.16, which holds for
+  adaptive composition too): the mean gets q epsilon, the components (1 - q) epsilon. If
+  the components need no delta, the mean gets all of it, else delta is divided likewise.
+
+The mechanism called ``"auto"`` is one of two that dpaudit recommends, both adding noise
+of a law that no rotation changes: ``symmetrised-wishart``, which is pure, and
+``goe-gaussian``. In both, an entry off the diagonal has half the variance of one on it;
+off the diagonal it is sigma^2 for the Gaussian one and 2 (d + 1) s^2 for the other (a
+Wishart matrix with m degrees of freedom and scale s has variance m s^2 there). The
+smaller one is taken: the pure one if delta = 0, and also in low dimensions (up to
+d = 12 at epsilon = 1, delta = 1e-5, under ADD_REMOVE), where it is more accurate *and*
+gives the stronger guarantee. Nothing but d, epsilon, delta and the relation decides,
+and those are public.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.catalogue import entry
+from dpaudit.algorithms.covariance.gaussian_perturbation import GaussianPerturbation
+from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.estimators.private_mean import (
+    GaussianMean,
+    LaplaceMean,
+    MeanMechanism,
+)
+from dpaudit.blocks import Rows, is_table
+from dpaudit.claims import Claim
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.gram import gram, row_sum
+from dpaudit.mechanism import HasComponents, Mechanism
+from dpaudit.neighbours import Relation
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_matrix,
+    check_positive,
+)
+
+__all__ = ["Budget", "Plan", "Spending", "Spent", "recommended"]
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class _DrawsFromMoment(Protocol):
+    """A mechanism that reads the data through their second-moment matrix only."""
+
+    def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` releases."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One release and the privacy it costs.
+
+    Parameters
+    ----------
+    release : str
+        ``"mean"`` or ``"components"``.
+    mechanism : str
+        The class that made it.
+    claim : Claim
+    """
+
+    release: str
+    mechanism: str
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class Spent:
+    """All that a fit has spent: it is (epsilon, delta)-DP under the relation.
+
+    Parameters
+    ----------
+    releases : tuple of Spending
+        In the order in which they were made.
+    epsilon, delta : float
+        For all of them together.
+    relation : Relation
+    """
+
+    releases: tuple[Spending, ...]
+    epsilon: float
+    delta: float
+    relation: Relation
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The mechanisms of a fit, and what they cost together.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Releases the principal components.
+    mean : MeanMechanism or None
+        Releases the centre, if it is private.
+    spent : Spent
+    """
+
+    mechanism: Any
+    mean: MeanMechanism | None
+    spent: Spent
+
+    @classmethod
+    def of(
+        cls, mechanism: Any, mean: MeanMechanism | None, epsilon: float, delta: float
+    ) -> "Plan":
+        """Return the plan whose mechanisms cost (epsilon, delta) together."""
+        steps = (("mean", mean), ("components", mechanism))
+        releases = tuple(
+            Spending(release, type(step).__name__, step.claim)
+            for release, step in steps
+            if step is not None
+        )
+        return cls(mechanism, mean, Spent(releases, epsilon, delta, mechanism.relation))
+
+    def centre(self, data: Rows, *, rng: np.random.Generator) -> Array | None:
+        """Return the private mean, shape (d,), or None if the plan has none."""
+        if self.mean is None:
+            return None
+        sums = row_sum(data, row_norm=self.mean.row_norm)
+        release = self.mean.draw_from(sums, 1, rng=rng)[0]
+        return self.mean.mean(release, n_rows=sums.n_rows)
+
+    def release(
+        self,
+        data: Rows,
+        *,
+        row_norm: float,
+        centre: Array | None,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return one release of the mechanism on the rows about the centre.
+
+        Raises
+        ------
+        InputError
+            If the mechanism reads single rows, and they are not in one array.
+        """
+        if isinstance(self.mechanism, _DrawsFromMoment):
+            moment = gram(data, row_norm=row_norm, centre=centre).moment
+            return self.mechanism.draw_from(moment, 1, rng=rng)[0]
+        if not is_table(data):
+            raise InputError(
+                f"{type(self.mechanism).__name__} reads single rows, so X must be an "
+                f"array, got {type(data).__name__}"
+            )
+        rows = check_matrix("X", data)  # type: ignore[arg-type]
+        rows = rows if centre is None else rows - centre
+        return np.asarray(self.mechanism.release(rows, rng=rng))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a fit may spend, and what is public.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The most that all releases together may cost; delta = 0 asks for pure DP.
+    relation : Relation
+    row_norm : float
+        Bound on the rows that the components are computed of (centred, if they are).
+    mean_norm : float
+        Bound on the rows, about the origin, that a private mean is computed of.
+    mean_share : float
+        In [0, 1): the share of the private mean; 0 if there is none.
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation
+    row_norm: float
+    mean_norm: float
+    mean_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_fraction("delta", self.delta, allow_zero=True)
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        check_positive("row_norm", self.row_norm)
+        check_positive("center_norm", self.mean_norm)
+        check_fraction("center_share", self.mean_share, allow_zero=True)
+
+    def plan(self, mechanism: Any, n_components: int, n_features: int) -> Plan:
+        """Return the mechanisms to be run on rows of length `n_features`.
+
+        Parameters
+        ----------
+        mechanism : str or Mechanism
+            ``"auto"``, a name in the catalogue, or the mechanism itself.
+        n_components, n_features : int
+            k and d, with 1 <= k <= d.
+
+        Raises
+        ------
+        InputError
+            If there is no such mechanism, it releases no components, its claim is
+            known to be false, or it does not fit the budget.
+        """
+        check_count("n_components", n_components, maximum=n_features)
+        if not isinstance(mechanism, str):
+            return self._plan_with(mechanism)
+        name = mechanism
+        if name == "auto":
+            name = recommended(self.epsilon, self.delta, self.relation, n_features)
+        if not self.mean_share:
+            return self._add_up(self._build(name, n_components, 1.0))
+        whole = self._build(name, n_components, 1.0)
+        if isinstance(whole, GaussianPerturbation) and whole == type(whole).calibrated(
+            self.epsilon, self.delta, relation=self.relation, row_norm=self.row_norm
+        ):
+            return self._divide_mu(type(whole))
+        return self._add_up(self._build(name, n_components, 1 - self.mean_share))
+
+    def _build(self, name: str, n_components: int, share: float) -> Any:
+        """Return the catalogue's mechanism at a share of the budget."""
+        found = entry(name)
+        if found.expected_refuted:
+            raise InputError(
+                f"the claim of {name} is false ({found.summary}); if that is wanted, "
+                "pass the mechanism itself, not its name"
+            )
+        if found.approximate and self.delta == 0:
+            raise InputError(f"{name} needs a delta > 0, got delta = {self.delta}")
+        mechanism = found.build(
+            epsilon=share * self.epsilon,
+            delta=share * self.delta,
+            relation=self.relation,
+            row_norm=self.row_norm if found.has_row_norm else None,
+            n_components=n_components if found.has_components else None,
+        )
+        _check_components(mechanism, name)
+        return mechanism
+
+    def _plan_with(self, mechanism: Any) -> Plan:
+        """Return the plan for a mechanism that the user has built."""
+        name = type(mechanism).__name__
+        _check_components(mechanism, name)
+        for what in ("relation", "row_norm"):
+            ours, theirs = getattr(self, what), getattr(mechanism, what, None)
+            if theirs is not None and theirs != ours:
+                raise InputError(
+                    f"{what} must be that of the mechanism, {theirs!s}, got {ours!s}"
+                )
+        epsilon = (1 - self.mean_share) * self.epsilon
+        delta = (1 - self.mean_share) * self.delta
+        # Calibrations that solve for equality may miss it by rounding.
+        if float(mechanism.claim.delta(epsilon)) > delta * (1 + 1e-9):
+            raise InputError(
+                f"{name} must keep to its share of the budget, epsilon = {epsilon:g} "
+                f"and delta = {delta:g}, but claims {mechanism.claim!r}"
+            )
+        return self._add_up(mechanism)
+
+    def _divide_mu(self, family: type[GaussianPerturbation]) -> Plan:
+        """Return the plan for two Gaussian mechanisms."""
+        mu = gaussian_mu(self.epsilon, self.delta)
+        mechanism = family.from_mu(
+            sqrt(1 - self.mean_share) * mu,
+            relation=self.relation,
+            row_norm=self.row_norm,
+        )
+        mean = GaussianMean.from_mu(
+            sqrt(self.mean_share) * mu, relation=self.relation, row_norm=self.mean_norm
+        )
+        return Plan.of(mechanism, mean, self.epsilon, self.delta)
+
+    def _add_up(self, mechanism: Mechanism) -> Plan:
+        """Return the plan in which epsilons add, and deltas."""
+        epsilon, delta = _cost(mechanism.claim, (1 - self.mean_share) * self.delta)
+        if not self.mean_share:
+            return Plan.of(mechanism, None, epsilon, delta)
+        share = self.mean_share * self.epsilon
+        if self.delta == 0:
+            mean: MeanMechanism = LaplaceMean.calibrated(
+                share, relation=self.relation, row_norm=self.mean_norm
+            )
+        else:
+            mean = GaussianMean.calibrated(
+                share,
+                self.mean_share * self.delta if delta else self.delta,
+                relation=self.relation,
+                row_norm=self.mean_norm,
+            )
+        return Plan.of(mechanism, mean, share + epsilon, self.delta)
+
+
+def recommended(
+    epsilon: float, delta: float, relation: Relation, dimension: int
+) -> str:
+    """Return the name of the mechanism that ``"auto"`` stands for.
+
+    Examples
+    --------
+    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (12, 13)]
+    ['symmetrised-wishart', 'goe-gaussian']
+    """
+    if delta == 0:
+        return "symmetrised-wishart"
+    wishart = SymmetrisedWishart.calibrated(epsilon, relation=relation)
+    gaussian = GOEGaussian.calibrated(epsilon, delta, relation=relation)
+    pure_variance = 2 * (dimension + 1) * wishart.scale**2
+    pure = pure_variance <= gaussian.sigma**2
+    return "symmetrised-wishart" if pure else "goe-gaussian"
+
+
+def _check_components(mechanism: object, name: str) -> None:
+    if not isinstance(mechanism, HasComponents) or not isinstance(mechanism, Mechanism):
+        raise InputError(
+            f"mechanism must release principal components, but {name} does not"
+        )
+
+
+def _cost(claim: Claim, delta: float) -> tuple[float, float]:
+    """Return what a claim costs: pure if it can, else at `delta`."""
+    pure = claim.epsilon(0.0)
+    return (pure, 0.0) if pure < float("inf") else (claim.epsilon(delta), delta)

@@ -1,0 +1,297 @@
+"""A scikit-learn estimator on top of the mechanisms: `PrivatePCA`.
+
+1. If the centre is private: the mean is released, in a pass of its own.
+2. One pass over the rows gives the second-moment matrix A about the centre, each row
+   clipped by itself to a public norm (`dpaudit.gram`).
+3. The mechanism releases A plus noise, or a basis, and nothing else reads the data.
+4. Components are computed from the release.
+
+Privacy: that of the mechanism, and of the mean by composition
+(`dpaudit.algorithms.estimators.budget`). Clipping maps neighbours to neighbours, and a
+centre that is public, or released before, is a constant to the mechanism. Whatever else
+would have to look at the rows (their sample mean, their scale, a whitening) is refused
+or not there: it is outside every proof.
+
+scikit-learn is imported with this module, so the package imports it when `PrivatePCA`
+is first used.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.estimators.budget import Budget, Plan
+from dpaudit.blocks import Rows, is_table, peek, restarts
+from dpaudit.errors import InputError, MechanismError
+from dpaudit.validation import check_fraction, check_matrix
+
+__all__ = ["PrivatePCA"]
+
+Array = NDArray[np.float64]
+
+
+class PrivatePCA(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Principal components under differential privacy.
+
+    What is private is the fit: the fitted attributes may be published, and `transform`
+    may be applied to anything. What `transform` returns is about the rows it is given,
+    and is as private as they are.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at least 1 and at most the number of features.
+    mechanism : str or Mechanism, default="auto"
+        A name in the catalogue (``dpaudit list``), or a mechanism with `components`,
+        which must fit the budget below and agree with `relation` and `row_norm`.
+        ``"auto"`` takes the symmetrised Wishart mechanism or the rotation-invariant
+        Gaussian one, whichever adds less noise; see
+        `dpaudit.algorithms.estimators.budget`.
+    epsilon : float, default=1.0
+        All releases of a fit together are (epsilon, delta)-DP.
+    delta : float, default=1e-5
+        0 asks for pure differential privacy.
+    relation : {"add-remove", "replace-one"} or Relation, default="add-remove"
+        Which datasets are neighbours. Only under ``"replace-one"`` is the number of
+        rows public.
+    row_norm : float, default=1.0
+        Longer rows, after centring, are scaled down to this length. It must be chosen
+        without looking at the data; the noise grows with its square.
+    center : False, array_like of shape (n_features,) or "private", default=False
+        What is subtracted from every row first: nothing (the second moment is about the
+        origin), a public point, or a private mean, which takes its share of the budget
+        and a second pass over the data. The sample mean is refused.
+    center_share : float, default=0.1
+        The share of the budget that a private mean gets, in (0, 1).
+    center_norm : float, optional
+        Bound on the rows about the origin for the private mean; longer ones are clipped
+        there, and only there. Default: `row_norm`.
+    random_state : None, int, numpy.random.Generator or RandomState, default=None
+        None draws from the operating system. Whoever knows an int knows the noise, and
+        two fits with one int have the same noise: for tests only.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal rows, by descending private variance where that is released. The
+        entry of largest absolute value of each is positive.
+    mean_ : ndarray of shape (n_features,)
+        The centre: zeros, the public point, or the private mean.
+    private_variance_ : ndarray of shape (n_components,)
+        The components' second moments in the released matrix, as sums over rows, not
+        means; noise can make them negative. There only if the mechanism releases a
+        matrix. (The number of rows is private under add-remove, so there is no
+        `n_samples_`, nor anything divided by it.)
+    mechanism_ : Mechanism
+        What released the components.
+    spent_ : Spent
+        Each release with its claim, and the total epsilon and delta.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        If `fit` saw a data frame whose columns are all named by strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpaudit import PrivatePCA
+    >>> rows = np.random.default_rng(0).normal(size=(5000, 3)) * [0.5, 0.2, 0.1]
+    >>> pca = PrivatePCA(n_components=1, epsilon=1.0, random_state=0).fit(rows)
+    >>> bool(abs(pca.components_[0, 0]) > 0.99)
+    True
+    >>> pca.spent_.epsilon, pca.spent_.delta
+    (1.0, 0.0)
+    """
+
+    def __init__(
+        self,
+        n_components: int,
+        *,
+        mechanism: Any = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        relation: str = "add-remove",
+        row_norm: float = 1.0,
+        center: Any = False,
+        center_share: float = 0.1,
+        center_norm: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.mechanism = mechanism
+        self.epsilon = epsilon
+        self.delta = delta
+        self.relation = relation
+        self.row_norm = row_norm
+        self.center = center
+        self.center_share = center_share
+        self.center_norm = center_norm
+        self.random_state = random_state
+
+    def fit(self, X: Rows, y: object = None) -> "PrivatePCA":
+        """Release the components of a dataset.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features), or what `gram` takes
+            An array, a memory-mapped one, an iterable of blocks of rows, the path of a
+            Parquet file or a Dask array. A private centre takes two passes, which an
+            iterator does not give. No rows at all are allowed: whether there are any is
+            private too.
+        y : ignored
+
+        Returns
+        -------
+        PrivatePCA
+            Itself, fitted.
+
+        Raises
+        ------
+        InputError
+            If a parameter is not what it should be, or the rows are not finite.
+        MechanismError
+            If the release says that there are no components; the budget is spent.
+        """
+        budget, rng = self._budget(), _generator(self.random_state)
+        X, width = self._check_rows(X)
+        plan = budget.plan(self.mechanism, self.n_components, width)
+        self.mean_ = self._centre(X, width, plan, rng)
+        centre = self.mean_ if np.any(self.mean_) else None
+        release = plan.release(X, row_norm=budget.row_norm, centre=centre, rng=rng)
+        self.mechanism_, self.spent_ = plan.mechanism, plan.spent
+        basis = plan.mechanism.components(release, self.n_components)
+        if not np.isfinite(basis).all():
+            self.__dict__.pop("components_", None)
+            name = type(plan.mechanism).__name__
+            raise MechanismError(f"{name} released no components; the budget is spent")
+        self.__dict__.pop("private_variance_", None)
+        if isinstance(plan.mechanism, SecondMomentMechanism):
+            self.private_variance_ = np.sum(basis * (release @ basis), axis=0)
+        largest = np.take_along_axis(basis, np.abs(basis).argmax(axis=0)[None], axis=0)
+        self.components_ = (basis * np.where(largest < 0, -1.0, 1.0)).T
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates of rows in the components: as private as the rows are.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Rows are centred as `fit` did, and not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+        """
+        check_is_fitted(self, "components_")
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return (X - self.mean_) @ self.components_.T
+
+    def inverse_transform(self, X: ArrayLike) -> Array:
+        """Return the rows of the principal subspace that have these coordinates.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self, "components_")
+        coordinates = check_matrix("X", X)
+        if coordinates.shape[1] != len(self.components_):
+            raise InputError(
+                f"X must have {len(self.components_)} columns, one for each component, "
+                f"got {coordinates.shape[1]}"
+            )
+        return coordinates @ self.components_ + self.mean_
+
+    @property
+    def _n_features_out(self) -> int:
+        # Where scikit-learn looks for the number of names that it makes up.
+        return len(self.components_)
+
+    def _budget(self) -> Budget:
+        share = check_fraction("center_share", self.center_share)
+        return Budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=self.relation,  # type: ignore[arg-type]
+            row_norm=self.row_norm,
+            mean_norm=self.row_norm if self.center_norm is None else self.center_norm,
+            mean_share=share if self._has_private_centre() else 0.0,
+        )
+
+    def _has_private_centre(self) -> bool:
+        """Say whether the centre is private; raise if it is none of those allowed."""
+        if isinstance(self.center, str | bool | None) and self.center is not False:
+            if self.center == "private":
+                return True
+            raise InputError(
+                f"center must be False, a public point or 'private', got "
+                f"{self.center!r}: the sample mean depends on every row, and a "
+                "second-moment matrix about it has no sensitivity that is proven here"
+            )
+        return False
+
+    def _check_rows(self, X: Any) -> tuple[Any, int]:
+        """Return the data as they are to be read, and the number of features."""
+        if is_table(X):
+            # What is not finite is found in passing. No rows are rows.
+            X = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+            )
+            return X, int(X.shape[1])
+        if self._has_private_centre() and not restarts(X):
+            raise InputError(
+                "a private centre takes two passes over X, but an iterator can be "
+                f"read once only, got {type(X).__name__}"
+            )
+        width, X = peek(X)
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = width
+        return X, width
+
+    def _centre(
+        self, X: Any, width: int, plan: Plan, rng: np.random.Generator
+    ) -> Array:
+        mean = plan.centre(X, rng=rng)
+        if mean is not None:
+            return mean
+        if self.center is False:
+            return np.zeros(width)
+        if np.shape(self.center) != (width,):
+            raise InputError(
+                f"center must have shape ({width},), one entry for each feature, "
+                f"got shape {np.shape(self.center)}"
+            )
+        return check_matrix("center", [self.center])[0].copy()
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that scikit-learn's random states stand for."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**32, size=4, dtype=np.uint32)
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            "random_state must be None, an int >= 0, a Generator or a RandomState, "
+            f"got {random_state!r}"
+        ) from None

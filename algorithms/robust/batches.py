@@ -1,0 +1,268 @@
+r"""Which rows a step reads, and by which public number their sum is divided.
+
+- `AllRows`: every step reads all N, and N is public.
+- `PoissonBatches`: every row is in a batch with probability q, independently. This is
+  what privacy amplification needs (`dpaudit.algorithms.robust.subsampling`), and the
+  size of a batch is random: nothing but q is public, so a sum is divided by a public
+  number, whatever the size of the batch that it is over.
+- `WithReplacement`: B places, each filled with one of the N rows, uniformly. A row can
+  be there twice; this is what Maunu, Yu, Lerman, MSML 2022, section 3.3, say. Without a
+  B of its own it is theirs, max(N sqrt(epsilon/(4 T)), 1) of section 5.1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.algorithms.robust.batch_mixtures import (
+    BatchNumbers,
+    multinomial_numbers,
+    poisson_numbers,
+)
+from dpaudit.algorithms.robust.parts import Array
+from dpaudit.errors import InputError
+from dpaudit.validation import check_count, check_fields, check_positive
+
+__all__ = [
+    "AllRows",
+    "Batches",
+    "PoissonBatches",
+    "RandomBatches",
+    "WithReplacement",
+    "padded_with_zeros",
+    "poisson_batches",
+    "published_batch_size",
+    "published_share",
+    "taken",
+]
+
+Drawing: TypeAlias = Callable[[int], Array]
+"""From a number of trials to rows, (N, D) for all or (trials, B, D), drawn afresh."""
+
+
+class Batches(ABC):
+    """Which rows a step reads."""
+
+    least_rows: ClassVar[int] = 1
+    counts_rows: ClassVar[bool] = True
+    """Whether what is done depends on N, which is public under REPLACE_ONE only."""
+
+    @abstractmethod
+    def size_for(self, count: int) -> float:
+        """Return the B by which a sum is divided, for `count` rows.
+
+        Raises
+        ------
+        InputError
+            If there are too few rows.
+        """
+
+    @abstractmethod
+    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+        """Return what draws batches of rows of shape (N, D), or (trials, N, D)."""
+
+
+class RandomBatches(Batches):
+    """Secret random batches."""
+
+    @abstractmethod
+    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+        """Return how often each distinct row is in a batch."""
+
+
+@dataclass(frozen=True)
+class AllRows(Batches):
+    """All rows in every step."""
+
+    def size_for(self, count: int) -> float:
+        return count
+
+    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+        return lambda trials: rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonBatches(RandomBatches):
+    """Poisson samples with a public denominator.
+
+    Parameters
+    ----------
+    rate : float
+        q in (0, 1], with which every row is in a batch.
+    batch_size : float
+        B > 0: a public number by which sums are divided.
+    """
+
+    rate: float
+    batch_size: float
+
+    least_rows: ClassVar[int] = 0
+    counts_rows: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_fields(self, rate=check_positive, batch_size=check_positive)
+        if self.rate > 1:
+            raise InputError(f"rate must be at most 1, got {self.rate!r}")
+
+    @classmethod
+    def of_rows(
+        cls, rows: int, batch_size: int | None, epsilon: float, iterations: int
+    ) -> "PoissonBatches":
+        """Return batches of so many of about `rows` rows on average; both public.
+
+        By default they are as many as the print's rule says for epsilon and T steps.
+        """
+        rows = check_count("rows", rows)
+        if batch_size is None:
+            batch_size = published_batch_size(epsilon, iterations, rows)
+        batch_size = check_count("batch_size", batch_size, maximum=rows)
+        return cls(rate=batch_size / rows, batch_size=float(batch_size))
+
+    def __str__(self) -> str:
+        return f"Poisson samples of rate {self.rate:g}"
+
+    def size_for(self, count: int) -> float:
+        return self.batch_size
+
+    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+        count, padded = rows.shape[-2], padded_with_zeros(rows)
+
+        def draw(trials: int) -> Array:
+            return taken(padded, poisson_batches(count, self.rate, trials, rng=rng))
+
+        return draw
+
+    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+        return poisson_numbers(counts, self.rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithReplacement(RandomBatches):
+    """Batches of independent uniform rows.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        B. Default: the share of the rows there are, rounded, and at least 1.
+    share : float
+        > 0; looked at if there is no `batch_size`. From 1 on, a batch has N rows.
+    """
+
+    batch_size: int | None = None
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, share=check_positive)
+        if self.batch_size is not None:
+            check_fields(self, batch_size=check_count)
+
+    def __str__(self) -> str:
+        size = f"a share {self.share:g}" if self.batch_size is None else self.batch_size
+        return f"batches of {size} of the rows, with replacement"
+
+    def size_for(self, count: int) -> int:
+        if self.batch_size is None:
+            return min(max(round(count * self.share), 1), count)
+        if self.batch_size > count:
+            raise InputError(
+                f"batch_size must be at most the number of rows, {count}, "
+                f"got {self.batch_size}"
+            )
+        return self.batch_size
+
+    def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
+        count = rows.shape[-2]
+        size = self.size_for(count)
+
+        def draw(trials: int) -> Array:
+            return taken(rows, rng.integers(count, size=(trials, size)))
+
+        return draw
+
+    def numbers(self, counts: NDArray[np.intp]) -> BatchNumbers:
+        return multinomial_numbers(counts, self.size_for(int(counts.sum())))
+
+
+def published_share(epsilon: float, iterations: int) -> float:
+    """Return the print's B over N, sqrt(epsilon/(4 T))."""
+    epsilon = check_positive("epsilon", epsilon)
+    return sqrt(epsilon / (4 * check_count("iterations", iterations)))
+
+
+def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
+    """Return max(N sqrt(epsilon/(4 T)), 1), rounded, and at most N.
+
+    Examples
+    --------
+    >>> published_batch_size(0.8, 2000, 2000)
+    20
+    """
+    share = published_share(epsilon, iterations)
+    return WithReplacement(share=share).size_for(check_count("rows", rows))
+
+
+def poisson_batches(
+    count: int, rate: float, size: int, *, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw `size` batches, each row in each with probability `rate`.
+
+    Parameters
+    ----------
+    count : int
+        N >= 0.
+    rate : float
+        q in (0, 1].
+    size : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of int, shape (size, longest)
+        The rows in each batch, in order, and then N as often as is needed to fill up.
+    """
+    cells = count * size
+    if rate == 1:
+        hits = np.arange(cells)
+    else:
+        # The gaps between the successes of a Bernoulli process are geometric.
+        hits = np.empty(0, dtype=np.int64)
+        last = -1
+        while last < cells:
+            expected = (cells - last) * rate
+            some = int(expected + 4 * sqrt(expected) + 8)
+            gaps = np.minimum(rng.geometric(rate, some), cells + 1)
+            more = last + np.cumsum(gaps)
+            hits = np.concatenate([hits, more])
+            last = int(more[-1])
+        hits = hits[hits < cells]
+    owner, row = np.divmod(hits, max(count, 1))
+    lengths = np.bincount(owner, minlength=size)
+    places = np.arange(len(hits)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    batches = np.full((size, int(lengths.max(initial=0))), count, dtype=np.intp)
+    batches[owner, places] = row
+    return batches
+
+
+def padded_with_zeros(rows: Array) -> Array:
+    """Return rows and one of zeros, with which `poisson_batches` fills up."""
+    zeros = np.zeros((*rows.shape[:-2], 1, rows.shape[-1]))
+    return np.concatenate([rows, zeros], axis=-2)
+
+
+def taken(rows: Array, batches: NDArray[np.intp]) -> Array:
+    """Return the rows of each batch, shape (trials, B, D).
+
+    Parameters
+    ----------
+    rows : ndarray, shape (N, D) or (trials, N, D)
+        The same rows for all trials, or each trial's own.
+    batches : ndarray of int, shape (trials, B)
+    """
+    if rows.ndim == 2:
+        return np.asarray(rows[batches])
+    return np.take_along_axis(rows, batches[..., np.newaxis], axis=1)

@@ -1,0 +1,1 @@
+"""What several families of mechanisms use: releases, step sizes, budgets."""

@@ -1,0 +1,281 @@
+r"""Step sizes eta_1, eta_2, ... of Oja's algorithm and of descents, all public.
+
+Source of `HarmonicSteps`: Liu, Kong, Jain, Oh, *DP-PCA: statistically optimal and
+differentially private PCA*, NeurIPS 2022, Theorem 2.2 (Jain, Jin, Kakade, Netrapalli,
+Sidford, *Streaming PCA*, COLT 2016, Theorem 4.1): with the first two eigenvalues
+lambda_1 > lambda_2 of E[A_i], kappa = lambda_1/(lambda_1 - lambda_2), ||A_i - E[A_i]||
+<= lambda_1 M and max(||E[(A - EA)(A - EA)^T]||, ||E[(A - EA)^T(A - EA)]||) <=
+lambda_1^2 V,
+
+.. math:: \eta_t = \frac{\alpha}{(\lambda_1 - \lambda_2)(\xi + t)}, \quad \alpha > 1/2,
+    \quad \xi = 20 \max\Big(\kappa M \alpha,
+    \frac{\kappa^2 (V + 1) \alpha^2}{\log(1 + \zeta/100)}\Big).
+
+Those are c1/(c2 + t) with c1 = alpha/(lambda_1 - lambda_2) and c2 = xi. For minibatches
+M and V are those of a batch's mean, its noise included, so V is smaller by about the
+size of a batch. The theorem's xi has the constants of a proof: it is larger than what
+serves best by orders of magnitude.
+
+`HalvingSteps` and `RootSteps` are those of Maunu, Yu, Lerman, *Stochastic and private
+nonconvex outlier-robust PCA*, MSML 2022, section 5 (robust PCA).
+
+What the data say about lambda_1 - lambda_2, M and V is private; constants that are
+tuned on the data themselves cost privacy
+(`dpaudit.algorithms.streaming.step_size_search` pays for them).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log1p
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InputError
+from dpaudit.validation import (
+    check_count,
+    check_fields,
+    check_fraction,
+    check_nonnegative,
+    check_positive,
+)
+
+__all__ = [
+    "ConstantSteps",
+    "HalvingSteps",
+    "HarmonicSteps",
+    "ListedSteps",
+    "RootSteps",
+    "StepSizes",
+    "as_step_sizes",
+    "burn_in",
+]
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class StepSizes(ABC):
+    """How far each step goes."""
+
+    @abstractmethod
+    def sizes(self, count: int) -> Array:
+        """Return eta_1, ..., eta_count, each > 0, shape (count,)."""
+
+
+@dataclass(frozen=True)
+class HarmonicSteps(StepSizes):
+    """eta_t = c1/(c2 + t), as in Theorem 2.2.
+
+    Parameters
+    ----------
+    numerator : float
+        c1 > 0, in the inverse unit of A_i.
+    offset : float
+        c2 >= 0; more of it makes the first steps smaller.
+
+    Examples
+    --------
+    >>> HarmonicSteps(6.0, offset=1.0).sizes(3)
+    array([3. , 2. , 1.5])
+    """
+
+    numerator: float
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, numerator=check_positive, offset=check_nonnegative)
+
+    @classmethod
+    def of_theorem(
+        cls, *, gap: float, alpha: float = 1.0, offset: float = 0.0
+    ) -> "HarmonicSteps":
+        """Return alpha/(gap (offset + t)).
+
+        Parameters
+        ----------
+        gap : float
+            lambda_1 - lambda_2 > 0, known without the data.
+        alpha : float
+            > 1/2.
+        offset : float
+            xi; `burn_in` computes the theorem's.
+
+        Examples
+        --------
+        >>> HarmonicSteps.of_theorem(gap=0.5, alpha=2.0, offset=3.0)
+        HarmonicSteps(numerator=4.0, offset=3.0)
+        """
+        alpha = check_positive("alpha", alpha)
+        if alpha <= 0.5:
+            raise InputError(f"alpha must be > 1/2, got {alpha!r}")
+        return cls(alpha / check_positive("gap", gap), offset)
+
+    def sizes(self, count: int) -> Array:
+        steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)
+        return np.asarray(self.numerator / (self.offset + steps))
+
+
+@dataclass(frozen=True)
+class ConstantSteps(StepSizes):
+    """The same eta in every step.
+
+    Parameters
+    ----------
+    size : float
+        eta > 0, in the inverse unit of A_i. As it grows without bound, a step on a
+        batch becomes one of the power method.
+    """
+
+    size: float
+
+    def __post_init__(self) -> None:
+        check_fields(self, size=check_positive)
+
+    def sizes(self, count: int) -> Array:
+        return np.full(check_count("count", count, minimum=0), self.size)
+
+
+@dataclass(frozen=True)
+class HalvingSteps(StepSizes):
+    """eta_k = first 2^-floor(k/period), k = 0, 1, ...: Theorem 5's restarts.
+
+    Parameters
+    ----------
+    first : float
+        > 0.
+    period : int
+        How many steps are equally long.
+
+    Examples
+    --------
+    >>> HalvingSteps(period=2).sizes(5)
+    array([1.  , 1.  , 0.5 , 0.5 , 0.25])
+    """
+
+    first: float = 1.0
+    period: int = 50
+
+    def __post_init__(self) -> None:
+        check_fields(self, first=check_positive, period=check_count)
+
+    def sizes(self, count: int) -> Array:
+        restarts = np.arange(check_count("count", count, minimum=0)) // self.period
+        # 2^-1000 moves nothing, and is not 0.
+        return np.asarray(self.first * 0.5 ** np.minimum(restarts, 1000))
+
+
+@dataclass(frozen=True)
+class RootSteps(StepSizes):
+    """eta_k = first/sqrt(k), k = 1, 2, ...
+
+    Parameters
+    ----------
+    first : float
+        > 0; 8 in the paper.
+
+    Examples
+    --------
+    >>> RootSteps().sizes(4)
+    array([8.        , 5.65685425, 4.61880215, 4.        ])
+    """
+
+    first: float = 8.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, first=check_positive)
+
+    def sizes(self, count: int) -> Array:
+        steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)
+        return np.asarray(self.first / np.sqrt(steps))
+
+
+@dataclass(frozen=True)
+class ListedSteps(StepSizes):
+    """Step sizes one by one.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Each > 0; as many as the algorithm takes steps, or more.
+    """
+
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        checked = tuple(
+            check_positive(f"step_sizes[{place}]", value)
+            for place, value in enumerate(self.values)
+        )
+        object.__setattr__(self, "values", checked)
+
+    def sizes(self, count: int) -> Array:
+        count = check_count("count", count, minimum=0)
+        if len(self.values) < count:
+            raise InputError(
+                f"step_sizes must be at least {count}, one for every step, got "
+                f"{len(self.values)}"
+            )
+        return np.array(self.values[:count])
+
+
+def as_step_sizes(value: "StepSizes | float | Sequence[float]") -> StepSizes:
+    """Return step sizes for a number (that of every step), a list, or themselves.
+
+    Raises
+    ------
+    InputError
+        Unless all are finite numbers > 0.
+
+    Examples
+    --------
+    >>> as_step_sizes([1.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InputError: step_sizes[1] must be a finite number > 0, got 0.0
+    """
+    if isinstance(value, StepSizes):
+        return value
+    if isinstance(value, str | bytes):
+        raise InputError(f"step_sizes must be > 0, or a list of them, got {value!r}")
+    if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1:
+        return ListedSteps(tuple(np.asarray(value, dtype=object).tolist()))
+    return ConstantSteps(check_positive("step_sizes", value))
+
+
+def burn_in(
+    *,
+    kappa: float,
+    bound: float,
+    variance: float,
+    alpha: float = 1.0,
+    failure: float = 0.01,
+) -> float:
+    """Return the xi of Theorem 2.2.
+
+    Parameters
+    ----------
+    kappa : float
+        lambda_1/(lambda_1 - lambda_2), >= 1.
+    bound, variance : float
+        M and V, of what one step adds up: an A_i, or the mean of a batch; >= 0.
+    alpha : float
+        > 1/2.
+    failure : float
+        zeta, in (0, 1).
+
+    Examples
+    --------
+    >>> round(burn_in(kappa=2.0, bound=10.0, variance=0.5, failure=0.5), 1)
+    24060.0
+    """
+    kappa = check_positive("kappa", kappa)
+    if kappa < 1:
+        raise InputError(f"kappa must be >= 1, got {kappa!r}")
+    alpha = check_positive("alpha", alpha)
+    if alpha <= 0.5:
+        raise InputError(f"alpha must be > 1/2, got {alpha!r}")
+    first = kappa * check_nonnegative("bound", bound) * alpha
+    spread = kappa**2 * (check_nonnegative("variance", variance) + 1) * alpha**2
+    return 20 * max(first, spread / log1p(check_fraction("failure", failure) / 100))

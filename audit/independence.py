@@ -1,0 +1,119 @@
+"""Signs that an audit does not see what it seems to see.
+
+Every statement of an audit assumes that, given the dataset, each release is drawn anew
+from the same distribution, with the generator that it was handed. Two checks find the
+usual ways to break this, and no more than these:
+
+- the same seeds are used again after the audit: a release that differs from the first
+  depends on the calls in between, or on randomness of the mechanism's own;
+- a mechanism that leaves its generator untouched does not use it.
+
+And an audit sees only what it can read and compare: outputs of which the type alone is
+known, and words that never occur twice, tell it nothing.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.errors import DPAuditError
+from dpaudit.outputs import UNREAD, Batch, arrays_of, read
+
+__all__ = [
+    "fingerprint",
+    "repeats",
+    "same_output",
+    "signs",
+    "signs_of_dependence",
+    "unreadable",
+]
+
+_STATE = (
+    "the same seed gave another release at the end than at the beginning: the "
+    "mechanism keeps state between calls, or draws randomness of its own"
+)
+_UNUSED = (
+    "the mechanism does not use its rng: its releases are constant, or draw randomness "
+    "from elsewhere"
+)
+
+_NAMED = 3
+_MOST = 0.5
+
+
+def signs_of_dependence(pair_audit: PairAudit) -> tuple[str, ...]:
+    """Return warnings about the mechanism on the pair of an pair_audit."""
+    try:
+        return signs(repeats=repeats(pair_audit), uses_rng=pair_audit.uses_rng())
+    except DPAuditError:
+        # It refuses now what it took at the beginning.
+        return signs(repeats=False, uses_rng=True)
+
+
+def repeats(pair_audit: PairAudit) -> bool:
+    """Say whether the same streams give the first releases of an pair_audit once more.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own.
+    """
+    first = pair_audit.first_look
+    assert first is not None  # the pilot was drawn
+    again = pair_audit.replay_pilot()
+    return all(a.equals(b) for a, b in zip(first, again, strict=True))
+
+
+def fingerprint(*batches: Batch) -> bytes:
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
+    digest = hashlib.sha256()
+    for batch in batches:
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.digest()
+
+
+def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+    """Return warnings about a mechanism.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether the same seed gave the same release at the end as at the beginning.
+    uses_rng : bool
+        Whether it ever drew from the generator that it was handed.
+    """
+    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+
+
+def same_output(first: Any, second: Any) -> bool:
+    """Say whether a mechanism gave the same output twice; NaN equals NaN."""
+    one, other = (Batch.gather([read(output)]) for output in (first, second))
+    return one.equals(other)
+
+
+def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
+    """Return warnings about outputs that nothing could be learned from."""
+    found = []
+    if kinds := pair_audit.portfolio.unread:
+        names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
+        more = ", ..." if len(kinds) > _NAMED else ""
+        found.append(
+            f"some outputs can be told by their type alone ({names}{more}): return "
+            "numbers, words, or lists and dictionaries of them"
+        )
+    if pair_audit.portfolio.unrepeated > _MOST:
+        found.append(
+            "most outputs are words that never occur twice, which cannot be compared: "
+            "return the numbers that they hold"
+        )
+    return tuple(found)

@@ -1,0 +1,162 @@
+"""One pair of neighbours under attack: its releases, its attacks, its rounds."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.attacks import Attack, Target
+from dpaudit.audit.betting.events import Events
+from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.betting.strategy import best_share
+from dpaudit.audit.portfolio import Portfolio
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.workers import Workers
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair
+from dpaudit.outputs import Batch
+
+__all__ = ["PairAudit"]
+
+_UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
+_RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
+
+
+class PairAudit:
+    """A mechanism on one pair.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    pair : Pair
+    attacks : sequence of Attack
+    seed, key : int
+    workers : Workers, optional
+        As for `Sampler`.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism | Callable[..., Any],
+        pair: Pair,
+        attacks: Sequence[Attack],
+        seed: int,
+        key: int,
+        workers: Workers | None = None,
+    ) -> None:
+        self.target = Target(mechanism, pair)
+        self.portfolio = Portfolio(self.target, attacks)
+        self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
+        self._seed, self._key = seed, key
+        self._round = 0
+        self.first_look: tuple[Batch, Batch] | None = None
+        self._share, self._considered = 0.5, 0
+        self.drawn = np.zeros(2, dtype=np.intp)
+        self.pilot_size = 0
+        self.favourite: str | None = None
+
+    def pilot(self, size: int) -> None:
+        """Draw the round that only teaches.
+
+        Raises
+        ------
+        MechanismError
+            If nothing but one failure comes back on both sides.
+        """
+        self.first_look = _joined(self._sampler, size)
+        _check_alive(self.first_look, self._sampler)
+        self.portfolio.begin(*self.first_look)
+        self.drawn += size
+        self.pilot_size, self._round = size, 1
+
+    def replay_pilot(self) -> tuple[Batch, Batch]:
+        """Draw the pilot once more, from the same streams, and in this thread."""
+        sampler = Sampler(
+            self.target.mechanism, self.target.pair, self._seed, self._key
+        )
+        return _joined(sampler, self.pilot_size)
+
+    def uses_rng(self) -> bool:
+        """Say whether a release draws from the generator that it is handed."""
+        return self._sampler.uses_rng()
+
+    def play(
+        self, tests: Sequence[SequentialTest], null: int, size: int, remaining: int
+    ) -> None:
+        """Fix all bets, draw fresh releases, settle.
+
+        Parameters
+        ----------
+        tests : sequence of SequentialTest
+            The first decides the verdict.
+        null : int
+            Its null that matters most now: the sampling is divided to suit it.
+        size : int
+            Releases a side, on average of the two.
+        remaining : int
+            Releases on both sides that the audit may still draw.
+        """
+        events = self.portfolio.prepare()
+        n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
+        bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
+        self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
+        self._note_favourite(events, bet_on[0])
+        hits = np.zeros((2, len(events)), dtype=np.intp)
+        for side, batch in self._sampler.round(self._round, (n_p, n_q)):
+            hits[side] += self.portfolio.absorb(side, batch, events)
+        for test in tests:
+            test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
+        self.drawn += (n_p, n_q)
+        self._round += 1
+
+    def violation(self, family: NullFamily, null: int) -> float:
+        """Return by how many standard errors a null seems to be exceeded here.
+
+        Negative inside it. Outputs that were all alike tell as little as a fair coin,
+        which falls as often on either side.
+        """
+        events = self.portfolio.prepare()
+        if not len(events):
+            drawn = int(self.drawn[DATA]), int(self.drawn[NEIGHBOUR])
+            heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
+            events = Events.single(0.5, heads, drawn)
+        return violation(family, null, events)
+
+    def _note_favourite(self, events: Events, bet_on: NDArray[np.intp]) -> None:
+        """Remember whose event tells D from D' best, of those that are bet on."""
+        if len(bet_on):
+            best = bet_on[np.argmax(np.abs(events.p - events.q)[bet_on])]
+            self.favourite = self.portfolio.fitted(int(events.attack[best])).attack.name
+
+    def _divide(
+        self, events: Events, family: NullFamily, null: int, total: int
+    ) -> tuple[int, int]:
+        """Return how many of a round's releases to draw on D and on D'."""
+        seen = int(self.drawn.sum())
+        if seen >= max(_UNEVEN_FROM, _RECONSIDER * self._considered) and len(events):
+            self._share = best_share(family, null, events)
+            self._considered = seen
+        n_p = min(max(round(total * self._share), 1), total - 1)
+        return n_p, total - n_p
+
+
+def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
+    """Return the outputs of the first round, of `size` releases a side."""
+    sides: tuple[list[Batch], list[Batch]] = ([], [])
+    for side, batch in sampler.round(0, (size, size)):
+        sides[side].append(batch)
+    return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
+
+
+def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
+    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
+    layouts = {layout for side in sides for layout in side.parts}
+    if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
+        raise MechanismError(
+            f"the mechanism {only} on both datasets, every time"
+            f"{sampler.last_words()}; releases must be numbers or numeric arrays"
+        )

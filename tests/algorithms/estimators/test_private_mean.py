@@ -1,0 +1,269 @@
+"""The private mean: sensitivity, calibration, the noise and what is made of it.
+
+Seeds are fixed. Goodness-of-fit tests are Kolmogorov-Smirnov tests of the law that the
+module states (the null hypothesis), each failing a correct sampler with probability
+1e-10; there are 10. `run_conformance` adds 2e-9 for each of 4 mechanisms.
+"""
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, special, stats
+
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import run_conformance
+
+ADD_REMOVE, REPLACE_ONE = Relation
+LEVEL = 1e-10
+
+both = pytest.mark.parametrize("relation", list(Relation))
+dimensions = pytest.mark.parametrize("dimension", [1, 2, 7, 54])
+
+
+def rows_up_to(norm, size, dimension, rng):
+    """Return rows in a ball, a third of them on its surface."""
+    rows = rng.standard_normal((size, dimension))
+    lengths = norm * np.minimum(1.0, 1.5 * rng.random(size))
+    return rows * (lengths / np.linalg.norm(rows, axis=1))[:, np.newaxis]
+
+
+# Sensitivity
+
+
+@both
+@dimensions
+def test_no_neighbour_moves_the_query_further_than_the_sensitivity(relation, dimension):
+    rng = np.random.default_rng(0)
+    mechanism = LaplaceMean.calibrated(1.0, relation=relation, row_norm=3.0)
+    for _ in range(50):
+        # Half of the rows are longer than the bound, and have to be clipped.
+        rows = rows_up_to(6.0, 5, dimension, rng)
+        if relation is ADD_REMOVE:
+            other = rows[1:]
+        else:
+            other = np.vstack([rows_up_to(6.0, 1, dimension, rng), rows[1:]])
+        moved = mechanism.answers(rows) - mechanism.answers(other)
+        limit = mechanism.sensitivity(dimension)
+        assert np.linalg.norm(moved) <= limit * (1 + 1e-12)
+
+
+@both
+@dimensions
+def test_the_worst_case_attains_the_sensitivity(relation, dimension):
+    mechanism = GaussianMean.from_mu(1.0, relation=relation, row_norm=0.3)
+    pair = mechanism.worst_case(dimension)
+    assert pair.relation is relation
+    moved = mechanism.answers(pair.data) - mechanism.answers(pair.neighbour)
+    assert np.linalg.norm(moved) == pytest.approx(mechanism.sensitivity(dimension))
+
+
+@dimensions
+def test_the_count_has_the_best_weight(dimension):
+    """Against a numerical search over weights c, for rows of norm up to 1."""
+    found = optimize.minimize_scalar(
+        lambda c: np.log(1 + c**2) + np.log(dimension + 1 / c**2),
+        bounds=(0.05, 3.0),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    query = GaussianMean.from_mu(1.0).answers(np.zeros((1, dimension)))
+    assert query[-1] == pytest.approx(found.x, rel=1e-4)
+    assert np.exp(found.fun) == pytest.approx((np.sqrt(dimension) + 1) ** 2)
+
+
+def test_the_query_is_the_sum_and_the_weighted_count():
+    rows = [[3.0, 4.0], [0.1, 0.2], [0.0, 0.0]]
+    found = GaussianMean.from_mu(1.0, row_norm=1.0).answers(rows)
+    np.testing.assert_allclose(found, [0.7, 1.0, 3 / 2**0.25], rtol=1e-14)
+    public = GaussianMean.from_mu(1.0, relation="replace-one").answers(rows)
+    np.testing.assert_allclose(public, [0.7, 1.0], rtol=1e-14)
+
+
+# Calibration
+
+
+@both
+@dimensions
+def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
+    for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-5), (8.0, 1e-3)):
+        mechanism = GaussianMean.calibrated(
+            epsilon, delta, relation=relation, row_norm=7.0
+        )
+        exact = mechanism.exact_claim(mechanism.worst_case(dimension))
+        assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=1e-8)
+        assert mechanism.claim == ApproxDP(epsilon, delta)
+        pure = LaplaceMean.calibrated(epsilon, relation=relation, row_norm=7.0)
+        exact = pure.exact_claim(pure.worst_case(dimension))
+        assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
+        assert pure.claim == PureDP(epsilon)
+
+
+def test_the_profile_of_the_gaussian_by_quadrature():
+    """delta(epsilon) = E_P[(1 - exp(epsilon - L))_+], L the loss along the shift."""
+    mechanism = GaussianMean.calibrated(1.0, 1e-3, row_norm=2.0)
+    pair = mechanism.worst_case(3)
+    scale = mechanism.scale(3)
+    start, end = mechanism.answers(pair.data), mechanism.answers(pair.neighbour)
+    length = np.linalg.norm(end - start)
+
+    def integrand(t):
+        release = start + (start - end) / length * t * scale
+        loss = mechanism.privacy_loss(release[None], pair.data, pair.neighbour)[0]
+        return stats.norm.pdf(t) * max(-np.expm1(1.0 - loss), 0.0)
+
+    edge = (1.0 - (length / scale) ** 2 / 2) / (length / scale)
+    delta, _ = integrate.quad(integrand, edge, edge + 15)
+    assert delta == pytest.approx(1e-3, rel=1e-6)
+
+
+def test_mu_is_that_of_the_gaussian_calibration():
+    mechanism = GaussianMean.calibrated(1.0, 1e-5)
+    assert mechanism.mu == gaussian_mu(1.0, 1e-5)
+    assert float(gaussian_delta(1.0, mechanism.mu)) == pytest.approx(1e-5, rel=1e-6)
+    assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
+
+
+# Noise
+
+
+@pytest.mark.parametrize("entries", [1, 2, 9])
+def test_gaussian_noise_fits(entries):
+    noise = GaussianMean.from_mu(1.0).noise(
+        20_000, entries, 2.5, np.random.default_rng(1)
+    )
+    squared = (noise**2).sum(axis=1) / 2.5**2
+    assert stats.kstest(squared, stats.chi2(entries).cdf).pvalue > LEVEL
+    assert stats.kstest(noise[:, 0] / 2.5, stats.norm.cdf).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("entries", [1, 2, 9, 55])
+def test_spherical_laplace_noise_fits(entries):
+    """The length is Gamma, and a direction's square of an entry is Beta."""
+    rng = np.random.default_rng(2)
+    noise = LaplaceMean.calibrated(1.0).noise(20_000, entries, 2.5, rng)
+    lengths = np.linalg.norm(noise, axis=1)
+    assert stats.kstest(lengths, stats.gamma(entries, scale=2.5).cdf).pvalue > LEVEL
+    if entries == 1:
+        fit = stats.kstest(noise[:, 0], stats.laplace(scale=2.5).cdf)
+    else:
+        share = (noise[:, 0] / lengths) ** 2
+        fit = stats.kstest(share, stats.beta(0.5, (entries - 1) / 2).cdf)
+    assert fit.pvalue > LEVEL
+
+
+def spherical_laplace_log_density(noise, scale):
+    """Return the density of the length over the area of its sphere, in logarithms."""
+    entries, lengths = noise.shape[1], np.linalg.norm(noise, axis=1)
+    area = np.log(2) + entries / 2 * np.log(np.pi) - special.gammaln(entries / 2)
+    return stats.gamma(entries, scale=scale).logpdf(lengths) - (
+        area + (entries - 1) * np.log(lengths)
+    )
+
+
+@both
+def test_losses_are_log_density_ratios(relation):
+    rng = np.random.default_rng(3)
+    rows = rows_up_to(1.5, 4, 3, rng)
+    other = rows[1:] if relation is ADD_REMOVE else np.vstack([-rows[:1], rows[1:]])
+    for mechanism in (
+        GaussianMean.from_mu(0.7, relation=relation),
+        LaplaceMean.calibrated(0.7, relation=relation),
+    ):
+        scale = mechanism.scale(3)
+        releases = mechanism.draw(rows, 50, rng=rng)
+        one, two = (
+            releases - mechanism.answers(rows),
+            releases - mechanism.answers(other),
+        )
+        if isinstance(mechanism, GaussianMean):
+            law = stats.norm(scale=scale)
+            expected = (law.logpdf(one) - law.logpdf(two)).sum(axis=1)
+        else:
+            expected = spherical_laplace_log_density(
+                one, scale
+            ) - spherical_laplace_log_density(two, scale)
+            assert np.abs(expected).max() <= 0.7
+        found = mechanism.privacy_loss(releases, rows, other)
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_datasets_with_one_query_have_no_loss():
+    pair = Pair([[2.0, 0.0]], [[4.0, 0.0]])  # clipped to the same row
+    for mechanism in (
+        GaussianMean.from_mu(1.0, relation="replace-one"),
+        LaplaceMean.calibrated(1.0, relation="replace-one"),
+    ):
+        assert mechanism.exact_claim(pair).epsilon(0.0) == 0.0
+
+
+@both
+def test_the_protocol_is_kept(relation):
+    run_conformance(GaussianMean.from_mu(1.5, relation=relation))
+    run_conformance(LaplaceMean.calibrated(1.5, relation=relation))
+
+
+# What is made of a release
+
+
+@both
+def test_the_mean_of_many_rows(relation):
+    rows = rows_up_to(1.0, 2000, 5, np.random.default_rng(4)) * 0.3 + 0.2
+    mechanism = GaussianMean.from_mu(1e6, relation=relation)
+    release = mechanism.release(rows, rng=np.random.default_rng(5))
+    found = mechanism.mean(release, n_rows=2000)
+    np.testing.assert_allclose(found, rows.mean(axis=0), atol=1e-6)
+
+
+def test_the_error_is_as_stated():
+    """Mean square s^2 (d + |m|^2/c^2)/n^2: the sample's relative deviation is 0.7 %."""
+    dimension, n = 5, 100_000
+    row = np.full(dimension, 0.8 / np.sqrt(dimension))
+    mechanism = GaussianMean.calibrated(1.0, 1e-5)
+    rows = np.broadcast_to(row, (n, dimension))
+    releases = mechanism.draw(rows, 4000, rng=np.random.default_rng(6))
+    errors = [mechanism.mean(release) - row for release in releases]
+    measured = np.mean(np.sum(np.square(errors), axis=1))
+    weight = dimension**-0.25
+    expected = mechanism.scale(dimension) ** 2 * (dimension + 0.64 / weight**2) / n**2
+    assert measured == pytest.approx(expected, rel=0.06)
+
+
+@both
+def test_a_mean_lies_in_the_ball_of_the_rows(relation):
+    mechanism = LaplaceMean.calibrated(0.1, relation=relation, row_norm=2.0)
+    for seed in range(20):
+        release = mechanism.release(np.zeros((1, 3)), rng=np.random.default_rng(seed))
+        assert np.linalg.norm(mechanism.mean(release, n_rows=1)) <= 2.0 * (1 + 1e-12)
+
+
+def test_nobody_has_a_private_mean_too():
+    release = GaussianMean.from_mu(1.0).release(
+        np.empty((0, 3)), rng=np.random.default_rng(0)
+    )
+    assert np.isfinite(GaussianMean.from_mu(1.0).mean(release)).all()
+
+
+@pytest.mark.parametrize("n_rows", [None, 0, 1.5])
+def test_a_public_number_of_rows_must_be_one(n_rows):
+    mechanism = GaussianMean.from_mu(1.0, relation="replace-one")
+    with pytest.raises(InputError, match="n_rows must be"):
+        mechanism.mean(np.zeros(3), n_rows=n_rows)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: GaussianMean.from_mu(0.0), "mu must be"),
+        (lambda: GaussianMean.calibrated(1.0, 0.0), "delta must be"),
+        (lambda: LaplaceMean.calibrated(-1.0), "epsilon must be"),
+        (lambda: LaplaceMean.calibrated(1.0, row_norm=0), "row_norm must be"),
+        (lambda: LaplaceMean.calibrated(1.0, relation="both"), "relation must be"),
+        (lambda: LaplaceMean(epsilon=1.0, claim=1.0), "claim must be"),
+    ],
+)
+def test_bad_arguments_are_named(build, message):
+    with pytest.raises(InputError, match=message):
+        build()

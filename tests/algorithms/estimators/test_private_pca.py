@@ -1,0 +1,509 @@
+"""The estimator: scikit-learn's contract, the budget, the centre, sources, refusals."""
+
+import pickle
+import re
+from dataclasses import FrozenInstanceError, dataclass, field
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpaudit import PrivatePCA
+from dpaudit.algorithms import (
+    CATALOGUE,
+    GOEGaussian,
+    SymmetricNoise,
+    SymmetrisedWishart,
+    names_of,
+)
+from dpaudit.algorithms.estimators.budget import Budget, recommended
+from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.errors import InputError, MechanismError
+from dpaudit.gaussian import gaussian_delta, gaussian_mu
+from dpaudit.gram import gram, row_sum
+from dpaudit.neighbours import Relation
+from dpaudit.subspace import captured_variance_share, projector_distance, top_components
+
+PAGE = Path(__file__).parents[3] / "docs" / "private-pca.md"
+
+RULED_OUT = {
+    "check_estimators_empty_data_messages": (
+        "an error on no rows would tell that there are none, which is private"
+    ),
+}
+
+
+def rows_in(dimension=20, n=20_000, seed=0):
+    """Return rows of length up to about 1 with three strong directions."""
+    rng = np.random.default_rng(seed)
+    scale = np.r_[0.5, 0.4, 0.3, np.full(dimension - 3, 0.05)]
+    rotation, _ = np.linalg.qr(rng.standard_normal((dimension, dimension)))
+    return (rng.standard_normal((n, dimension)) * scale) @ rotation
+
+
+# scikit-learn
+
+
+CHECKS = parametrize_with_checks(
+    [
+        PrivatePCA(2, random_state=0),
+        PrivatePCA(2, delta=0.0, random_state=0),
+        PrivatePCA(2, center="private", random_state=0),
+        PrivatePCA(2, mechanism="power-method", random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: RULED_OUT,
+)
+
+
+# A generator before scikit-learn 1.8, which pytest no longer takes.
+@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+def test_the_contract_of_estimators(estimator, check):
+    check(estimator)
+
+
+def test_no_features_are_refused_as_the_contract_asks():
+    """The other half of the check that is ruled out."""
+    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+        PrivatePCA(1).fit(np.empty((12, 0)))
+
+
+def test_clones_and_pickles():
+    rows = rows_in()
+    point = np.full(20, 0.1)
+    mechanism = GOEGaussian.calibrated(1.0, 1e-5)
+    pca = PrivatePCA(2, center=point, mechanism=mechanism, random_state=3).fit(rows)
+    again = clone(pca).fit(rows)
+    copy = pickle.loads(pickle.dumps(pca))
+    for other in (again, copy):
+        np.testing.assert_array_equal(other.components_, pca.components_)
+        assert other.mechanism_ == mechanism
+        assert other.spent_ == pca.spent_
+
+
+def test_names_of_features_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(rows_in(4, 100), columns=list("abcd"))
+    pca = PrivatePCA(2, random_state=0).set_output(transform="pandas")
+    found = pca.fit_transform(frame)
+    assert list(found.columns) == ["privatepca0", "privatepca1"]
+    assert list(pca.feature_names_in_) == list("abcd")
+    assert list(pca.get_feature_names_out()) == list(found.columns)
+    # A source without names forgets those of the last one.
+    pca.fit(iter([frame.to_numpy()]))
+    assert not hasattr(pca, "feature_names_in_")
+    assert pca.n_features_in_ == 4
+
+
+def test_coordinates_and_back():
+    rows = rows_in()
+    pca = PrivatePCA(3, center=np.full(20, 0.2), random_state=0).fit(rows)
+    np.testing.assert_allclose(
+        pca.components_ @ pca.components_.T, np.eye(3), atol=1e-12
+    )
+    coordinates = pca.transform(rows)
+    np.testing.assert_allclose(coordinates, (rows - 0.2) @ pca.components_.T)
+    back = pca.inverse_transform(coordinates)
+    np.testing.assert_allclose(pca.transform(back), coordinates, atol=1e-12)
+    assert np.linalg.norm(back - rows) < 0.5 * np.linalg.norm(rows)
+    full = PrivatePCA(20, random_state=0).fit(rows)
+    np.testing.assert_allclose(
+        full.inverse_transform(full.transform(rows)), rows, atol=1e-12
+    )
+
+
+def test_a_step_of_a_pipeline():
+    pipeline = make_pipeline(PrivatePCA(2, random_state=0), PrivatePCA(1, delta=0.0))
+    assert pipeline.fit_transform(rows_in(5, 50)).shape == (50, 1)
+
+
+# What is released
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_the_components_are_those_of_the_release(delta):
+    rows = rows_in(30)
+    pca = PrivatePCA(3, delta=delta, random_state=7).fit(rows)
+    moment = gram(rows, row_norm=1.0).moment
+    release = pca.mechanism_.draw_from(moment, 1, rng=np.random.default_rng(7))[0]
+    expected = top_components(release, 3)
+    assert projector_distance(pca.components_.T, expected) < 1e-7
+    np.testing.assert_allclose(
+        pca.private_variance_, np.linalg.eigvalsh(release)[:-4:-1], rtol=1e-9
+    )
+    largest = np.abs(pca.components_).argmax(axis=1)
+    assert (pca.components_[np.arange(3), largest] > 0).all()
+
+
+def test_the_top_subspace_is_found():
+    rows = rows_in()
+    pca = PrivatePCA(3, random_state=0).fit(rows)
+    assert captured_variance_share(pca.components_.T, rows.T @ rows) > 0.99
+
+
+def test_rows_are_clipped_to_the_public_norm():
+    """Scaling all rows and the bound together changes nothing."""
+    rows = rows_in()
+    small = PrivatePCA(3, row_norm=0.3, random_state=0).fit(rows)
+    large = PrivatePCA(3, row_norm=30.0, random_state=0).fit(100 * rows)
+    assert projector_distance(small.components_.T, large.components_.T) < 1e-6
+    np.testing.assert_allclose(
+        large.private_variance_, 1e4 * small.private_variance_, rtol=1e-6
+    )
+
+
+def test_fresh_noise_unless_a_seed_is_given():
+    rows = rows_in(n=50)
+    first, second = (PrivatePCA(1).fit(rows).components_ for _ in range(2))
+    assert (first != second).any()
+    generator = np.random.default_rng(0)
+    first = PrivatePCA(1, random_state=generator).fit(rows).components_
+    second = PrivatePCA(1, random_state=generator).fit(rows).components_
+    assert (first != second).any()
+    first, second = (
+        PrivatePCA(1, random_state=np.random.RandomState(5)).fit(rows).components_
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_nothing_exact_is_left_in_a_fit():
+    """No attribute tells the number of rows, and all is finite without any."""
+    pca = PrivatePCA(2, center="private", random_state=0).fit(np.empty((0, 5)))
+    assert np.isfinite(pca.components_).all()
+    assert not hasattr(pca, "n_samples_")
+    one = PrivatePCA(2, random_state=0).fit(np.zeros((1, 5)))
+    many = PrivatePCA(2, random_state=0).fit(np.zeros((9, 5)))
+    assert pickle.dumps(one.__dict__) == pickle.dumps(many.__dict__)
+
+
+@pytest.mark.parametrize("name", [*names_of("covariance"), *names_of("subspace")])
+def test_every_mechanism_for_pca_can_be_named(name):
+    entry = CATALOGUE[name]
+    rows = rows_in(5, 200)
+    relation = entry.relations[0]
+    pca = PrivatePCA(1, mechanism=name, relation=relation, random_state=0)
+    if entry.expected_refuted:
+        with pytest.raises(InputError, match=f"the claim of {name} is false"):
+            pca.fit(rows)
+        return
+    try:
+        pca.fit(rows)
+    except MechanismError as error:
+        assert "released no components" in str(error)  # noqa: PT017
+        assert not hasattr(pca, "components_")
+    else:
+        assert pca.components_.shape == (1, 5)
+    assert pca.spent_.epsilon == 1.0
+    assert pca.spent_.delta == (1e-5 if entry.approximate else 0.0)
+
+
+@dataclass(frozen=True)
+class RowByRow:
+    """A mechanism that wants the rows: the mean direction, with hardly any noise."""
+
+    claim: Claim = field(default_factory=lambda: PureDP(1.0))
+    relation: Relation = Relation.REPLACE_ONE
+
+    def release(self, data, *, rng):
+        assert isinstance(data, np.ndarray)
+        mean = data.mean(axis=0) + 1e-9 * rng.standard_normal(data.shape[1])
+        return mean / np.linalg.norm(mean)
+
+    def components(self, releases, n_components):
+        return releases[..., np.newaxis]
+
+
+def test_mechanisms_that_read_rows():
+    rows = rows_in(4, 50) + 1.0
+    pca = PrivatePCA(
+        1, mechanism=RowByRow(), relation="replace-one", center=[1, 1, 0, 0]
+    )
+    pca.fit(rows)
+    mean = (rows - [1, 1, 0, 0]).mean(axis=0)
+    np.testing.assert_allclose(
+        np.abs(pca.components_[0] @ mean), np.linalg.norm(mean), rtol=1e-6
+    )
+    assert not hasattr(pca, "private_variance_")
+    pca.set_params(mechanism="auto").fit(rows)
+    assert hasattr(pca, "private_variance_")
+    pca.set_params(mechanism=RowByRow()).fit(rows)
+    assert not hasattr(pca, "private_variance_")
+    with pytest.raises(InputError, match="RowByRow reads single rows"):
+        pca.fit([rows, rows])
+
+
+@dataclass(frozen=True)
+class NothingFound(RowByRow):
+    def components(self, releases, n_components):
+        return np.full((len(releases), n_components), np.nan)
+
+
+def test_a_mechanism_that_finds_nothing_says_so_and_has_spent():
+    rows = rows_in(4, 50)
+    pca = PrivatePCA(1, relation="replace-one", random_state=0).fit(rows)
+    pca.set_params(mechanism=NothingFound())
+    with pytest.raises(MechanismError, match="NothingFound released no components"):
+        pca.fit(rows)
+    assert pca.spent_.epsilon == 1.0
+    with pytest.raises(ValueError, match="not fitted yet"):
+        pca.transform(rows)
+
+
+# The budget
+
+
+def budget(**options):
+    defaults = {"epsilon": 1.0, "delta": 1e-5, "relation": "add-remove"}
+    return Budget(**{**defaults, "row_norm": 1.0, "mean_norm": 1.0, **options})
+
+
+def test_one_release_spends_what_it_claims():
+    spent = PrivatePCA(2, random_state=0).fit(rows_in()).spent_
+    (release,) = spent.releases
+    assert (spent.epsilon, spent.delta) == (1.0, 1e-5)
+    assert release.release == "components"
+    assert release.mechanism == "GOEGaussian"
+    assert release.claim == ApproxDP(1.0, 1e-5)
+    assert spent.relation is Relation.ADD_REMOVE
+    with pytest.raises(FrozenInstanceError):
+        spent.epsilon = 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("name", ["analyze-gauss", "goe-gaussian"])
+def test_two_gaussian_releases_compose_exactly(epsilon, share, name):
+    """The joint release on the worst pairs of both is one Gaussian shift, of mu."""
+    plan = budget(epsilon=epsilon, mean_share=share, mean_norm=5.0).plan(name, 2, 30)
+    first = plan.mean.exact_claim(plan.mean.worst_case(30)).parameters["mu"]
+    worst = plan.mechanism.worst_case(30)
+    second = plan.mechanism.exact_claim(worst).parameters["mu"]
+    together = sqrt(first**2 + second**2)
+    assert float(gaussian_delta(epsilon, together)) == pytest.approx(1e-5, rel=1e-6)
+    assert first**2 / together**2 == pytest.approx(share, rel=1e-9)
+    assert (plan.spent.epsilon, plan.spent.delta) == (epsilon, 1e-5)
+    claims = [release.claim for release in plan.spent.releases]
+    assert all(isinstance(claim, GaussianDP) for claim in claims)
+    assert plan.mean.row_norm == 5.0
+
+
+def test_published_noise_is_not_counted_as_calibrated():
+    plan = budget(mean_share=0.25).plan("analyze-gauss-published", 2, 30)
+    assert plan.mechanism.claim == ApproxDP(0.75, 0.75 * 1e-5)
+    assert plan.mean.claim == ApproxDP(0.25, 0.25 * 1e-5)
+    assert plan.spent.epsilon == pytest.approx(1.0)
+    assert plan.spent.delta == 1e-5
+
+
+def test_pure_releases_add_up():
+    plan = budget(delta=0.0, mean_share=0.25).plan("auto", 2, 30)
+    assert isinstance(plan.mean, LaplaceMean)
+    assert plan.mean.claim == PureDP(0.25)
+    assert plan.mechanism.claim == PureDP(0.75)
+    assert (plan.spent.epsilon, plan.spent.delta) == (1.0, 0.0)
+
+
+def test_a_mean_beside_pure_components_gets_all_of_delta():
+    plan = budget(mean_share=0.25).plan("symmetrised-wishart", 2, 30)
+    assert isinstance(plan.mean, GaussianMean)
+    assert plan.mean.claim == ApproxDP(0.25, 1e-5)
+    assert plan.mechanism.claim == PureDP(0.75)
+    assert (plan.spent.epsilon, plan.spent.delta) == (1.0, 1e-5)
+
+
+def test_a_mechanism_must_fit_the_budget():
+    mechanism = GOEGaussian.calibrated(1.0, 1e-5)
+    assert budget().plan(mechanism, 2, 30).spent.epsilon == 1.0
+    assert budget(epsilon=2.0).plan(mechanism, 2, 30).spent.epsilon < 1.0 + 1e-9
+    for too_small in (
+        {"epsilon": 0.99},
+        {"delta": 1e-6},
+        {"delta": 0.0},
+        {"mean_share": 0.1},
+    ):
+        with pytest.raises(InputError, match="must keep to its share of the budget"):
+            budget(**too_small).plan(mechanism, 2, 30)
+    pure = SymmetrisedWishart.calibrated(1.0)
+    assert budget(delta=0.0).plan(pure, 2, 30).spent.epsilon == pytest.approx(1.0)
+    with pytest.raises(InputError, match="must keep to its share of the budget"):
+        budget(delta=0.0, mean_share=0.1).plan(pure, 2, 30)
+    plan = budget(epsilon=2.0, delta=2e-5, mean_share=0.5).plan(mechanism, 2, 30)
+    assert plan.spent.epsilon == pytest.approx(2.0)
+    assert plan.spent.delta == 2e-5
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_auto_takes_the_smaller_noise(relation):
+    """Against the sample variance of noise of both; margins are 5 deviations."""
+    rng = np.random.default_rng(0)
+    for dimension in (2, 8, 20):
+        sizes = {}
+        for name in ("symmetrised-wishart", "goe-gaussian"):
+            mechanism = budget(relation=relation).plan(name, 1, dimension).mechanism
+            noise = mechanism.noise(500, dimension, rng=rng)
+            sizes[name] = np.mean(noise[:, 0, 1] ** 2)
+        chosen = recommended(1.0, 1e-5, relation, dimension)
+        assert chosen == min(sizes, key=sizes.get)
+        assert recommended(1.0, 0.0, relation, dimension) == "symmetrised-wishart"
+
+
+# The centre
+
+
+def test_a_public_centre():
+    rows = rows_in(20) + 3.0
+    pca = PrivatePCA(3, center=[3.0] * 20, random_state=0).fit(rows)
+    np.testing.assert_array_equal(pca.mean_, np.full(20, 3.0))
+    about_zero = PrivatePCA(3, random_state=0).fit(rows - 3.0)
+    assert projector_distance(pca.components_.T, about_zero.components_.T) < 1e-6
+    assert len(pca.spent_.releases) == 1
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_private_centre(relation, delta):
+    rows = rows_in(20) + 2.0
+    pca = PrivatePCA(
+        3,
+        center="private",
+        center_norm=12.0,
+        relation=relation,
+        delta=delta,
+        epsilon=4.0,
+        random_state=0,
+    ).fit(rows)
+    assert np.abs(pca.mean_ - 2.0).max() < 0.1
+    centred = rows - rows.mean(axis=0)
+    assert captured_variance_share(pca.components_.T, centred.T @ centred) > 0.95
+    assert [release.release for release in pca.spent_.releases] == [
+        "mean",
+        "components",
+    ]
+    assert (pca.spent_.epsilon, pca.spent_.delta) == (pytest.approx(4.0), delta)
+
+
+def test_a_private_centre_is_the_release_of_its_mechanism():
+    rows = rows_in(20)
+    pca = PrivatePCA(2, center="private", random_state=9).fit(rows)
+    rng = np.random.default_rng(9)
+    mechanism = GaussianMean.from_mu(sqrt(0.1) * gaussian_mu(1.0, 1e-5))
+    release = mechanism.draw_from(row_sum(rows, row_norm=1.0), 1, rng=rng)[0]
+    np.testing.assert_allclose(pca.mean_, mechanism.mean(release), rtol=1e-9)
+    moment = gram(rows, row_norm=1.0, centre=pca.mean_).moment
+    noisy = pca.mechanism_.draw_from(moment, 1, rng=rng)[0]
+    found = projector_distance(pca.components_.T, top_components(noisy, 2))
+    assert found < 1e-7
+
+
+@pytest.mark.parametrize("center", ["mean", True, None, "privat"])
+def test_the_sample_mean_is_refused(center):
+    with pytest.raises(InputError, match=r"center must be False.*sample mean depends"):
+        PrivatePCA(1, center=center).fit(rows_in(5, 10))
+
+
+# Sources
+
+
+def test_sources_give_what_the_array_gives(tmp_path):
+    rows = rows_in()
+    np.save(tmp_path / "rows.npy", rows)
+    expected = PrivatePCA(3, random_state=0).fit(rows).components_
+    for source in (
+        rows.tolist(),
+        np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        np.array_split(rows, 7),
+        (part for part in np.array_split(rows, 7)),
+    ):
+        found = PrivatePCA(3, random_state=0).fit(source).components_
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_a_private_centre_takes_two_passes():
+    rows = rows_in()
+    pca = PrivatePCA(2, center="private", random_state=0)
+    expected = clone(pca).fit(rows).components_
+    found = clone(pca).fit(np.array_split(rows, 3)).components_
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+    with pytest.raises(InputError, match=r"takes two passes over X.*got generator"):
+        pca.fit(part for part in [rows])
+
+
+def test_parameters_are_looked_at_before_the_data():
+    def source():
+        yield rows_in(5, 10)
+        raise AssertionError("read on")
+
+    with pytest.raises(InputError, match="did you mean 'goe-gaussian'"):
+        PrivatePCA(1, mechanism="goe-gausian").fit(source())
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 0}, "n_components must be an integer >= 1 and <= 5, got 0"),
+        ({"n_components": 6}, "n_components must be an integer >= 1 and <= 5, got 6"),
+        ({"n_components": 1.0}, "n_components must be an integer"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": -1e-5}, "delta must be"),
+        ({"relation": "both"}, "relation must be one of"),
+        ({"row_norm": None}, "row_norm must be"),
+        ({"row_norm": -1.0}, "row_norm must be"),
+        ({"center": "private", "center_share": 0.0}, "center_share must be in"),
+        ({"center": "private", "center_share": 1.0}, "center_share must be in"),
+        ({"center": "private", "center_norm": 0.0}, "center_norm must be"),
+        ({"center": [1.0]}, r"center must have shape \(5,\)"),
+        ({"center": [np.nan] * 5}, "center must be finite"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": "seed"}, "random_state must be"),
+        ({"mechanism": "goe-gaussian", "delta": 0.0}, "goe-gaussian needs a delta > 0"),
+        ({"mechanism": "laplace"}, "does not"),
+        ({"mechanism": "symmetric-noise"}, "claim of symmetric-noise is false"),
+        ({"mechanism": 3}, "mechanism must release principal components, but int"),
+        (
+            {"mechanism": GOEGaussian.calibrated(1.0, 1e-5, row_norm=2.0)},
+            "row_norm must be that of the mechanism, 2.0, got 1.0",
+        ),
+        (
+            {"mechanism": GOEGaussian.calibrated(1.0, 1e-5, relation="replace-one")},
+            "relation must be that of the mechanism, replace-one, got add-remove",
+        ),
+    ],
+)
+def test_bad_parameters_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        PrivatePCA(**{"n_components": 1, **options}).fit(rows_in(5, 10))
+
+
+def test_a_false_claim_is_taken_from_one_who_builds_it():
+    pca = PrivatePCA(1, mechanism=SymmetricNoise.as_published(1.0), random_state=0)
+    assert pca.fit(rows_in(5, 10)).spent_.releases[0].claim == PureDP(1.0)
+
+
+def test_coordinates_of_another_length_are_refused():
+    pca = PrivatePCA(2, random_state=0).fit(rows_in(5, 10))
+    with pytest.raises(InputError, match="X must have 2 columns"):
+        pca.inverse_transform(np.ones((3, 5)))
+
+
+# The page
+
+
+def test_the_examples_of_the_page_run(monkeypatch, tmp_path, capsys):
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), names)
+    printed = capsys.readouterr().out
+    shown = "".join(re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL))
+    assert printed == shown

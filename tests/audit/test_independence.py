@@ -1,0 +1,140 @@
+"""Mechanisms whose releases are no independent draws of one law are warned about."""
+
+import numpy as np
+import pytest
+
+from dpaudit import Pair
+from dpaudit.attacks import Identity
+from dpaudit.audit.independence import signs_of_dependence
+from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.errors import InputError
+
+PAIR = Pair([0.0], [0.0, 1.0])
+STATE, UNUSED = "the same seed gave another release", "does not use its rng"
+
+
+def warnings_of(mechanism, size=10):
+    pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
+    pair_audit.pilot(size)
+    return signs_of_dependence(pair_audit)
+
+
+def count_calls():
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return len(calls) + rng.normal()
+
+    return mechanism
+
+
+def tire():
+    """Return a mechanism that works ten times on either side, and fails ever after."""
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(rng.normal())
+        if len(calls) > 20:
+            raise TimeoutError
+        return calls[-1]
+
+    return mechanism
+
+
+def own_randomness():
+    own = np.random.default_rng(0)
+    return lambda data, rng: own.normal()
+
+
+def seeded_anew(data, rng):
+    return np.random.default_rng(0).normal()
+
+
+def mixed_outputs(data, rng):
+    if rng.random() < 0.3:
+        raise KeyError
+    return {"a": rng.normal(), "b": np.array([np.nan, rng.normal()])}
+
+
+class Batched:
+    def draw(self, data, size, *, rng):
+        return data.sum() + rng.laplace(size=size)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda data, rng: rng.normal(size=3),
+        lambda data, rng: np.nan * rng.normal(),
+        mixed_outputs,
+        Batched(),
+        # Constant almost always, and yet drawn: what counts is the generator.
+        lambda data, rng: data.sum() + (rng.random() < 1e-9),
+        # Used on one dataset only.
+        lambda data, rng: rng.normal() if len(data) == 2 else 0.0,
+    ],
+)
+def test_pure_mechanisms_are_left_alone(mechanism):
+    assert warnings_of(mechanism) == ()
+
+
+@pytest.mark.parametrize("mechanism", [count_calls(), tire()])
+def test_state_between_calls_is_found(mechanism):
+    (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_state_on_one_dataset_is_found(rows):
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return rng.normal() + (len(calls) if np.size(data) == rows else 0)
+
+    (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
+@pytest.mark.parametrize("mechanism", [lambda data, rng: data.sum(), seeded_anew])
+def test_an_unused_generator_is_found(mechanism):
+    (warning,) = warnings_of(mechanism)
+    assert UNUSED in warning
+
+
+def test_randomness_from_elsewhere_is_both():
+    state, unused = warnings_of(own_randomness())
+    assert STATE in state
+    assert UNUSED in unused
+
+
+def test_a_mechanism_that_changes_its_layout_is_found():
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return rng.normal(size=1 if len(calls) <= 20 else 2)
+
+    (warning,) = warnings_of(mechanism)
+    assert STATE in warning
+
+
+def test_spawned_generators_are_the_rng_too():
+    def spawns(data, rng):
+        return data.sum() + rng.spawn(1)[0].laplace()
+
+    assert warnings_of(spawns) == ()
+
+
+def test_a_mechanism_that_refuses_in_the_end_is_found():
+    calls = []
+
+    def closes(data, rng):
+        calls.append(1)
+        if len(calls) > 20:
+            raise InputError("closed")
+        return rng.normal()
+
+    (warning,) = warnings_of(closes)
+    assert STATE in warning

@@ -1,0 +1,473 @@
+"""The portfolio: honest scores, and no evidence from the last bits of a float."""
+
+import numpy as np
+import pytest
+
+from dpaudit import MechanismError, Pair, PureDP, Relation
+from dpaudit.attacks import (
+    Abnormal,
+    Attack,
+    ExactLoss,
+    Identity,
+    LogisticClassifier,
+    MeanShift,
+    Target,
+)
+from dpaudit.attacks.base import flatten
+from dpaudit.audit import audit
+from dpaudit.audit import portfolio as module
+from dpaudit.audit.portfolio import FittedAttack, Portfolio
+from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.outputs import Batch, Output
+
+PAIR = Pair([0.0], [0.0, 1.0])
+NOBODY = np.empty(0, dtype=np.intp)
+LAYOUT = "numbers"
+
+
+class Laplace:
+    """The Laplace mechanism with its exact loss, as anybody would write it."""
+
+    claim = PureDP(1.0)
+    relation = Relation.ADD_REMOVE
+
+    def draw(self, data, size, *, rng):
+        return data.sum() + rng.laplace(size=size)
+
+    def release(self, data, *, rng):
+        return self.draw(data, 1, rng=rng)[0]
+
+    def privacy_loss(self, releases, data, other):
+        return np.abs(releases - other.sum()) - np.abs(releases - data.sum())
+
+
+def black_box(data, rng):
+    raise AssertionError("portfolios do not draw releases")
+
+
+TARGET = Target(black_box, PAIR)
+
+
+def ordinary(values):
+    numbers = np.asarray(values, dtype=np.float64)
+    return Batch.of(Output(LAYOUT, numbers))
+
+
+def labelled(layouts, values=()):
+    """Return outputs of these layouts; those of '' are numbers."""
+    numbers = iter(values)
+    return Batch.gather(
+        [
+            Output(layout, None) if layout else Output(LAYOUT, np.array(next(numbers)))
+            for layout in layouts
+        ]
+    )
+
+
+def both_sides(mechanism, size, rng):
+    return [
+        ordinary(mechanism.draw(data, size, rng=rng))
+        for data in (PAIR.data, PAIR.neighbour)
+    ]
+
+
+def fit(attack, on_data, on_neighbour, target=TARGET):
+    layout = "" if attack.reads == "outputs" else LAYOUT
+    return FittedAttack.fit(attack, target, on_data, on_neighbour, layout)
+
+
+def begun(attacks, on_data, on_neighbour, target=TARGET):
+    portfolio = Portfolio(target, attacks)
+    portfolio.begin(on_data, on_neighbour)
+    return portfolio
+
+
+def test_floating_point_dust_is_no_evidence():
+    """Where the loss is +-1 exactly, its last bits differ between D and D'.
+
+    Null: Laplace at its epsilon. Each audit refutes with probability <= 1e-3 at most;
+    unrounded, the very first one does.
+    """
+    for seed in range(2):
+        result = audit(
+            Laplace(), pair=PAIR, attacks=[ExactLoss()], max_samples=2000, seed=seed
+        )
+        assert not result.refuted
+
+
+def test_the_dust_is_there():
+    """The test above can fail: equal losses do come out unequal before rounding."""
+    rng = np.random.default_rng(0)
+    mechanism, target = Laplace(), Target(Laplace(), PAIR)
+    on_data, on_neighbour = both_sides(mechanism, 5000, rng)
+    raw = mechanism.privacy_loss(on_data.numbers(LAYOUT), PAIR.data, PAIR.neighbour)
+    fitted = fit(ExactLoss(), on_data, on_neighbour, target)
+    near = np.abs(raw - 1) < 1e-6
+    assert len(np.unique(raw[near])) > 1
+    assert len(np.unique(fitted.score(target, on_data)[near])) == 1
+
+
+def test_nan_scores_are_lowest():
+    class Broken(Laplace):
+        def privacy_loss(self, releases, data, other):
+            return np.full(len(releases), np.nan)
+
+    target = Target(Broken(), PAIR)
+    fitted = fit(ExactLoss(), ordinary([0, 0]), ordinary([1, 1]), target)
+    assert (fitted.score(target, ordinary([0, 0])) == -np.inf).all()
+
+
+def test_other_layouts_score_lowest_where_one_is_read():
+    fitted = fit(Identity(), ordinary([1, 2]), ordinary([3, 4]))
+    mixed = labelled(["", "raises KeyError", ""], [5, 6])
+    assert fitted.score(TARGET, mixed).tolist() == [5, -np.inf, 6]
+    nothing = labelled(["raises KeyError"] * 2)
+    assert fitted.score(TARGET, nothing).tolist() == [-np.inf, -np.inf]
+
+
+def test_attacks_on_whole_outputs_read_all_layouts():
+    sides = labelled(["no"] * 9 + [""], [1.0]), ordinary(np.ones(10))
+    fitted = fit(Abnormal(), *sides)
+    scores = fitted.score(TARGET, labelled(["", "no", "other"], [1.0]))
+    assert scores[1] > scores[2] > scores[0]
+    assert len(set(fitted.score(TARGET, ordinary(np.ones(5))))) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1e-12, 1.0, 1e12, 1e300])
+def test_resolution_follows_the_scale_of_the_scores(scale):
+    sides = ordinary(scale * np.zeros(5)), ordinary(scale * np.ones(5))
+    fitted = fit(Identity(), *sides)
+    assert 0 < fitted.resolution <= 1e-9 * scale
+    raw = scale * np.linspace(-3, 3, 50)
+    rounded = fitted.score(TARGET, ordinary(raw))
+    np.testing.assert_allclose(rounded, raw, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("largest", [0.0, 5e-324, 1e-310, 2.3e-308, np.inf])
+def test_resolution_is_never_zero(largest):
+    """Not even where the scores are subnormal; warnings are errors here."""
+    fitted = fit(Identity(), ordinary([0.0, largest]), ordinary([0.0, 0.0]))
+    assert fitted.resolution > 0
+    assert not np.isnan(fitted.score(TARGET, ordinary([0.0, largest, -1.0]))).any()
+
+
+class Memorising(Attack):
+    """Knows again what it has learned from, and nothing else."""
+
+    name = "memorising"
+    learns = True
+
+    def applies(self, target, releases):
+        return True
+
+    def fit(self, target, on_data, on_neighbour):
+        return {"on_data": on_data, "on_neighbour": on_neighbour}
+
+    def score(self, target, parameters, releases):
+        known = [np.isin(releases, side) for side in parameters.values()]
+        return known[0].astype(float) - known[1]
+
+
+def advantage_of_a_memoriser():
+    rng = np.random.default_rng(0)
+    noise = [ordinary(rng.normal(size=64)) for _ in range(2)]
+    events = begun([Memorising()], *noise).prepare()
+    return np.max(np.abs(events.p - events.q), initial=0.0)
+
+
+def test_learned_attacks_are_judged_on_what_they_did_not_learn_from():
+    assert advantage_of_a_memoriser() == 0.0
+
+
+def test_without_cross_fitting_a_memoriser_looks_perfect(monkeypatch):
+    """The test above can fail."""
+
+    def on_its_own_pool(self, fitted, *pools):
+        return tuple(fitted.score(self._target, pool) for pool in pools)
+
+    monkeypatch.setattr(Portfolio, "_honest_scores", on_its_own_pool)
+    assert advantage_of_a_memoriser() > 0.9
+
+
+def test_a_refit_forgets_what_the_pool_now_taught():
+    """After a refit on fresh releases these are judged by cross-fitting again."""
+    rng = np.random.default_rng(1)
+    portfolio = begun(
+        [Memorising()], *(ordinary(rng.normal(size=16)) for _ in range(2))
+    )
+    events = portfolio.prepare()
+    for size in (16, 40, 100):
+        portfolio.trust(events, np.arange(len(events)))
+        for side in (DATA, NEIGHBOUR):
+            portfolio.absorb(side, ordinary(rng.normal(size=size)), events)
+        events = portfolio.prepare()
+        assert np.max(np.abs(events.p - events.q), initial=0.0) == 0.0
+
+
+def test_a_classifier_in_many_dimensions_finds_nothing_in_noise():
+    rng = np.random.default_rng(0)
+    noise = [ordinary(rng.normal(size=(40, 100))) for _ in range(2)]
+    portfolio = begun([LogisticClassifier()], *noise)
+    events = portfolio.prepare()
+    assert np.abs(events.p - events.q).max() < 0.4
+    fitted = portfolio.fitted(0)
+    seen = [fitted.score(TARGET, side) > 0 for side in noise]
+    assert seen[DATA].mean() - seen[NEIGHBOUR].mean() > 0.9
+
+
+def test_learned_attacks_wait_when_others_apply():
+    class Known(Laplace):
+        sensitivity = None
+
+        def statistic(self, data):
+            return data.sum()
+
+    noise = ordinary(np.arange(20.0)), ordinary(np.arange(20.0) + 1)
+    target = Target(Known(), PAIR)
+    alone = begun([LogisticClassifier()], *noise, target).prepare()
+    assert set(alone.attack.tolist()) == {0}
+    portfolio = begun([MeanShift(), LogisticClassifier()], *noise, target)
+    assert set(portfolio.prepare().attack.tolist()) == {0}
+    portfolio.absorb(DATA, ordinary(np.arange(400.0)), portfolio.prepare())
+    portfolio.absorb(NEIGHBOUR, ordinary(np.arange(400.0) + 1), portfolio.prepare())
+    assert set(portfolio.prepare().attack.tolist()) == {0, 1}
+
+
+def test_hits_equal_a_recount():
+    rng = np.random.default_rng(1)
+    mechanism, target = Laplace(), Target(Laplace(), PAIR)
+    attacks = [Identity(), Identity(), Memorising()]
+    portfolio = begun(attacks, *both_sides(mechanism, 200, rng), target)
+    events = portfolio.prepare()
+    assert set(events.attack.tolist()) >= {0, 1}
+    for side in (DATA, NEIGHBOUR):
+        fresh = both_sides(mechanism, 30, rng)[side]
+        hits = portfolio.absorb(side, fresh, events)
+        scores = [portfolio.fitted(i).score(target, fresh) for i in range(len(attacks))]
+        assert hits.tolist() == [
+            (scores[attack] >= threshold).sum()
+            for attack, threshold in zip(events.attack, events.threshold, strict=True)
+        ]
+    assert portfolio.seen.tolist() == [230, 230]
+
+
+class Spy(Attack):
+    """Notes how many releases it was asked to score, and to learn from."""
+
+    name = "spy"
+    learns = False
+
+    def __init__(self):
+        self.scored, self.fits = 0, []
+
+    def applies(self, target, releases):
+        return True
+
+    def fit(self, target, on_data, on_neighbour):
+        self.fits.append(len(flatten(on_data)))
+        return {}
+
+    def score(self, target, parameters, releases):
+        numbers = flatten(releases)[:, 0]
+        self.scored += len(numbers)
+        return numbers
+
+
+def test_idle_attacks_stop_scoring_after_the_trial(monkeypatch):
+    monkeypatch.setattr(module, "_TRIAL", 50)
+    monkeypatch.setattr(module, "_REFIT_SELDOM", 4.5)
+    rng = np.random.default_rng(3)
+    spies = [Spy(), Spy()]
+    portfolio = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
+    events = portfolio.prepare()
+    portfolio.trust(events, np.flatnonzero(events.attack == 1))
+    idle, used = [], []
+    for round_ in range(8):
+        before = [spy.scored for spy in spies]
+        hits = [
+            portfolio.absorb(side, ordinary(rng.normal(size=20)), events)
+            for side in (DATA, NEIGHBOUR)
+        ]
+        idle.append(spies[0].scored - before[0])
+        used.append(spies[1].scored - before[1])
+        assert hits[0][events.attack == 1].any()
+        if round_ == 2:
+            # Idle ones are known from fewer scores, and say so.
+            events = portfolio.prepare()
+            scored = {a: events.scored[0, events.attack == a][0] for a in (0, 1)}
+            assert scored == {0: 60, 1: 80}
+            portfolio.trust(events, np.flatnonzero(events.attack == 1))
+    assert idle == [40, 40, 0, 0, 0, 0, 0, 0]
+    assert used == [40] * 8
+    events = portfolio.prepare()
+    assert (events.scored[0] == 180).all()
+    # Somebody who bets on it again sets it to work again.
+    portfolio.trust(events, np.flatnonzero(events.attack == 0))
+    portfolio.absorb(DATA, ordinary(rng.normal(size=20)), events)
+    events = portfolio.prepare()
+    assert (events.scored[0, events.attack == 0] == 200).all()
+
+
+def test_what_nobody_bet_on_is_scored_again_once_there_is_four_times_as_much():
+    """A rare event may first occur long after the trial."""
+    rng = np.random.default_rng(3)
+
+    class Rare(Spy):
+        def score(self, target, parameters, releases):
+            return (flatten(releases)[:, 0] > 1000.0).astype(float)
+
+    portfolio = begun(
+        [Rare(), Spy()], *(ordinary(rng.normal(size=600)) for _ in (0, 1))
+    )
+    events = portfolio.prepare()
+    for _ in range(3):
+        portfolio.trust(events, np.flatnonzero(events.attack == 1))
+        for side, value in ((DATA, 2000.0), (NEIGHBOUR, 0.0)):
+            numbers = rng.normal(size=600)
+            numbers[:3] = value
+            portfolio.absorb(side, ordinary(numbers), events)
+        events = portfolio.prepare()
+    rare = events.attack == 0
+    assert events.hits[:, rare].tolist() == [[9], [0]]
+
+
+def test_a_sufficient_attack_is_never_idle(monkeypatch):
+    """Chance decides whom the first bets trust, and must not dismiss the best."""
+    monkeypatch.setattr(module, "_TRIAL", 50)
+    rng = np.random.default_rng(3)
+    spies = [Spy(), Spy()]
+    spies[0].sufficient = True
+    portfolio = begun(spies, *(ordinary(rng.normal(size=20)) for _ in range(2)))
+    events = portfolio.prepare()
+    portfolio.trust(events, np.flatnonzero(events.attack == 1))
+    before = spies[0].scored
+    for _ in range(8):
+        portfolio.absorb(DATA, ordinary(rng.normal(size=20)), events)
+    assert spies[0].scored - before == 8 * 20
+
+
+def offered(mechanism, size):
+    rng, target = np.random.default_rng(5), Target(mechanism, PAIR)
+    attacks = [Identity(), ExactLoss()]
+    events = begun(attacks, *both_sides(mechanism, size, rng), target).prepare()
+    return set(events.attack.tolist())
+
+
+class LaplaceWithAWrongLoss(Laplace):
+    """Its loss tells next to nothing of the pair."""
+
+    def privacy_loss(self, releases, data, other):
+        return np.cos(50 * releases)
+
+
+def test_nothing_is_on_offer_beside_an_exact_loss():
+    assert offered(Laplace(), 20) == {1}
+    assert offered(Laplace(), 1000) == {1}
+
+
+def test_a_loss_that_is_clearly_beaten_is_wrong():
+    """With few releases nobody can know; then the others join."""
+    assert offered(LaplaceWithAWrongLoss(), 10) == {1}
+    assert offered(LaplaceWithAWrongLoss(), 1000) == {0, 1}
+
+
+def test_a_wrong_loss_does_not_save_a_mechanism():
+    class Leaking(LaplaceWithAWrongLoss):
+        def draw(self, data, size, *, rng):
+            return data.sum() + rng.laplace(scale=0.3, size=size)
+
+    assert audit(Leaking(), pair=PAIR, max_samples=3000, seed=0).refuted
+
+
+def test_attacks_on_whole_outputs_join_when_another_layout_turns_up():
+    rng = np.random.default_rng(4)
+    portfolio = begun(
+        [Identity(), Abnormal()], *(ordinary(rng.normal(size=10)) for _ in range(2))
+    )
+    for _ in range(30):
+        events = portfolio.prepare()
+        assert set(events.attack.tolist()) == {0}
+        portfolio.trust(events, NOBODY)
+        for side in (DATA, NEIGHBOUR):
+            portfolio.absorb(side, ordinary(rng.normal(size=100)), events)
+    late = labelled(["raises KeyError"] * 60 + [""] * 40, rng.normal(size=40))
+    portfolio.absorb(DATA, late, events)
+    events = portfolio.prepare()
+    assert set(events.attack.tolist()) == {0, 1}
+    names = [portfolio.fitted(index).attack.name for index in (0, 1)]
+    assert names == ["identity", "abnormal"]
+    # What it learned then tells in what comes next.
+    scores = [
+        portfolio.fitted(1).score(TARGET, batch)
+        for batch in (late, ordinary(rng.normal(size=100)))
+    ]
+    assert (scores[0] > scores[1].max()).sum() == 60
+
+
+def test_attacks_that_read_numbers_wait_until_there_are_some():
+    words = labelled(["value 'no'"] * 10)
+    portfolio = begun([Identity(), Abnormal()], words, words)
+    events = portfolio.prepare()
+    assert set(events.attack.tolist()) <= {0}
+    mixed = labelled(["value 'no'", ""] * 30, np.arange(30.0))
+    for side in (DATA, NEIGHBOUR):
+        portfolio.absorb(side, mixed, events)
+    events = portfolio.prepare()
+    assert {portfolio.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
+
+
+class HungrySpy(Spy):
+    learns = True
+    appetite = 2**12  # releases of one number count as if they had 32
+
+
+def test_memory_is_bounded():
+    rng = np.random.default_rng(2)
+    spy = HungrySpy()
+    portfolio = begun([spy], *(ordinary(rng.normal(size=50)) for _ in range(2)))
+    for _ in range(10):
+        events = portfolio.prepare()
+        portfolio.trust(events, np.arange(len(events)))
+        for side in (DATA, NEIGHBOUR):
+            portfolio.absorb(side, ordinary(rng.normal(size=20_000)), events)
+    assert max(spy.fits) == 2**12 // 32
+    assert portfolio.seen.tolist() == [200_050, 200_050]
+    # Nothing was refitted since the pool was full: all later scores are remembered.
+    assert (portfolio.prepare().scored >= 180_000).all()
+
+
+def test_memory_is_bounded_for_mappings_too():
+    wide = Batch.of(Output(LAYOUT, {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}))
+    portfolio = begun([HungrySpy()], wide, wide)
+    for _ in range(3):
+        portfolio.absorb(DATA, wide, portfolio.prepare())
+    kept = sum(batch.size for batch in portfolio._pool[DATA])
+    assert kept == 64  # 32 MiB a side hold no more
+
+
+class Centring(Attack):
+    """Takes the mean of whatever it is given."""
+
+    name = "centring"
+    learns = False
+
+    def applies(self, target, releases):
+        return True
+
+    def score(self, target, parameters, releases):
+        return releases - releases.mean()
+
+
+def test_scores_that_depend_on_their_company_are_refused():
+    noise = [ordinary(np.random.default_rng(0).normal(size=20)) for _ in range(2)]
+    with pytest.raises(MechanismError, match=r"'centring' scores .* by itself"):
+        begun([Centring()], *noise).prepare()
+
+
+def test_losses_that_depend_on_their_company_are_refused():
+    class Relative(Laplace):
+        def privacy_loss(self, releases, data, other):
+            return super().privacy_loss(releases, data, other) / np.abs(releases).max()
+
+    with pytest.raises(MechanismError, match=r"'exact-loss' .* privacy loss"):
+        audit(Relative(), pair=PAIR, max_samples=50)

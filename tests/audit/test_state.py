@@ -1,0 +1,304 @@
+"""The state of an audit: the budget, uneven sampling, and the search for a pair."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plain_settings import SETTINGS
+
+from dpaudit import InputError, MechanismError, Pair, PureDP
+from dpaudit.attacks import Identity
+from dpaudit.audit.betting.families import families_for
+from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.sampling import DATA, NEIGHBOUR
+from dpaudit.audit.search.pair_search import PairSearch
+from dpaudit.audit.state import AuditState
+
+PAIR = Pair([0.0], [0.0, 1.0])
+OTHER = Pair([5.0], [5.0, 1.0])
+
+
+class Pairs:
+    """Some pairs, and none beyond them."""
+
+    endless = False
+
+    def __init__(self, *pairs):
+        self._pairs = pairs
+
+    def first(self):
+        return self._pairs
+
+    def random(self, rng):
+        raise AssertionError("there are no others")
+
+    def ascend(self, pair, scale, rng):
+        raise AssertionError("there are no others")
+
+
+def laplace_sum(data, rng):
+    return data.sum() + rng.laplace()
+
+
+def half_laplace_sum(data, rng):
+    return data.sum() + rng.laplace(scale=0.5)
+
+
+def audit_of(mechanism, *pairs, claim=1.0, max_samples=500, seed=0, **options):
+    settings = replace(
+        SETTINGS,
+        claim=PureDP(claim),
+        max_samples=max_samples,
+        seed=seed,
+        attacks=(Identity(),),
+        **options,
+    )
+    return AuditState(mechanism, PairSearch(Pairs(*(pairs or [PAIR])), seed), settings)
+
+
+def play(state):
+    return list(state.rounds())
+
+
+@pytest.mark.parametrize("max_samples", [2, 3, 7, 30, 101])
+def test_the_budget_is_spent_and_no_more(max_samples):
+    state = audit_of(laplace_sum, max_samples=max_samples)
+    told = play(state)
+    assert state.samples == max_samples
+    assert 2 * max_samples - 1 <= state.drawn.sum() <= 2 * max_samples
+    samples = [s for s, _ in told]
+    assert samples == sorted(set(samples))
+    assert samples[-1] == max_samples
+
+
+def test_lower_bounds_only_rise():
+    told = play(audit_of(half_laplace_sum, max_samples=1500, stop_when_refuted=False))
+    bounds = [bound for _, bound in told]
+    assert bounds == sorted(bounds)
+    assert 1 <= bounds[-1] <= 2
+
+
+def test_a_refutation_ends_an_audit_that_is_to_stop():
+    state = audit_of(half_laplace_sum, max_samples=3000)
+    play(state)
+    assert state.verdict.refutes_claim
+    assert state.samples < 1500
+    assert play(state) == []
+
+
+def counted_calls(mechanism):
+    """Return how often either side was drawn from, and the mechanism that counts."""
+    calls = {1: 0, 2: 0}
+
+    def counted(data, rng):
+        calls[len(data)] += 1
+        return mechanism(data, rng)
+
+    return calls, counted
+
+
+def rare_on_the_neighbour(data, rng):
+    """Return a bit that is rare on D' and not on D; epsilon is log(300)."""
+    return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
+
+
+def test_sampling_is_uneven_where_one_side_needs_more():
+    calls, counted = counted_calls(rare_on_the_neighbour)
+    state = audit_of(counted, claim=5.0, max_samples=3000)
+    play(state)
+    assert state.drawn.tolist() == [calls[1], calls[2]]
+    assert state.drawn[NEIGHBOUR] > 1.5 * state.drawn[DATA]
+    assert state.samples <= 3000
+    assert state.samples == -(-state.drawn.sum() // 2)
+
+
+def test_sampling_stays_even_for_symmetric_noise():
+    state = audit_of(laplace_sum, max_samples=1500)
+    play(state)
+    assert state.drawn.tolist() == [1500, 1500]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_pairs_play_for_the_same_wealth(seed):
+    """A search among pairs of which one is bad finds it, and leaves the others."""
+
+    def mechanism(data, rng):
+        return data.sum() + rng.laplace(scale=0.5 if data.max() >= 5 else 1.0)
+
+    state = audit_of(mechanism, PAIR, OTHER, max_samples=3000, seed=seed)
+    play(state)
+    assert state.verdict.refutes_claim
+    assert state.pairs == 2
+    pair_audit, events = state.best()
+    assert pair_audit.target.pair is OTHER
+    strongest = state.strongest(pair_audit, events)
+    hits, scored, hits_neighbour, scored_neighbour = strongest.counts
+    assert abs(hits / scored - hits_neighbour / scored_neighbour) > 0.2
+
+
+def test_pairs_that_always_fail_are_left_to_themselves():
+    def fails_on_small(data, rng):
+        if data.max() < 5:
+            raise ZeroDivisionError
+        return laplace_sum(data, rng)
+
+    state = audit_of(fails_on_small, PAIR, OTHER, max_samples=300)
+    play(state)
+    assert state.samples == 300
+    assert state.pairs == 1
+    assert state.best()[0].target.pair is OTHER
+    assert not state.verdict.refutes_claim
+
+
+def test_pairs_that_the_mechanism_refuses_are_left_to_themselves():
+    def refuses_small(data, rng):
+        if data.max() < 5:
+            raise InputError("n must be >= 5")
+        return laplace_sum(data, rng)
+
+    state = audit_of(refuses_small, PAIR, OTHER, max_samples=200)
+    play(state)
+    assert state.pairs == 1
+
+
+@pytest.mark.parametrize("pairs", [(PAIR,), (PAIR, OTHER)])
+def test_an_error_that_leaves_no_pair_is_raised(pairs):
+    def fails(data, rng):
+        raise ZeroDivisionError
+
+    with pytest.raises(MechanismError, match="raises ZeroDivisionError on both data"):
+        play(audit_of(fails, *pairs))
+
+
+def test_wrong_lengths_in_the_middle_of_an_audit_are_raised():
+    class Tiring:
+        calls = 0
+
+        def draw(self, data, size, *, rng):
+            self.calls += 1
+            return rng.laplace(size=size - (self.calls > 8))
+
+    with pytest.raises(MechanismError, match="releases instead of"):
+        play(audit_of(Tiring()))
+
+
+def test_an_audit_is_reproducible():
+    once, again = (audit_of(laplace_sum, PAIR, OTHER, max_samples=200) for _ in "ab")
+    assert play(once) == play(again)
+    assert np.array_equal(once.verdict.log_wealth, again.verdict.log_wealth)
+
+
+def test_pairs_have_random_streams_of_their_own():
+    """Else what one pair shows by chance, the others show too, and none is new."""
+    drawn = {}
+
+    def noted(data, rng):
+        number = rng.random()
+        drawn.setdefault(data.max(), set()).add(number)
+        return number
+
+    play(audit_of(noted, PAIR, OTHER, max_samples=100))
+    assert len(drawn) == 3
+    assert len(set.union(*drawn.values())) == sum(map(len, drawn.values())) >= 200
+
+
+def test_a_thawed_state_knows_which_pairs_were_refused():
+    """And goes on as it would have: refused pairs have rounds, too."""
+
+    def refuses_small(data, rng):
+        if data.max() < 5:
+            refused.append(data)
+            raise InputError("n must be >= 5")
+        return laplace_sum(data, rng)
+
+    refused = []
+    pairs = PAIR, OTHER, Pair([2.0], [2.0, 1.0]), Pair([6.0], [6.0, 1.0])
+    state, other = (
+        audit_of(refuses_small, *pairs, max_samples=200) for _ in ("one", "other")
+    )
+    rounds = state.rounds()
+    while state.samples < 60:
+        next(rounds)
+    assert len(refused) == 2
+    other.thaw(state.freeze())
+    assert list(other.rounds()) == list(rounds)
+    assert len(refused) == 2
+    assert other.played == state.played
+    assert other.outcome == state.outcome
+
+
+def test_nothing_speaks_against_a_constant():
+    state = audit_of(lambda data, rng: 7.0, max_samples=100)
+    play(state)
+    assert state.strongest(*state.best()) is None
+
+
+def pair_audit_of(mechanism, size=20):
+    pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
+    pair_audit.pilot(size)
+    return pair_audit
+
+
+def test_the_pilot_can_be_drawn_again():
+    pair_audit = pair_audit_of(laplace_sum)
+    for first, again in zip(
+        pair_audit.first_look, pair_audit.replay_pilot(), strict=True
+    ):
+        assert first.equals(again)
+
+
+def test_an_audit_of_a_pair_plays_fresh_releases():
+    seen = []
+
+    def noted(data, rng):
+        seen.append(data.sum() + rng.laplace())
+        return seen[-1]
+
+    pair_audit = pair_audit_of(noted)
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    test = SequentialTest(family, 1e-3)
+    for _ in range(3):
+        pair_audit.play([test], family.claimed, 10, 1000)
+    assert pair_audit.drawn.tolist() == [50, 50]
+    assert len(np.unique(seen)) == len(seen) == 100
+
+
+def test_violation_is_positive_only_where_there_seems_to_be_one():
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    loud = pair_audit_of(lambda d, g: d.sum() + g.laplace(scale=0.1), 200)
+    assert loud.violation(family, family.claimed) > 0
+    quiet = pair_audit_of(lambda d, g: d.sum() + g.laplace(scale=10.0), 200)
+    assert quiet.violation(family, family.claimed) <= 0
+
+
+def test_outputs_that_are_all_alike_lie_far_inside_a_claim():
+    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
+    few, many = (
+        pair_audit_of(lambda d, g: 7.0, size).violation(family, family.claimed)
+        for size in (20, 200)
+    )
+    assert many < few < 0
+    assert many < -5
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (lambda: 1 / 0, "raises ZeroDivisionError on both datasets"),
+        (lambda: None, "returns NoneType on both datasets"),
+        (lambda: {}, "returns dict on both datasets"),
+    ],
+)
+def test_a_mechanism_that_does_nothing_else_is_a_bug(output, words):
+    with pytest.raises(MechanismError, match=words):
+        pair_audit_of(lambda data, rng: output())
+
+
+def test_words_and_failures_on_one_side_are_no_bug():
+    pair_audit_of(lambda data, rng: "word")
+
+    def one_side(data, rng):
+        return rng.laplace() if len(data) == 2 else 1 / 0
+
+    pair_audit_of(one_side)

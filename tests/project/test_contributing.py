@@ -1,0 +1,211 @@
+"""What CONTRIBUTING.md promises of additions, done to the letter in a copy.
+
+A mechanism is a file and an entry (beside its test and a line of the changelog), an
+attack a file, a line of the portfolio and a case. Everything else follows.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = (
+    *("algorithms", "attacks", "audit", "docs", "reports", "src", "tests"),
+    *("CONTRIBUTING.md", "LICENSE", "README.md", "conftest.py", "pyproject.toml"),
+)
+
+MECHANISM = '''
+"""GOE noise under another name."""
+
+from dataclasses import dataclass
+
+from dpaudit.algorithms.covariance.goe_gaussian import GOEGaussian
+
+__all__ = ["ToyGaussian"]
+
+
+@dataclass(frozen=True)
+class ToyGaussian(GOEGaussian):
+    """A Gaussian mechanism."""
+'''
+ENTRY = """
+    Entry(
+        name="toy-gaussian",
+        family="covariance",
+        source="a test",
+        summary="a toy",
+        constructor=ToyGaussian.calibrated,
+        approximate=True,
+    ),
+"""
+TEXTBOOK = '''
+"""Randomised response that tells the truth too often."""
+
+from dataclasses import dataclass
+
+from scipy.special import expit
+
+from dpaudit.algorithms.textbook.randomised_response import RandomisedResponse
+from dpaudit.claims import PureDP
+
+__all__ = ["ToyResponse"]
+
+
+@dataclass(frozen=True)
+class ToyResponse(RandomisedResponse):
+    """One bit, at twice the epsilon that it claims."""
+
+    epsilon: float = 0.5
+
+    @property
+    def truth(self):
+        return float(expit(2 * self.epsilon))
+
+    @property
+    def true_epsilon(self):
+        return 2 * self.epsilon
+
+    def privacy_loss(self, releases, data, other):
+        return 2 * super().privacy_loss(releases, data, other)
+
+    def exact_claim(self, pair):
+        return PureDP(max(2 * super().exact_claim(pair).epsilon(0.0), 1e-9))
+'''
+TEXTBOOK_ENTRY = """
+    _textbook(
+        "toy-response",
+        ToyResponse,
+        "a test",
+        "a toy",
+        epsilon=0.5,
+        falls=Fall(3_000),
+        truth=1.0,
+        lost="either answer",
+    ),
+"""
+ATTACK = '''
+"""The first entry."""
+
+import numpy as np
+
+from dpaudit.attacks.base import Attack
+
+__all__ = ["ToyFirst"]
+
+
+class ToyFirst(Attack):
+    """Score = the first entry of a vector."""
+
+    name = "toy-first"
+    learns = False
+
+    def applies(self, target, releases):
+        return (
+            isinstance(releases, np.ndarray)
+            and releases.ndim == 2
+            and releases.shape[1] > 0
+        )
+
+    def score(self, target, parameters, releases):
+        return releases[:, 0]
+'''
+
+
+def insert(path: Path, before: str, text: str) -> None:
+    content = path.read_text(encoding="utf-8")
+    assert content.count(before) == 1
+    path.write_text(content.replace(before, text + before), encoding="utf-8")
+
+
+def append(path: Path, after: str, text: str) -> None:
+    content = path.read_text(encoding="utf-8")
+    assert content.count(after) == 1
+    path.write_text(content.replace(after, after + text.lstrip("\n")), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory) -> Path:
+    """A copy of the project with a mechanism of each kind, and an attack."""
+    root = tmp_path_factory.mktemp("copy")
+    ignore = shutil.ignore_patterns("__pycache__")
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, root / part, symlinks=True, ignore=ignore)
+        else:
+            shutil.copy(ROOT / part, root / part)
+    covariance, textbook = (root / "algorithms" / n for n in ("covariance", "textbook"))
+    (covariance / "toy_gaussian.py").write_text(MECHANISM.lstrip())
+    where = "from dpaudit.algorithms.covariance.toy_gaussian import ToyGaussian\n"
+    insert(covariance / "entries.py", "\n__all__", where)
+    append(covariance / "entries.py", "COVARIANCE = (\n", ENTRY)
+    (textbook / "toy_response.py").write_text(TEXTBOOK.lstrip())
+    where = "from dpaudit.algorithms.textbook.toy_response import ToyResponse\n"
+    insert(textbook / "entries.py", "\n__all__", where)
+    append(textbook / "entries.py", "TEXTBOOK = (\n", TEXTBOOK_ENTRY)
+    attacks = root / "attacks"
+    (attacks / "toy_first.py").write_text(ATTACK.lstrip())
+    where = "from dpaudit.attacks.toy_first import ToyFirst\n"
+    insert(attacks / "__init__.py", "\n__all__", where)
+    insert(attacks / "__init__.py", "    ExactLoss(),\n", "    ToyFirst(),\n")
+    cases = root / "tests" / "attacks" / "attack_cases.py"
+    insert(cases, "\nfrom dpaudit import", where)
+    append(
+        cases, "CASES = [\n", "    Case(ToyFirst(), laplace(np.full(2, 1.0)), 0.7),\n"
+    )
+    run(root, "docs/tables.py")  # make tables
+    return root
+
+
+def run(root: Path, *arguments: str, code: int = 0) -> str:
+    """Run Python in the copy, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_copy_is_what_runs(copy):
+    where = run(copy, "-c", "import dpaudit.algorithms as a; print(a.__file__)")
+    assert Path(where.strip()).is_relative_to(copy)
+
+
+def test_mechanisms_are_listed_and_audited(copy):
+    names = {
+        line.split()[0] for line in run(copy, "-m", "dpaudit", "list").splitlines()
+    }
+    assert {"toy-gaussian", "toy-response"} <= names
+    assert "REFUTED" in run(copy, "-m", "dpaudit", "audit", "toy-response", code=1)
+    few = ("--max-samples", "200")
+    assert "NOT_REFUTED" in run(copy, "-m", "dpaudit", "audit", "toy-gaussian", *few)
+
+
+def test_pages_have_them(copy):
+    assert "| `toy-gaussian` | a toy |" in (copy / "README.md").read_text()
+    suite = (copy / "docs" / "suite.md").read_text()
+    assert "| `toy-response` | replace-one | (0.5, 0) | 1 | either answer |" in suite
+
+
+def test_the_tests_hold_them_to_what_their_entries_say(copy):
+    text = run(
+        *(copy, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
+        *("tests/algorithms/test_catalogue.py", "tests/attacks/test_contract.py"),
+        *("tests/algorithms/test_textbook_suite.py", "tests/project/test_readme.py"),
+        "audit/checks/test_catalogue_claims.py",
+        *("-k", "toy or every_attack_has_a_case or unique or tables"),
+    )
+    assert " passed" in text
+    for name in ("toy-gaussian", "toy-response", "toy-first"):
+        found = run(
+            *(copy, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"),
+            *("tests/algorithms", "tests/attacks", "audit/checks", "-k", name),
+        )
+        assert found.count(name) >= 3
