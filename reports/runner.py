@@ -121,6 +121,7 @@ def carry_out(
     ExecutorError
         If a worker was lost.
     """
+    jobs = list({job.name: job for job in jobs}.values())  # the same is done once
     kept = {} if store is None else store.load([job.name for job in jobs])
     found: dict[str, Any] = dict(kept)
     missing = [job for job in jobs if job.name not in found]

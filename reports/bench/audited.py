@@ -88,7 +88,7 @@ def bench_audit(
     store.prepare()
     for old in sorted(output.glob("*.jsonl")):
         tell(f"{str(old)!r} is of an older dpaudit, and left alone: remove it")
-    units = {study.name: study.units(profile) for study in studies}
+    units = [(study, study.units(profile)) for study in studies]
     jobs = [
         Job(
             name=unit.key,
@@ -97,18 +97,18 @@ def bench_audit(
             label=study.name,
             alone=not study.parallel,
         )
-        for study in studies
+        for study, several in units
         if study.name in chosen
-        for unit in units[study.name]
+        for unit in several
     ]
     carry_out(jobs, store=store, executor=executor, progress=progress)
-    kept = store.load([unit.key for several in units.values() for unit in several])
+    kept = store.load([unit.key for _, several in units for unit in several])
     found = []
-    for study in studies:
-        records = {u: kept[u.key] for u in units[study.name] if u.key in kept}
+    for study, several in units:
+        records = {unit: kept[unit.key] for unit in several if unit.key in kept}
         if records:
             tables = tuple(t for t in study.tables(profile, records) if t.rows)
-            done, total = len(records), len(units[study.name])
+            done, total = len(records), len(several)
             found.append(Findings(study.name, study.title, done, total, tables))
     write_up(output, Summary(profile, code, tuple(found)))
     return found

@@ -337,7 +337,7 @@ def test_a_claim_that_only_the_formula_refutes_is_called_false():
 
 
 def test_a_claim_that_only_the_formula_refutes_is_not_recommended():
-    text = " ".join(findings.answer(wall([]), exact([("good", 1.0)]), variance()))
+    text = " ".join(answer(wall([]), exact([("good", 1.0)]), variance()))
 
     assert "Under a false claim, good keeps 75.0 %" in text
     assert "good keeps 75.0 % with pure privacy" not in text
