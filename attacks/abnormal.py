@@ -12,7 +12,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.tables import shrunk_log_ratio
 from dpaudit.mechanism import Release
 from dpaudit.outputs import Batch

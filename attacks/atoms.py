@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, flatten
 from dpaudit.attacks.features import shift_order
 from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
 from dpaudit.mechanism import Release

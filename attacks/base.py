@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
@@ -41,7 +42,6 @@ __all__ = [
     "score_ordinary",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 Parameters: TypeAlias = Mapping[str, NDArray[Any]]
 
 _LARGEST = 1e100

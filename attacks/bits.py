@@ -20,7 +20,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, consult, flatten
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.attacks.tables import shrunk_log_ratio
 from dpaudit.mechanism import HasStatistic, Release

@@ -14,9 +14,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.abnormal import Abnormal, layouts_of
 from dpaudit.attacks.atoms import Atoms
-from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.logistic import LogisticClassifier
 from dpaudit.mechanism import Release
 from dpaudit.outputs import Batch

@@ -7,8 +7,8 @@ knows both datasets. A subspace with orthonormal basis V shows it by
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, same_rows
 
@@ -20,7 +20,6 @@ __all__ = [
     "shaped_as_bases",
 ]
 
-Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-6
 

@@ -10,14 +10,8 @@ same for any query.
 
 import numpy as np
 
-from dpaudit.attacks.base import (
-    Array,
-    Attack,
-    Parameters,
-    Target,
-    flatten,
-    score_ordinary,
-)
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, flatten, score_ordinary
 from dpaudit.attacks.canary import canary_rows
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.mechanism import Release

@@ -7,7 +7,8 @@ it alone.
 
 from typing import cast
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult_rows
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, consult_rows
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasPrivacyLoss, Release
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Parameters, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Parameters, flatten
 from dpaudit.mechanism import Release
 
 __all__ = ["features", "learn_features", "shift_order"]

@@ -16,7 +16,8 @@ from typing import cast
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, consult, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, consult, flatten
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasGaussianSteps, Release
 

@@ -9,7 +9,8 @@ invariants: `dpaudit.attacks.invariants`.
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, flatten
 from dpaudit.attacks.exact_loss import ExactLoss
 from dpaudit.attacks.features import features, learn_features
 from dpaudit.attacks.gaussian_transcript import GaussianTranscript

@@ -8,7 +8,8 @@ log-concave noise (Laplace, Gaussian, geometric).
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, flatten
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.mechanism import Release
 

@@ -10,8 +10,8 @@ Of everything: how many entries are NaN, infinite, and zero.
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.canary import canary_rows, shaped_as_bases
 from dpaudit.attacks.canary_quadratic import square_on_rows
 from dpaudit.mechanism import Release
@@ -20,7 +20,6 @@ from dpaudit.subspace import second_moment
 
 __all__ = ["invariants"]
 
-Array = NDArray[np.float64]
 
 _MAX_EIGENVALUES = 16  # dimension up to which they are computed
 _MAX_SORTED = 64

@@ -14,7 +14,8 @@ one for other noise with heavy tails.
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target
 from dpaudit.attacks.exact_loss import ExactLoss
 from dpaudit.attacks.features import features, learn_features
 from dpaudit.mechanism import Release

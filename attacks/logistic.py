@@ -13,7 +13,8 @@ import warnings
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, flatten
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, flatten
 from dpaudit.attacks.features import features, learn_features, shift_order
 from dpaudit.mechanism import Release
 

@@ -41,8 +41,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import (
@@ -65,7 +66,6 @@ __all__ = [
     "released_basis",
 ]
 
-Array = NDArray[np.float64]
 SubspaceSource = Mechanism | Callable[..., Any]
 """A mechanism with components, or a callable ``(data, rng) -> array``."""
 

@@ -15,7 +15,8 @@ from typing import cast
 
 import numpy as np
 
-from dpaudit.attacks.base import Array, Attack, Parameters, Target, score_ordinary
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Attack, Parameters, Target, score_ordinary
 from dpaudit.attacks.canary import are_orthonormal, canary_rows, shaped_as_bases
 from dpaudit.attacks.projection import MeanShift
 from dpaudit.mechanism import Release

@@ -11,8 +11,8 @@ from typing import cast
 
 import numpy as np
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.base import (
-    Array,
     Attack,
     Parameters,
     Target,

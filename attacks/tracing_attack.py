@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import (
     SubspaceSource,
     planted_vector,
@@ -44,7 +45,6 @@ from dpaudit.validation import check_count, check_name
 
 __all__ = ["Rounding", "TracingAttack"]
 
-Array = NDArray[np.float64]
 Rounding: TypeAlias = Literal["sign", "clip"]
 
 

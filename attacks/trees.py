@@ -16,7 +16,8 @@ that do not all share the same noise.
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.attacks.base import Array, Parameters
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import Parameters
 
 __all__ = ["evaluate_trees", "fit_trees"]
 

@@ -40,6 +40,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.canary_result import CanaryAudit
@@ -55,7 +56,6 @@ from dpaudit.validation import check_count, check_fraction, check_matrix
 
 __all__ = ["CanaryAttack", "audit_canaries"]
 
-Array = NDArray[np.float64]
 
 _PILOT, _TESTED = 0, 1  # keys of the streams
 _CHOICES = 16

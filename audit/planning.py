@@ -38,9 +38,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.power import rarest_event
@@ -52,7 +52,6 @@ from dpaudit.validation import check_fraction, check_name, check_positive
 
 __all__ = ["LEARNING", "MODELS", "Plan", "plan_audit"]
 
-Array = NDArray[np.float64]
 
 MODELS = ("laplace", "gaussian", "randomised-response")
 LEARNING = 1.25

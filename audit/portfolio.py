@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks import Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
@@ -34,7 +35,6 @@ from dpaudit.outputs import UNREAD, Batch
 
 __all__ = ["FittedAttack", "Portfolio"]
 
-Array = NDArray[np.float64]
 
 _POOL_BYTES = 32 * 2**20  # a side
 _NARROW = 32  # releases of fewer numbers count as if they had so many

@@ -63,10 +63,10 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
 from dpaudit.algorithms.covariance.second_moment import (
-    Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.gaussian import classical_mu, gaussian_mu

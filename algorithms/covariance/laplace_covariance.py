@@ -64,7 +64,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
-from dpaudit.algorithms.covariance.second_moment import Array, SecondMomentMechanism
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation

@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["symmetric_gaussian", "symmetric_laplace", "wishart"]
+from dpaudit.arrays import Array
 
-Array = NDArray[np.float64]
+__all__ = ["symmetric_gaussian", "symmetric_laplace", "wishart"]
 
 
 @cache

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
@@ -46,7 +47,6 @@ __all__ = [
     "semi_definite_trace",
 ]
 
-Array = NDArray[np.float64]
 
 _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("frobenius", Relation.ADD_REMOVE): 1.0,

@@ -41,10 +41,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import (
-    Array,
     SecondMomentMechanism,
     semi_definite_trace,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, Profile, PureDP
 from dpaudit.neighbours import Pair, Relation

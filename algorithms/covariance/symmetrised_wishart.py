@@ -79,10 +79,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
 from dpaudit.algorithms.covariance.second_moment import (
-    Array,
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError

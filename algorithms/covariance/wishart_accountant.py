@@ -69,10 +69,11 @@ from math import ceil, exp, log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincc, gammaln
 
+from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, Profile
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_mu
@@ -94,7 +95,6 @@ __all__ = [
     "smallest_excess",
 ]
 
-Array = NDArray[np.float64]
 
 MAX_EXCESS = 10_000_000
 """Beyond, the chi-square tails are no longer trusted."""

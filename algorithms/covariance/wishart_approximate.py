@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
-from dpaudit.algorithms.covariance.second_moment import Array, SecondMomentMechanism
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.covariance.wishart_accountant import (
     MAX_EXCESS,
     efficient_excess,
@@ -54,6 +54,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     pair_profile,
     smallest_excess,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import InputError

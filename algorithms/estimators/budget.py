@@ -31,7 +31,6 @@ from math import sqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation, GOEGaussian
@@ -41,6 +40,7 @@ from dpaudit.algorithms.estimators.private_mean import (
     LaplaceMean,
     MeanMechanism,
 )
+from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
@@ -57,8 +57,6 @@ from dpaudit.validation import (
 )
 
 __all__ = ["Budget", "Plan", "Spending", "Spent", "recommended"]
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable

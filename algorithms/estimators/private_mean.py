@@ -39,8 +39,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
@@ -49,8 +50,6 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
 __all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

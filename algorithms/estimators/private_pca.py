@@ -19,7 +19,7 @@ is first used.
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -29,13 +29,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.algorithms.estimators.budget import Budget, Plan
+from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.validation import check_fraction, check_matrix
 
 __all__ = ["PrivatePCA"]
-
-Array = NDArray[np.float64]
 
 
 class PrivatePCA(

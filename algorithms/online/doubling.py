@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
@@ -63,6 +63,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
 from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.gaussian import gaussian_mu
@@ -71,7 +72,6 @@ from dpaudit.validation import check_count
 
 __all__ = ["DoublingOnlinePCA"]
 
-Array = NDArray[np.float64]
 
 _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 

@@ -49,11 +49,10 @@ from dpaudit.algorithms.online.noise import (
     NodeNoise,
     PublishedNodeNoise,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 
 __all__ = ["CalibratedRule", "DoublingRule", "Epochs", "Plan", "PublishedRule"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling_rules import Epochs
 from dpaudit.algorithms.online.fenwick import tree_height
@@ -14,10 +14,9 @@ from dpaudit.algorithms.online.subspace_sequence import (
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.arrays import Array
 
 __all__ = ["DoublingStream"]
-
-Array = NDArray[np.float64]
 
 
 class DoublingStream(RowStream):

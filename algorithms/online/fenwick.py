@@ -25,11 +25,10 @@ statistics*, ACM TISSEC 2011 (the binary mechanism).
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
 
 __all__ = ["accumulate", "differences", "nodes_of_row", "parent", "tree_height"]
-
-Array = NDArray[np.float64]
 
 
 def parent(step: int) -> int:

@@ -32,15 +32,14 @@ J. Comput. Phys. 219, 2006 (Chebyshev-filtered subspace iteration).
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import get_lapack_funcs
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction
 
 __all__ = ["DEFAULT_TOLERANCE", "LeadingSubspace"]
 
-Array = NDArray[np.float64]
 
 DEFAULT_TOLERANCE = 1e-4
 # Called as they are: around matrices as small as these, the wrappers of NumPy and SciPy

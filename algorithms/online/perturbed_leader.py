@@ -32,18 +32,14 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaudit.algorithms.online.noise import PublishedStepNoise
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.streamable import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, GaussianDP
 
 __all__ = ["FollowPerturbedLeader", "StepwiseSums"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.doubling_rules import CalibratedRule, Plan
@@ -38,6 +38,7 @@ from dpaudit.algorithms.online.doubling_stream import DoublingStream
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
@@ -45,8 +46,6 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
 __all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,11 +31,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
 from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
 from dpaudit.errors import InputError
@@ -47,7 +48,6 @@ from dpaudit.validation import check_count, check_matrix
 
 __all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows"]
 
-Array = NDArray[np.float64]
 
 DEFAULT_PAIR_LENGTH = 8
 _WORK = 2**20  # coordinates of the noise of the trials that are made side by side

@@ -39,13 +39,14 @@ first term covers it.
 from math import exp, log, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.subspace_sequence import (
     check_rank,
     leading_bases,
     start_basis,
 )
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.validation import (
@@ -67,8 +68,6 @@ __all__ = [
     "theorem_14_bound",
     "theorem_18_bound",
 ]
-
-Array = NDArray[np.float64]
 
 
 def rewards(data: ArrayLike, bases: Array, *, start: Array | None = None) -> Array:

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.online.fenwick import parent
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
+from dpaudit.arrays import Array
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
@@ -41,7 +42,6 @@ from dpaudit.validation import check_count, check_real
 
 __all__ = ["PrefixStream", "RowStream", "State", "SubspaceStream"]
 
-Array = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")

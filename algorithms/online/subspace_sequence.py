@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.pairs import oblique_row
@@ -29,6 +29,7 @@ from dpaudit.algorithms.online.streamable import StreamableSums, saved_dimension
 from dpaudit.algorithms.online.streams import SubspaceStream
 from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
@@ -44,7 +45,6 @@ __all__ = [
     "start_basis",
 ]
 
-Array = NDArray[np.float64]
 
 SEQUENCE_PAIR_LENGTH = 32
 

@@ -38,17 +38,13 @@ composition'.
 from dataclasses import dataclass
 from math import sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.streamable import StreamableSums
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, GaussianDP
 
 __all__ = ["TreeAggregation"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,9 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["coordinates", "pack", "pack_rows", "unpack"]
+from dpaudit.arrays import Array
 
-Array = NDArray[np.float64]
+__all__ = ["coordinates", "pack", "pack_rows", "unpack"]
 
 
 def coordinates(dimension: int) -> int:

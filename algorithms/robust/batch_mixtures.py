@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.robust.parts import Array
+from dpaudit.arrays import Array
 from dpaudit.errors import UnsupportedError
 
 __all__ = [

@@ -24,7 +24,7 @@ from dpaudit.algorithms.robust.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
-from dpaudit.algorithms.robust.parts import Array
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive

@@ -52,16 +52,11 @@ from dpaudit.algorithms.robust.batches import (
 from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
-from dpaudit.algorithms.robust.parts import (
-    Array,
-    FixedNoise,
-    Geometry,
-    Noise,
-    Objective,
-)
+from dpaudit.algorithms.robust.parts import FixedNoise, Geometry, Noise, Objective
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError

@@ -46,7 +46,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.parts import Array, Geometry, Space
+from dpaudit.algorithms.robust.parts import Geometry, Space
+from dpaudit.arrays import Array
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 

@@ -46,8 +46,9 @@ from dpaudit.algorithms.robust.initialisation import (
     Start,
 )
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
-from dpaudit.algorithms.robust.parts import Array, Geometry
+from dpaudit.algorithms.robust.parts import Geometry
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair

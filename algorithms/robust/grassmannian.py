@@ -29,7 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.algorithms.robust.parts import Array, Geometry, Space
+from dpaudit.algorithms.robust.parts import Geometry, Space
+from dpaudit.arrays import Array
 
 __all__ = ["Geodesic", "Polar", "geodesic_step", "polar", "settle", "to_tangent"]
 

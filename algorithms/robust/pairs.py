@@ -18,7 +18,7 @@ from math import cos, sin
 
 import numpy as np
 
-from dpaudit.algorithms.robust.parts import Array
+from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 

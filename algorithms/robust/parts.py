@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = [
-    "Array",
     "FixedNoise",
     "Geometry",
     "Noise",
@@ -32,7 +29,6 @@ __all__ = [
     "Space",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 
 Space: TypeAlias = Literal["subspaces", "matrices"]
 """Points of shape (D, r), orthonormal columns, or symmetric ones of shape (D, D)."""

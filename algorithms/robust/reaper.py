@@ -71,7 +71,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.parts import Array, Objective, Space
+from dpaudit.algorithms.robust.parts import Objective, Space
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric

@@ -58,8 +58,8 @@ from dpaudit.algorithms.robust.initialisation import (
     check_start,
 )
 from dpaudit.algorithms.robust.pairs import shown_pair
-from dpaudit.algorithms.robust.parts import Array
 from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.mechanism import Mechanism

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.glad import spherise, term_sum
 from dpaudit.algorithms.robust.grassmannian import polar
-from dpaudit.algorithms.robust.parts import Array
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_basis
 from dpaudit.subspace import principal_angles

@@ -78,7 +78,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from dpaudit.algorithms.robust.parts import Array
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu

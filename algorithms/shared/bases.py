@@ -7,13 +7,11 @@ other number of components is refused.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = ["ReleasesBasis", "ReleasesVector", "check_components"]
-
-Array = NDArray[np.float64]
 
 
 class ReleasesBasis:

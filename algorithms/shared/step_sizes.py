@@ -28,11 +28,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log1p
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Nonnegative, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import (
@@ -52,8 +51,6 @@ __all__ = [
     "as_step_sizes",
     "burn_in",
 ]
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 class StepSizes(Checked, ABC):

@@ -79,8 +79,9 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import Array, Batch, rebatched
+from dpaudit.algorithms.streaming.private_steps import Batch, rebatched
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair

@@ -23,12 +23,12 @@ batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenv
 
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
+from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "two_bins",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
 _FAR = 1.5  # by how much a far row passes its windows

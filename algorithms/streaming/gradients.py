@@ -7,16 +7,14 @@ trials together.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms.streaming.moments import Moments
+from dpaudit.arrays import Array
 
 __all__ = ["FixedGradients", "Gradients", "ProductGradients"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _WORK = 2**19  # numbers in a part
 

@@ -64,8 +64,8 @@ from dataclasses import dataclass, replace
 from math import atan, ceil, exp, expm1, log, sin, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction, check_positive
@@ -78,7 +78,6 @@ __all__ = [
     "sign_packing",
 ]
 
-Array = NDArray[np.float64]
 
 _ATTEMPTS = 1000  # per direction
 

@@ -58,13 +58,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.gradients import Array, FixedGradients, Gradients
+from dpaudit.algorithms.streaming.gradients import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     PublishedSplit,
     Split,
 )
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation

@@ -44,13 +44,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.moments import Array
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     check_one_component,
     default_steps,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.gaussian import gaussian_mu

@@ -32,8 +32,9 @@ from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import Array, Batch, PrivateSteps
+from dpaudit.algorithms.streaming.private_steps import Batch, PrivateSteps
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError

@@ -21,12 +21,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 
 __all__ = ["WORK", "Array", "Moments", "Where", "own_products"]
 
-Array: TypeAlias = NDArray[np.float64]
 Where: TypeAlias = slice | NDArray[np.intp]
 
 WORK = 2**21

@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.streaming.moment_products import (
     WORK,
-    Array,
     Moments,
     Where,
     own_products,
 )
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive

@@ -45,13 +45,14 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.algorithms.shared.step_sizes import StepSizes
-from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     last_batch_pair,
     unit_of,
 )
 from dpaudit.algorithms.subspace.power_method import orthonormalise
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError

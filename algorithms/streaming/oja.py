@@ -34,8 +34,9 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import ReleasesVector
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.oja_sensitivity import oblique_pair
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation

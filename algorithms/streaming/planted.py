@@ -42,7 +42,8 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.private_steps import Array, Batch, PrivateSteps
+from dpaudit.algorithms.streaming.private_steps import Batch, PrivateSteps
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive

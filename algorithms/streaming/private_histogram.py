@@ -52,12 +52,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.sparse_counts import Array, SparseCounts
+from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
 from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_scalars,
     laplace_noise,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, Profile
 from dpaudit.errors import InputError, UnsupportedError

@@ -49,18 +49,14 @@ from dpaudit.algorithms.shared.step_sizes import (
     as_step_sizes,
 )
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
-from dpaudit.algorithms.streaming.moments import (
-    Array,
-    Moments,
-    as_moments,
-    own_products,
-)
+from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
     check_one_component,
     oblique_pair,
     unit_of,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair, Relation

@@ -5,7 +5,6 @@ See `dpaudit.algorithms.streaming.minibatch_pca` for what they are.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,11 +13,10 @@ from dpaudit.algorithms.streaming.gradients import ProductGradients
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = ["Batch", "Component", "PrivateSteps", "rebatched"]
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,8 +44,8 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.moments import Moments
-from dpaudit.algorithms.streaming.private_steps import Array
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair

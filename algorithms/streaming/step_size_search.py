@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms.shared.bases import ReleasesVector
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
-from dpaudit.algorithms.streaming.moments import Array, Moments, as_moments
+from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     DEFAULT_NUMERATOR,
@@ -57,6 +57,7 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     check_one_component,
     unit_of,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError, UnsupportedError

@@ -44,9 +44,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.gradients import Array, FixedGradients, Gradients
+from dpaudit.algorithms.streaming.gradients import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError

@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
@@ -19,9 +20,7 @@ from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = ["Array", "SubspaceMechanism"]
-
-Array = NDArray[np.float64]
+__all__ = ["SubspaceMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
@@ -88,7 +89,6 @@ __all__ = [
     "log_mean_density",
 ]
 
-Array = NDArray[np.float64]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _STEP, _REACH = 0.07, 6.2  # exp(-6.2^2) is 2e-17

@@ -21,15 +21,15 @@ They can show that chains have not converged, and never that they have.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_matrix
 
 __all__ = ["effective_sample_size", "split_r_hat"]
 
-Array = NDArray[np.float64]
 
 _FEWEST_DRAWS = 8
 

@@ -47,7 +47,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
+from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import (
     VectorBingham,
     draw_vector_bingham,
@@ -55,6 +55,7 @@ from dpaudit.algorithms.subspace.bingham import (
 )
 from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError

@@ -76,9 +76,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
+from dpaudit.arrays import Array
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair

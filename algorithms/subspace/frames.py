@@ -10,11 +10,10 @@ complement are left.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
 
 __all__ = ["deflated_frames", "uniform_complements", "uniform_frames"]
-
-Array = NDArray[np.float64]
 
 
 def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Array:

@@ -60,10 +60,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.convergence import effective_sample_size, split_r_hat
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
+from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.errors import UnsupportedError
 from dpaudit.validation import check_count

@@ -15,12 +15,12 @@ from math import sqrt
 
 import numpy as np
 
-from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.power_method import (
     DEFAULT_ITERATIONS,
     NoisyPowerMethod,
     step_sensitivity,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import PureDP
 from dpaudit.neighbours import Relation

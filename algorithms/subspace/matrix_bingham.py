@@ -41,10 +41,11 @@ from typing import Self
 
 import numpy as np
 
-from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
+from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
 from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_directions_pair
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.neighbours import Pair, Relation

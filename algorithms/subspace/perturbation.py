@@ -62,7 +62,7 @@ sqrt 2 times what is needed.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import Array
+from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
 
 __all__ = ["gap_sensitivity", "projector_sensitivity", "turned_pair"]

@@ -71,8 +71,9 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
+from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
+from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu

@@ -61,12 +61,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_gaussian
-from dpaudit.algorithms.subspace.base import Array, SubspaceMechanism
+from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
     projector_sensitivity,
     turned_pair,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Nonnegative, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError

@@ -37,8 +37,8 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import Array
 from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair, Relation

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
@@ -20,7 +21,6 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_matrix, check_real
 
 __all__ = [
-    "Array",
     "PureTextbookMechanism",
     "TextbookMechanism",
     "check_dimension",
@@ -29,7 +29,6 @@ __all__ = [
     "laplace_noise",
 ]
 
-Array = NDArray[np.float64]
 
 _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
 

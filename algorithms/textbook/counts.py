@@ -73,12 +73,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import (
-    Array,
     PureTextbookMechanism,
     check_dimension,
     check_scalars,
 )
 from dpaudit.algorithms.textbook.sums import LaplaceNoise
+from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError

@@ -48,10 +48,11 @@ from math import ceil, inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.textbook.base import Array, check_dimension, laplace_noise
+from dpaudit.algorithms.textbook.base import check_dimension, laplace_noise
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
 from dpaudit.algorithms.textbook.quadrature import unit_rule
 from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 

@@ -21,11 +21,11 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.textbook.base import Array
 from dpaudit.algorithms.textbook.counts import CountingMechanism
 from dpaudit.algorithms.textbook.stream_codes import check_releases
 from dpaudit.algorithms.textbook.sums import BoundedSum, LaplaceNoise
 from dpaudit.algorithms.textbook.svt import SVT3, SVT4
+from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.neighbours import Pair
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
-from numpy.typing import NDArray
 from scipy.special import exprel
+
+from dpaudit.arrays import Array
 
 __all__ = [
     "Pieces",
@@ -20,8 +21,6 @@ __all__ = [
     "log_sum",
     "unit_rule",
 ]
-
-Array = NDArray[np.float64]
 
 
 def unit_rule(count: int) -> tuple[Array, Array]:

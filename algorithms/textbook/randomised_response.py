@@ -51,11 +51,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import binom, expit
 
 from dpaudit.algorithms.textbook.base import (
-    Array,
     PureTextbookMechanism,
     check_dimension,
     check_one_scalar,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Fraction
 from dpaudit.claims import NO_LOSS, Claim, Profile, PureDP
 from dpaudit.neighbours import Pair, Relation

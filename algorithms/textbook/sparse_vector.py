@@ -84,10 +84,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.textbook.base import Array, laplace_noise
+from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
 from dpaudit.algorithms.textbook.stream_codes import Streams, check_releases
 from dpaudit.algorithms.textbook.stream_losses import StreamLaw
+from dpaudit.arrays import Array
 from dpaudit.checked import Count, Nonnegative
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, UNREACHED, Codes
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
 __all__ = ["Streams", "check_releases"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _NOTHING = 3  # that a mechanism tells

@@ -59,6 +59,7 @@ from dpaudit.algorithms.textbook.quadrature import (
     log_sum,
     unit_rule,
 )
+from dpaudit.arrays import Array
 
 __all__ = [
     "ABOVE",
@@ -69,7 +70,6 @@ __all__ = [
     "log_laplace_interval",
 ]
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 

@@ -52,13 +52,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import (
-    Array,
     PureTextbookMechanism,
     TextbookMechanism,
     check_dimension,
     check_scalars,
     laplace_noise,
 )
+from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, Profile
 from dpaudit.errors import UnsupportedError

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.algorithms.textbook.base import Array, laplace_noise
+from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import neighbours_with
 from dpaudit.algorithms.textbook.sparse_vector import (
     EndlessSparseVector,
@@ -24,6 +24,7 @@ from dpaudit.algorithms.textbook.stream_losses import (
     BELOW,
     log_laplace_interval,
 )
+from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 
 __all__ = ["SVT1", "SVT2", "SVT3", "SVT4", "SVT5", "SVT6", "NumericalSVT"]

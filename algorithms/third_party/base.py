@@ -26,9 +26,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
+from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError
@@ -40,7 +41,6 @@ from dpaudit.validation import check_count, check_matrix
 
 __all__ = [
     "ApproximateScalarSum",
-    "Array",
     "EigenvectorMechanism",
     "MissingLibraryError",
     "PCAMechanism",
@@ -49,8 +49,6 @@ __all__ = [
     "ThirdPartyMechanism",
     "near_degenerate_pair",
 ]
-
-Array = NDArray[np.float64]
 
 
 class MissingLibraryError(DPAuditError, ImportError):

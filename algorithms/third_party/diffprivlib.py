@@ -51,11 +51,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
-    Array,
     EigenvectorMechanism,
     PCAMechanism,
     ScalarSum,
 )
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = [

@@ -52,11 +52,11 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
-    Array,
     EigenvectorMechanism,
     PCAMechanism,
     ScalarSum,
 )
+from dpaudit.arrays import Array
 
 __all__ = [
     "OpenDPCentredPCA",

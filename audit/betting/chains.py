@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events, prior_hits
 from dpaudit.audit.betting.excess import DOUBT, Excess, coefficients
 from dpaudit.audit.betting.families import NullFamily
@@ -20,7 +21,6 @@ from dpaudit.audit.betting.projection import HalfSpaces
 
 __all__ = ["Chains", "forward_chains", "hold"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _LONGEST = 4

@@ -33,9 +33,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from dpaudit.arrays import Array
+
 __all__ = ["Events", "ScoreRecord", "count_hits", "prior_hits"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _RANK_RATIO = 1.25

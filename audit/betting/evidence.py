@@ -48,11 +48,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.projection import HalfSpaces, Projection
 
 __all__ = ["Bets"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 # More than the rounding of these sums, and of the limits, relative to their terms.

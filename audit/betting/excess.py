@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["DOUBT", "Excess", "coefficients", "find_anchor", "violation"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _CLEAR = 4.0  # standard errors that chance hardly gives to the best of many events

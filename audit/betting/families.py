@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, polygon_delta
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_epsilon
@@ -45,7 +46,6 @@ __all__ = [
     "verdict_family",
 ]
 
-Array = NDArray[np.float64]
 
 _STEP = 0.001  # relative resolution of the grids in epsilon and mu
 _SMALL, _LARGE = 0.05, 40.0

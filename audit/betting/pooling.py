@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.chains import Chains, hold
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import DOUBT
@@ -20,7 +21,6 @@ from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["pooled_chains"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _LEVELS = (0.02, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.94, 0.98)

@@ -21,15 +21,14 @@ epsilon 3, within twice the releases that the formula gives for a known event 12
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.projection import HalfSpaces, project
 
 __all__ = ["detectable_epsilon", "rarest_event"]
 
-Array = NDArray[np.float64]
 
 _POWER = 0.9
 _LEARNING, _NOTICING = 1.25, 2.0

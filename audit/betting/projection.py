@@ -34,9 +34,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
+
 __all__ = ["HalfSpaces", "Projection", "project"]
 
-Array = NDArray[np.float64]
 
 _ITERATIONS = 60
 _HALVINGS = 30

@@ -16,6 +16,7 @@ against the smaller.
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import find_anchor
 from dpaudit.audit.betting.families import NullFamily
@@ -23,7 +24,6 @@ from dpaudit.audit.betting.strategy import PlannedBets, plan_bets, stakes
 
 __all__ = ["SequentialTest"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _RENEWALS = (2000, 8000)  # releases, of both sides, after which wealth is moved

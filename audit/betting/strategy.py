@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.chains import Chains, forward_chains
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.evidence import Bets
@@ -42,7 +43,6 @@ from dpaudit.audit.betting.symmetry import symmetric_chains
 
 __all__ = ["PlannedBets", "best_share", "plan_bets", "stakes"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _ACCURACY = 1e-6

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.betting.chains import Chains, hold
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.excess import DOUBT
@@ -20,7 +21,6 @@ from dpaudit.audit.betting.families import NullFamily
 
 __all__ = ["symmetric_chains"]
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.intp]
 
 _AGREE = 2.0  # standard errors by which mirrored counts may differ

@@ -43,13 +43,12 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.bounds.laws import Integers, Law
 
 __all__ = ["Piece", "Region", "supremum"]
 
-Array: TypeAlias = NDArray[np.float64]
 # ((q, p) at the start, (q, p) at the end)
 Piece: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 

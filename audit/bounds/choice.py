@@ -11,18 +11,17 @@ discounted by the first part's own standard error.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr, ndtri
 
+from dpaudit.arrays import Array
 from dpaudit.audit.bounds.laws import Binomial, Poisson
 from dpaudit.audit.bounds.ordering import Contrast, approximate_bound
 
 __all__ = ["HitCurve", "Sides", "Tails"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _THRESHOLDS = 300  # candidates, denser in the tails
 _NEWTON_STEPS = 12

@@ -28,7 +28,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpaudit.audit.bounds.certificate import Array, Piece
+from dpaudit.arrays import Array
+from dpaudit.audit.bounds.certificate import Piece
 from dpaudit.audit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.audit.bounds.laws import Binomial, Law
 from dpaudit.audit.bounds.ordering import Contrast, Rectangle, lower_bound

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainccinv, gammaincinv
 
+from dpaudit.arrays import Array
 from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
 
 __all__ = ["Binomial", "Law", "Poisson"]
 
-Array: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 # The smallest probability or rate that is told from zero; at n <= 1e10 releases the

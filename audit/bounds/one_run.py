@@ -87,13 +87,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc, expit
 
+from dpaudit.arrays import Array
 from dpaudit.audit.bounds.result import Bound, check_level
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_nonnegative
 
 __all__ = ["one_run", "one_run_p_value"]
 
-Array: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.intp]
 
 _EXACT_MODES = 1000

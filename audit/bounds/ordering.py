@@ -51,7 +51,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.audit.bounds.certificate import Array, Piece, Region, supremum
+from dpaudit.arrays import Array
+from dpaudit.audit.bounds.certificate import Piece, Region, supremum
 from dpaudit.audit.bounds.laws import Integers, Law
 
 __all__ = ["Contrast", "Curve", "Rectangle", "approximate_bound", "lower_bound"]

@@ -29,7 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaudit.audit.bounds.laws import Array, Poisson
+from dpaudit.arrays import Array
+from dpaudit.audit.bounds.laws import Poisson
 
 __all__ = ["PairedCounts", "paired_law"]
 

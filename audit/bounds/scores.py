@@ -17,11 +17,11 @@ before they are compared (as in `dpaudit.audit.portfolio`, for the same reason).
 """
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.audit.bounds.choice import HitCurve, Sides
 from dpaudit.audit.bounds.clopper_pearson import clopper_pearson
 from dpaudit.audit.bounds.gaussian import gaussian as gaussian_bound
@@ -34,7 +34,6 @@ from dpaudit.validation import check_fraction, check_real
 
 __all__ = ["fixed_scores", "split_scores"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _ALMOST_ALL = 0.9  # of the releases
 _FEWEST = 20  # scores a side

@@ -20,11 +20,11 @@ when the datasets are exchanged.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.layers.means import BettingInterval
 from dpaudit.audit.layers.tilting import Direction, affordable
 from dpaudit.audit.layers.whitebox import directions
@@ -34,7 +34,6 @@ from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["LossConsistency", "loss_consistency"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _PILOT, _FIRST_BATCH = 2000, 16
 _LARGEST = 700.0  # so that e^t is a float

@@ -49,11 +49,12 @@ Negative epsilons follow from positive ones by symmetry.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, Profile, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasExactClaim
@@ -67,7 +68,6 @@ __all__ = [
     "exact_verdict",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _RELATIVE, _ABSOLUTE, _SHIFT = 1e-9, 1e-15, 4e-12
 _VISIBLE = 1e-12  # where a claim is about zero, it is not near anything

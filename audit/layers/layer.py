@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.mechanism import (
@@ -27,8 +27,6 @@ from dpaudit.mechanism import (
 from dpaudit.neighbours import Pair, Relation
 
 __all__ = ["Layer", "TranscriptView", "applicable_layers", "view_transcript"]
-
-Array = NDArray[np.float64]
 
 
 class Layer(StrEnum):

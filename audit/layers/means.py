@@ -38,17 +38,15 @@ Maurer, Pontil, *Empirical Bernstein bounds and sample-variance penalization*,
 COLT 2009, Theorem 4.
 """
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["BettingInterval", "BettingLowerBound", "empirical_bernstein"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 # Small multiples are for the end of the run, large ones for stopping early.
 _MULTIPLES = np.array([0.5, 0.7, 1.0, 1.4, 2.0, 4.0, 8.0])

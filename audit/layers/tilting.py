@@ -39,11 +39,11 @@ and the sum of L(y - j c) over j = 1..k telescopes to log r(y)/p(y).
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.errors import InputError, MechanismError, UnsupportedError
 from dpaudit.mechanism import HasBatchedDraw, HasStatistic, Release
@@ -64,7 +64,6 @@ __all__ = [
     "weighted_excess",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 
 ORDER = "of two releases, the one with the larger loss has no larger p/r"
 """What an upper bound assumes whose releases are not those of the mechanism."""

@@ -34,6 +34,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.audit.layers.exact import check_relation
 from dpaudit.audit.layers.means import BettingInterval
 from dpaudit.audit.layers.tilting import (
@@ -64,7 +65,6 @@ __all__ = [
     "white_box_steps",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 Datasets: TypeAlias = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]
 ProposalChoice: TypeAlias = Literal["auto", "translate"] | Datasets | None
 

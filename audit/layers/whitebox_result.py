@@ -1,18 +1,17 @@
 """What a white-box run says: two-sided bounds for a pair's privacy profile."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim, Profile
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_fraction
 
 __all__ = ["WhiteBoxResult"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _MARGIN = 1e-9  # relative rounding error of a claim's delta
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.attacks.base import consult
 from dpaudit.domains import Box, Categories, Domain, UnitBall
 from dpaudit.errors import InputError, UnsupportedError
@@ -34,7 +34,6 @@ from dpaudit.streams import stream
 
 __all__ = ["Proposals"]
 
-Array = NDArray[np.float64]
 
 _MOST = 40
 _MOVES = {"differing": 0.5, "common": 0.3, "size": 0.15, "place": 0.05}

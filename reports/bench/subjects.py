@@ -4,17 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["BlackBox", "LeakyResponse", "MixedLayouts", "SpoiltCompany"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows, normalise_rows
 from dpaudit.validation import check_count, check_positive, check_real
 
 __all__ = ["Binary", "Box", "Categories", "Domain", "UnitBall"]
 
-Array = NDArray[np.float64]
 
 _FORMS = (
     "ball:DIMENSION[:norm=BOUND], box:LOW,HIGH:DIMENSION, scalar:LOW,HIGH, "

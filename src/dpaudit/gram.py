@@ -16,14 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.blocks import Block, Rows, blocks
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_matrix, check_positive
 
 __all__ = ["Gram", "RowSum", "gram", "row_sum"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
 __all__ = ["WithNonfinite"]
 
-Array = NDArray[np.float64]
 
 _STRANGE = (np.nan, np.inf, -np.inf)
 _SHARE = 0.25  # of random rows, and of moves from a finite one

@@ -26,11 +26,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 
 __all__ = [
@@ -45,7 +46,6 @@ __all__ = [
     "read_stack",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
 
 UNREAD = "returns "
 """How the layout of an output begins of which only the type was read."""

@@ -8,13 +8,13 @@ norm is *not* of this kind: there one row moves all the others.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.validation import check_matrix, check_positive
 
 __all__ = ["clip_into", "clip_rows", "normalise_rows"]
 
-Array = NDArray[np.float64]
 
 _LEAST_LENGTH = 1e-140  # the squares of shorter rows may lose digits
 

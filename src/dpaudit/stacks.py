@@ -6,14 +6,14 @@ given and what is allowed.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_real
 
 __all__ = ["check_aligned", "check_basis", "check_symmetric"]
 
-Array = NDArray[np.float64]
 
 # How far an entry of V^T V may be from the identity's, and an entry of a matrix from
 # its mirror image relative to the largest entry: far above what rounding leaves, far

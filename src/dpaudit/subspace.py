@@ -22,8 +22,9 @@ SIAM Journal on Matrix Analysis and Applications 20, 1998, section 4.3.
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.blocks import Rows
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
@@ -40,8 +41,6 @@ __all__ = [
     "second_moment",
     "top_components",
 ]
-
-Array = NDArray[np.float64]
 
 
 def second_moment(data: Rows) -> Array:

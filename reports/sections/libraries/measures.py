@@ -22,16 +22,16 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from os import _exit
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpaudit import __version__
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.estimators.private_pca import PrivatePCA
 from dpaudit.algorithms.third_party.base import MissingLibraryError
+from dpaudit.arrays import Array
 from dpaudit.errors import ExecutorError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.saved import load_json, save_json
@@ -59,7 +59,6 @@ RELATION = Relation.REPLACE_ONE
 SETTINGS = ((6, 2), (54, 10))
 """Dimensions and numbers of components: what all can do, and the report's own."""
 
-Array: TypeAlias = NDArray[np.float64]
 _START_S = 120.0  # for a process to import everything on a busy machine
 
 

@@ -34,7 +34,6 @@ from math import log, nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
@@ -46,6 +45,7 @@ from dpaudit.algorithms.online.regret import (
     regret,
     theorem_18_bound,
 )
+from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
@@ -63,7 +63,6 @@ __all__ = [
     "rows_of",
 ]
 
-Array = NDArray[np.float64]
 
 LEADER = "follow-the-leader"
 CORRECTED_ONLINE = ("online-pca", "online-pca-doubling", "follow-perturbed-leader")

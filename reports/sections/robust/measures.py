@@ -27,7 +27,6 @@ from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms import (
     FastMedianSubspace,
@@ -39,6 +38,7 @@ from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.algorithms.robust.stability import squared_distance
+from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
@@ -58,7 +58,6 @@ __all__ = [
     "recovery_paths",
 ]
 
-Array = NDArray[np.float64]
 
 CORRECTED = (
     "dp-sggd",

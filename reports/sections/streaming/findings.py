@@ -9,8 +9,8 @@ from math import inf, isfinite, nan
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 from dpaudit.reports.tables import Printed, Row, records
@@ -27,7 +27,6 @@ __all__ = [
     "size_notes",
 ]
 
-Array = NDArray[np.float64]
 
 TABLES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
 _FLAT = 0.003  # from here down the error of minibatch-oja is looked at for a floor

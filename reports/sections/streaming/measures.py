@@ -27,11 +27,11 @@ up by sqrt 2 with it.
 from math import exp, nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
 from dpaudit.datasets.streaming_models import (
     StreamConstants,
@@ -51,7 +51,6 @@ __all__ = [
     "streaming_errors",
 ]
 
-Array = NDArray[np.float64]
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4

@@ -24,9 +24,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms import entry
+from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask, released_basis
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.errors import InputError
@@ -44,7 +44,6 @@ from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["HARD", "STRATEGIES", "culled", "dimension_of", "traced"]
 
-Array = NDArray[np.float64]
 
 _SHARES = ("captured", "useful", "traced", "innocent")
 STRATEGIES = ("most-agreement", "random-half")

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import (
     DOTTED,
@@ -41,7 +42,6 @@ from dpaudit.reports.words import number, percent, setting
 
 __all__ = ["captured_variance", "run_time"]
 
-Array = NDArray[np.float64]
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels

@@ -41,7 +41,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit.adapters.base import Adapter, draw_seed
 from dpaudit.adapters.process import Conversation, ProcessCrashed, ProcessTimedOut
@@ -58,8 +58,6 @@ __all__ = [
     "ProcessTimedOut",
     "from_command",
 ]
-
-Array = NDArray[np.float64]
 
 
 class BadReply(Exception):

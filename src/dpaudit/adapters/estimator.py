@@ -5,16 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.adapters.base import Adapter, draw_seed
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 
 __all__ = ["EstimatorMechanism", "from_estimator"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

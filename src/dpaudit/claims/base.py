@@ -4,16 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = ["LARGEST", "SMALLEST", "Array", "Claim", "check_fpr", "lines_tpr"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Between these a parameter's square, and its ratio to another, is a double."""

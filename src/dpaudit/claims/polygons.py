@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.claims.base import LARGEST, SMALLEST, Array, Claim, lines_tpr
+from dpaudit.arrays import Array
+from dpaudit.claims.base import LARGEST, SMALLEST, Claim, lines_tpr
 from dpaudit.validation import check_fraction, check_positive
 
 __all__ = ["ApproxDP", "PureDP", "polygon_delta"]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.claims.base import Array, Claim, lines_tpr
+from dpaudit.arrays import Array
+from dpaudit.claims.base import Claim, lines_tpr
 from dpaudit.errors import InputError
 from dpaudit.validation import check_fraction, check_nonnegative, check_positive
 

@@ -27,13 +27,13 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_matrix
 
 __all__ = ["stylised_genotypes", "synthetic_map"]
 
-Array = NDArray[np.float64]
 
 _THRESHOLD = 0.43
 _OUTLIER_FACTORS = 30

@@ -10,8 +10,9 @@ Maunu, Yu and Lerman, *Stochastic and private nonconvex outlier-robust PCA*, MSM
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.datasets.dataset import Dataset
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
@@ -24,8 +25,6 @@ from dpaudit.validation import (
 )
 
 __all__ = ["haystack", "spiked_gaussian"]
-
-Array = NDArray[np.float64]
 
 
 def spiked_gaussian(

@@ -22,15 +22,15 @@ minimum over any grid is no smaller.)
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import check_biases, check_word
 from dpaudit.validation import check_fraction, check_real
 
 __all__ = ["calibrated_threshold", "conditional_p_values", "rank_p_values"]
 
-Array = NDArray[np.float64]
 
 _EXPONENTS = 96
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive, check_real
 
@@ -45,7 +46,6 @@ __all__ = [
     "tracing_scores",
 ]
 
-Array = NDArray[np.float64]
 Symbols = NDArray[np.int8]
 
 _BLOCK = 2**22  # symbols that are floats at a time

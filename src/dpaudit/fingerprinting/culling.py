@@ -60,7 +60,6 @@ from dpaudit.validation import check_count, check_fraction, check_name
 
 __all__ = ["CullingGame", "CullingStrategy"]
 
-Array = NDArray[np.float64]
 CullingStrategy: TypeAlias = Literal["most-agreement", "random-half"]
 
 _STRATEGIES: tuple[CullingStrategy, ...] = get_args(CullingStrategy)

@@ -35,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting.codes import TardosCode, check_generator, check_symbols
 from dpaudit.stacks import check_basis
@@ -42,7 +43,6 @@ from dpaudit.validation import check_count, check_matrix, check_nonnegative, che
 
 __all__ = ["PAD_RATIO", "Disguise", "HardInstance", "is_useful", "usefulness_gap"]
 
-Array = NDArray[np.float64]
 
 PAD_RATIO = 15
 """Ones per symbol of a codeword, as in the paper."""

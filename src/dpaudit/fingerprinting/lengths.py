@@ -56,14 +56,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.fingerprinting.codes import check_cutoff
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["CodeLength", "false_accusation_bound", "missing_bound"]
 
-Array = NDArray[np.float64]
 
 _NODES = 256
 _EXPONENTS = 160

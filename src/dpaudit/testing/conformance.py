@@ -7,11 +7,12 @@ such mistakes; it does not judge the privacy claim, which is the audit's job.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import (
@@ -30,7 +31,6 @@ from dpaudit.validation import check_count
 
 __all__ = ["ConformanceError", "run_conformance"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 _FALSE_ALARM = 1e-9
 """Probability that a correct mechanism fails; for each of the two random checks."""

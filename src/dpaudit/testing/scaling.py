@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import (
@@ -34,7 +34,6 @@ from dpaudit.validation import check_count, check_positive
 
 __all__ = ["check_scaling"]
 
-Array: TypeAlias = NDArray[np.float64]
 Fields: TypeAlias = dict[str, Array]
 Build: TypeAlias = Callable[[float], Mechanism]
 
