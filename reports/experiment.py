@@ -21,7 +21,7 @@ import pandas as pd
 from dpaudit.algorithms import entry
 from dpaudit.mechanism import Mechanism
 from dpaudit.reports.runner import Failure, Job, Progress, carry_out
-from dpaudit.reports.store import Store
+from dpaudit.reports.store import WorkStore
 from dpaudit.streams import stream
 
 __all__ = [
@@ -169,7 +169,7 @@ def cells(experiment: Experiment) -> Iterator[Cell]:
 def run(
     experiment: Experiment,
     *,
-    store: Store | None = None,
+    store: WorkStore | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> pd.DataFrame:
@@ -188,7 +188,7 @@ def run(
 def run_all(
     experiments: Sequence[Experiment],
     *,
-    store: Store | None = None,
+    store: WorkStore | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, pd.DataFrame | Exception]:

@@ -17,7 +17,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpaudit.errors import ExecutorError
-from dpaudit.reports.store import Store, as_kept
+from dpaudit.reports.store import WorkStore, as_kept
 
 __all__ = ["Failure", "Job", "Progress", "carry_out"]
 
@@ -96,7 +96,7 @@ class Progress:
 def carry_out(
     jobs: Sequence[Job],
     *,
-    store: Store | None = None,
+    store: WorkStore | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
     go_on: bool = False,
@@ -106,7 +106,7 @@ def carry_out(
     Parameters
     ----------
     jobs : sequence of Job
-    store : Store, optional
+    store : WorkStore, optional
         Jobs that are in it are not done again.
     executor : concurrent.futures.Executor, optional
         Where to work, but for jobs that want to be alone; by default here.

@@ -29,7 +29,7 @@ from dpaudit.audit.database import DamagedError, Database, tell
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["Store", "as_kept", "machine", "versions"]
+__all__ = ["WorkStore", "as_kept", "machine", "versions"]
 
 _FORMAT = 1
 _APPLICATION = int.from_bytes(b"dpwk", "big")
@@ -78,7 +78,7 @@ def as_kept(record: Any) -> Any:
     return json.loads(json.dumps(record, default=_number))
 
 
-class Store:
+class WorkStore:
     """Finished units of work in one file, which is made when the first is kept.
 
     The methods raise `~dpaudit.errors.InputError` if the file cannot be read or written
@@ -95,7 +95,7 @@ class Store:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     store = Store(Path(folder) / "work.db")
+    ...     store = WorkStore(Path(folder) / "work.db")
     ...     store.add("a unit", 7, {"x": 0.5}, seconds=0.1)
     ...     store.load(["a unit", "another"])
     {'a unit': {'x': 0.5}}

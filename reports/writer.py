@@ -15,7 +15,7 @@ from dpaudit.reports.experiment import run_all
 from dpaudit.reports.page import draw_figures, render, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
-from dpaudit.reports.store import Store
+from dpaudit.reports.store import WorkStore
 from dpaudit.reports.tables import witness_file
 
 __all__ = ["STORE", "Written", "write_report", "write_results"]
@@ -101,7 +101,7 @@ def write_report(
         if each.beside is not None
     }
     with _staging(output):
-        kept = Store(store or output / STORE)
+        kept = WorkStore(store or output / STORE)
         kept.prepare()
     tables = run_all(
         list(experiments.values()), store=kept, executor=executor, progress=progress

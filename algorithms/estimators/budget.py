@@ -1,7 +1,7 @@
 r"""How the estimator `PrivatePCA` spends its privacy budget, and on what.
 
-A `Budget` makes a `Plan`, which is all that ever reads the data: `Plan.centre` for a
-private mean, then `Plan.release` for the components. `Spent` is its receipt.
+A `Budget` makes a `FitPlan`, which is all that ever reads the data: its `centre` for a
+private mean, then its `release` for the components. `Spent` is its receipt.
 
 Its releases are at most two: a mean to centre the rows with
 (`dpaudit.algorithms.estimators.private_mean`), and the principal components. The second
@@ -56,7 +56,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Budget", "Plan", "Spending", "Spent", "recommended"]
+__all__ = ["Budget", "FitPlan", "Spending", "Spent", "recommended"]
 
 
 @runtime_checkable
@@ -106,7 +106,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """The mechanisms of a fit, and what they cost together.
 
     Parameters
@@ -125,7 +125,7 @@ class Plan:
     @classmethod
     def of(
         cls, mechanism: Any, mean: MeanMechanism | None, epsilon: float, delta: float
-    ) -> "Plan":
+    ) -> "FitPlan":
         """Return the plan whose mechanisms cost (epsilon, delta) together."""
         steps = (("mean", mean), ("components", mechanism))
         releases = tuple(
@@ -201,7 +201,7 @@ class Budget(Checked):
         check_positive("center_norm", self.mean_norm)
         check_fraction("center_share", self.mean_share, allow_zero=True)
 
-    def plan(self, mechanism: Any, n_components: int, n_features: int) -> Plan:
+    def plan(self, mechanism: Any, n_components: int, n_features: int) -> FitPlan:
         """Return the mechanisms to be run on rows of length `n_features`.
 
         Parameters
@@ -252,7 +252,7 @@ class Budget(Checked):
         _check_components(mechanism, name)
         return mechanism
 
-    def _plan_with(self, mechanism: Any) -> Plan:
+    def _plan_with(self, mechanism: Any) -> FitPlan:
         """Return the plan for a mechanism that the user has built."""
         name = type(mechanism).__name__
         _check_components(mechanism, name)
@@ -272,7 +272,7 @@ class Budget(Checked):
             )
         return self._add_up(mechanism)
 
-    def _divide_mu(self, family: type[GaussianPerturbation]) -> Plan:
+    def _divide_mu(self, family: type[GaussianPerturbation]) -> FitPlan:
         """Return the plan for two Gaussian mechanisms."""
         mu = gaussian_mu(self.epsilon, self.delta)
         mechanism = family.from_mu(
@@ -283,13 +283,13 @@ class Budget(Checked):
         mean = GaussianMean.from_mu(
             sqrt(self.mean_share) * mu, relation=self.relation, row_norm=self.mean_norm
         )
-        return Plan.of(mechanism, mean, self.epsilon, self.delta)
+        return FitPlan.of(mechanism, mean, self.epsilon, self.delta)
 
-    def _add_up(self, mechanism: Mechanism) -> Plan:
+    def _add_up(self, mechanism: Mechanism) -> FitPlan:
         """Return the plan in which epsilons add, and deltas."""
         epsilon, delta = _cost(mechanism.claim, (1 - self.mean_share) * self.delta)
         if not self.mean_share:
-            return Plan.of(mechanism, None, epsilon, delta)
+            return FitPlan.of(mechanism, None, epsilon, delta)
         share = self.mean_share * self.epsilon
         if self.delta == 0:
             mean: MeanMechanism = LaplaceMean.calibrated(
@@ -302,7 +302,7 @@ class Budget(Checked):
                 relation=self.relation,
                 row_norm=self.mean_norm,
             )
-        return Plan.of(mechanism, mean, share + epsilon, self.delta)
+        return FitPlan.of(mechanism, mean, share + epsilon, self.delta)
 
 
 def recommended(

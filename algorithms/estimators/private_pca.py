@@ -28,7 +28,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
-from dpaudit.algorithms.estimators.budget import Budget, Plan
+from dpaudit.algorithms.estimators.budget import Budget, FitPlan
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table, peek, restarts
 from dpaudit.errors import InputError, MechanismError
@@ -268,7 +268,7 @@ class PrivatePCA(
         return X, width
 
     def _centre(
-        self, X: Any, width: int, plan: Plan, rng: np.random.Generator
+        self, X: Any, width: int, plan: FitPlan, rng: np.random.Generator
     ) -> Array:
         mean = plan.centre(X, rng=rng)
         if mean is not None:

@@ -45,8 +45,8 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
     DoublingRule,
+    EpochPlan,
     Epochs,
-    Plan,
     PublishedRule,
 )
 from dpaudit.algorithms.online.doubling_stream import DoublingStream
@@ -163,7 +163,7 @@ class DoublingOnlinePCA(Checked):
         check_rank(self.n_components, rows.shape[1])
         return rows
 
-    def plan(self, dimension: int, n_rows: int | None = None) -> Plan:
+    def plan(self, dimension: int, n_rows: int | None = None) -> EpochPlan:
         """Return the numbers of the algorithm for rows of length d.
 
         Parameters

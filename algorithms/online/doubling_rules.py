@@ -52,11 +52,11 @@ from dpaudit.algorithms.online.noise import (
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Positive
 
-__all__ = ["CalibratedRule", "DoublingRule", "Epochs", "Plan", "PublishedRule"]
+__all__ = ["CalibratedRule", "DoublingRule", "EpochPlan", "Epochs", "PublishedRule"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class EpochPlan:
     """The numbers of Algorithm 4 for streams of one shape.
 
     Parameters
@@ -93,7 +93,7 @@ class DoublingRule(Protocol):
 
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> Plan:
+    ) -> EpochPlan:
         """Return the numbers for streams of one shape."""
         ...
 
@@ -117,10 +117,10 @@ class PublishedRule(Checked):
 
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> Plan:
+    ) -> EpochPlan:
         size = n_components * sqrt(dimension) * log(length / self.delta) ** 2
         size *= row_norm**2
-        return Plan(
+        return EpochPlan(
             deviation=self.noise.deviation(
                 uses=tree_height(length), length=length, row_norm=row_norm
             ),
@@ -154,12 +154,12 @@ class CalibratedRule(Checked):
 
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> Plan:
+    ) -> EpochPlan:
         height = tree_height(length)
         deviation = self.noise.deviation(uses=height, length=length, row_norm=row_norm)
         norm = 2 * (sqrt(dimension) + sqrt(log(2 * length / self.failure)))
         margin = n_components * deviation / self.noise.ratio * sqrt(height) * norm
-        return Plan(
+        return EpochPlan(
             deviation=deviation,
             guess=margin * max(4.0, 1 / self.mu),
             margin=margin,
@@ -177,7 +177,7 @@ class Epochs:
 
     Parameters
     ----------
-    plan : Plan
+    plan : EpochPlan
     trials : int
     levels : int
         Of the tree.
@@ -192,7 +192,7 @@ class Epochs:
         Rows of the epoch so far.
     """
 
-    def __init__(self, plan: Plan, trials: int, levels: int, width: int) -> None:
+    def __init__(self, plan: EpochPlan, trials: int, levels: int, width: int) -> None:
         self._plan = plan
         self._trials = np.arange(trials)
         self.number: Integers = np.zeros(trials, dtype=np.int64)

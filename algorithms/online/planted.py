@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
-from dpaudit.algorithms.online.doubling_rules import CalibratedRule, Plan
+from dpaudit.algorithms.online.doubling_rules import CalibratedRule, EpochPlan
 from dpaudit.algorithms.online.doubling_stream import DoublingStream
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
@@ -155,7 +155,7 @@ class EagerRule(CalibratedRule):
 
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> Plan:
+    ) -> EpochPlan:
         plan = super().plan(
             dimension=dimension,
             n_components=n_components,

@@ -58,6 +58,7 @@ class TreeAggregation(StreamableSums):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = TreeAggregation.calibrated(1.0, 1e-5, length=1000)
     >>> round(mechanism.deviation() / 2**0.5, 3)  # above the diagonal of a node
     11.797

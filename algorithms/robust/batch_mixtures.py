@@ -26,8 +26,8 @@ from dpaudit.errors import UnsupportedError
 
 __all__ = [
     "BatchNumbers",
-    "Contrast",
     "Mixture",
+    "MixturePair",
     "multinomial_numbers",
     "poisson_numbers",
 ]
@@ -184,7 +184,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast:
+class MixturePair:
     """The mixtures of two datasets over the rows that either has.
 
     Parameters
@@ -206,7 +206,7 @@ class Contrast:
         *,
         law: Callable[[NDArray[np.intp]], BatchNumbers],
         sigma: Callable[[int], float],
-    ) -> "Contrast":
+    ) -> "MixturePair":
         """Return the contrast of two datasets.
 
         Parameters

@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.batch_mixtures import Contrast
+from dpaudit.algorithms.robust.batch_mixtures import MixturePair
 from dpaudit.algorithms.robust.batches import (
     AllRows,
     Batches,
@@ -375,7 +375,7 @@ class RandomBatchDescent(NoisyDescent):
             of the start is not known.
         """
         ours, theirs = self.rows(data), self.rows(other)
-        sides = Contrast.between(
+        sides = MixturePair.between(
             ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
         )
         steps, values = transcript["steps"], _published(transcript)

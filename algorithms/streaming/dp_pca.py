@@ -79,7 +79,7 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import Batch, rebatched
+from dpaudit.algorithms.streaming.private_steps import RowBatch, rebatched
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
@@ -174,8 +174,8 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         """Return the worst case, and those of `named_pairs`."""
         return self.worst_case(), *named_pairs(self, 3)
 
-    def _batch(self, items: Array) -> Batch:
-        return Batch(as_moments(items, row_norm=self.row_norm), 0, len(items))
+    def _batch(self, items: Array) -> RowBatch:
+        return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
 
     def _pair_dimension(self, dimension: int | None) -> int:
         return check_count(

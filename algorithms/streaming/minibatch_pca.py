@@ -32,7 +32,7 @@ from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import Batch, PrivateSteps
+from dpaudit.algorithms.streaming.private_steps import PrivateSteps, RowBatch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
@@ -165,7 +165,7 @@ class MinibatchPCA(Checked, ABC):
             )
         batch_size, steps = self.batches(moments.count)
         batches = [
-            Batch(moments, step * batch_size, batch_size) for step in range(steps)
+            RowBatch(moments, step * batch_size, batch_size) for step in range(steps)
         ]
         size = check_count("size", size, minimum=0)
         runs = {
@@ -181,7 +181,7 @@ class MinibatchPCA(Checked, ABC):
         return runs
 
     def _run(
-        self, batches: list[Batch], runs: dict[str, Array], rng: np.random.Generator
+        self, batches: list[RowBatch], runs: dict[str, Array], rng: np.random.Generator
     ) -> None:
         """Fill in the runs of some trials."""
         found = runs["components"]

@@ -42,7 +42,7 @@ from dpaudit.algorithms.streaming.mean_estimation import (
 )
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.private_steps import Batch, PrivateSteps
+from dpaudit.algorithms.streaming.private_steps import PrivateSteps, RowBatch
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair
@@ -165,7 +165,7 @@ def mean_with_constant_8(
 @dataclass(frozen=True)
 class _OverlappingSteps(PrivateSteps):
     def halves(
-        self, batch: Batch, vectors: Array, deflated: Array | None
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
     ) -> tuple[ProductGradients, ProductGradients]:
         first, _ = super().halves(batch, vectors, deflated)
         return first, ProductGradients(

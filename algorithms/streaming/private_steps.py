@@ -16,11 +16,11 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
-__all__ = ["Batch", "Component", "PrivateSteps", "rebatched"]
+__all__ = ["Component", "PrivateSteps", "RowBatch", "rebatched"]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class RowBatch:
     """Consecutive items of a stream.
 
     Parameters
@@ -79,7 +79,7 @@ class PrivateSteps:
     zeta: float
 
     def halves(
-        self, batch: Batch, vectors: Array, deflated: Array | None
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
     ) -> tuple[ProductGradients, ProductGradients]:
         """Return the gradients that the scale is estimated from, and the mean."""
         first, half = batch.first, batch.half
@@ -92,7 +92,7 @@ class PrivateSteps:
 
     def component(
         self,
-        batches: Iterable[Batch],
+        batches: Iterable[RowBatch],
         rates: Array,
         start: Array,
         *,
@@ -103,7 +103,7 @@ class PrivateSteps:
 
         Parameters
         ----------
-        batches : iterable of Batch
+        batches : iterable of RowBatch
             One for every step.
         rates : ndarray, shape (T,)
             eta_t.

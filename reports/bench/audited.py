@@ -26,7 +26,7 @@ from dpaudit.reports.bench.summary import (
 )
 from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.reports.runner import Job, Progress, carry_out
-from dpaudit.reports.store import Store
+from dpaudit.reports.store import WorkStore
 from dpaudit.validation import check_name
 
 __all__ = ["STORE", "STUDIES", "bench_audit", "write_up"]
@@ -84,7 +84,7 @@ def bench_audit(
     chosen = [check_name("study", name, names) for name in only] or names
     output = Path(output)
     code = code_version()
-    store = Store(output / STORE)
+    store = WorkStore(output / STORE)
     store.prepare()
     for old in sorted(output.glob("*.jsonl")):
         tell(f"{str(old)!r} is of an older dpaudit, and left alone: remove it")

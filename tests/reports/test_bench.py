@@ -67,7 +67,7 @@ from dpaudit.reports.bench.summary import (
 )
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
-from dpaudit.reports.store import Store
+from dpaudit.reports.store import WorkStore
 
 ORACLES = runpy.run_path(
     str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")
@@ -118,7 +118,7 @@ def tiny(monkeypatch):
 def carried_out(study, folder, profile="ci", **options):
     """Return the study's records, kept in a folder, by the unit."""
     bench_audit(folder, profile=profile, studies=[study], **options)
-    kept = Store(folder / STORE).load([unit.key for unit in study.units("full")])
+    kept = WorkStore(folder / STORE).load([unit.key for unit in study.units("full")])
     units = {unit.key: unit for unit in study.units("full")}
     return {units[name]: record for name, record in kept.items()}
 

@@ -11,7 +11,7 @@ from dpaudit import __version__
 from dpaudit.audit import StoreWarning
 from dpaudit.errors import ExecutorError, InputError
 from dpaudit.reports.runner import Failure, Job, carry_out
-from dpaudit.reports.store import Store, machine, versions
+from dpaudit.reports.store import WorkStore, machine, versions
 
 ASKED = []
 
@@ -49,7 +49,7 @@ def _asked():
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "new" / "work.db")
+    return WorkStore(tmp_path / "new" / "work.db")
 
 
 def prepared(store):
@@ -102,15 +102,15 @@ def test_finished_work_is_not_done_again(store):
 
 def test_records_of_other_versions_are_named_and_not_used(tmp_path):
     path = tmp_path / "work.db"
-    old = prepared(Store(path, {"dpaudit": "0.0.1"}))
+    old = prepared(WorkStore(path, {"dpaudit": "0.0.1"}))
     carry_out(dice(3), store=old)
     with pytest.warns(
         StoreWarning, match=r"3 records.*other versions.*dpaudit 0\.0\.1"
     ):
-        carry_out(dice(3), store=Store(path))
+        carry_out(dice(3), store=WorkStore(path))
 
     assert ASKED == [0, 1, 2] * 2
-    for each in (old, Store(path)):
+    for each in (old, WorkStore(path)):
         assert len(each.load([f"die {k}" for k in range(3)])) == 3
 
 

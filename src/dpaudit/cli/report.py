@@ -96,7 +96,7 @@ def run_command(
     from dpaudit.reports.escaping import csv_text
     from dpaudit.reports.experiment import run
     from dpaudit.reports.sections import all_sections, plan
-    from dpaudit.reports.store import Store
+    from dpaudit.reports.store import WorkStore
     from dpaudit.validation import check_name
 
     everything = plan(profile, seed)
@@ -110,7 +110,7 @@ def run_command(
             for one in some:
                 check_name("mechanism", one, each.mechanisms)
             chosen[name] = replace(each, mechanisms=tuple(some))
-    kept = None if store is None else Store(store)
+    kept = None if store is None else WorkStore(store)
     if kept is not None:
         kept.prepare()
     if output is not None:
