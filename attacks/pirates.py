@@ -17,7 +17,7 @@ most of the positions where it agrees, and a fingerprinting code traces it. So a
 mechanism does not find the subspace (Corollaries 25 and 32). Both are post-processing
 of one release: what they return is as private as the release.
 
-Where the print is wrong, or silent:
+Where the paper is wrong, or silent:
 
 - Algorithm 5, line 11 sums to 15n; the padding, the text and Lemma 23 go to 16n.
 - Algorithm 6, line 20 counts :math:`|w_j| \ge \theta`. That is the same for w and -w,

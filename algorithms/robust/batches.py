@@ -116,7 +116,7 @@ class PoissonBatches(RandomBatches):
     ) -> "PoissonBatches":
         """Return batches of so many of about `rows` rows on average; both public.
 
-        By default they are as many as the print's rule says for epsilon and T steps.
+        By default they are as many as the paper's rule says for epsilon and T steps.
         """
         rows = check_count("rows", rows)
         if batch_size is None:
@@ -181,7 +181,7 @@ class WithReplacement(RandomBatches):
 
 
 def published_share(epsilon: float, iterations: int) -> float:
-    """Return the print's B over N, sqrt(epsilon/(4 T))."""
+    """Return the paper's B over N, sqrt(epsilon/(4 T))."""
     epsilon = check_positive("epsilon", epsilon)
     return sqrt(epsilon / (4 * check_count("iterations", iterations)))
 

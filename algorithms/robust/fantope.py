@@ -216,7 +216,7 @@ def bregman_logs(values: Array, n_components: int) -> Array:
 
 
 def renormalised_logs(values: Array, n_components: int) -> Array:
-    """Return log(r exp(w)/sum exp(w)): the print's projection, without the cap.
+    """Return log(r exp(w)/sum exp(w)): the paper's projection, without the cap.
 
     Parameters
     ----------

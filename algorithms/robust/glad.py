@@ -8,7 +8,7 @@ shape (D, r) with orthonormal columns, Q = I - V V^T,
           \nabla F(V) = -\frac1N \sum_i g_i(V), \quad
           g_i(V) = \frac{Q x_i}{\|Q x_i\|} (V^T x_i)^T .
 
-The print leaves out the minus sign of (2.1), and with it descent would go up. Rows in
+The paper leaves out the minus sign of (2.1), and with it descent would go up. Rows in
 the span of V have no direction Q x/||Q x||, and their term is 0: a subgradient.
 
 Spherising, x -> x/||x||, is done to each row by itself, so it maps neighbours to

@@ -30,7 +30,7 @@ are those of `dpaudit.algorithms.covariance.second_moment`.
 
 For descent on REAPER, which is convex, P_0 is public and costs nothing: `CentralStart`,
 P_0 = (r/D) I, where the first term of a row x is x x^T, so that step 1 is a private
-PCA; `RandomMatrixStart`, the print's P_0 = A^T A, A_ij ~ N(1, 0.01), far outside H.
+PCA; `RandomMatrixStart`, the paper's P_0 = A^T A, A_ij ~ N(1, 0.01), far outside H.
 
 V_0 itself is the top-r subspace of what is published, in the basis that is nearest to
 the first r columns of the identity: `settle`. It depends on the subspace alone, so two
@@ -78,7 +78,7 @@ __all__ = [
 
 Values = Mapping[str, Array]
 
-_DEVIATION = 0.1  # of the entries of A in the print's P_0
+_DEVIATION = 0.1  # of the entries of A in the paper's P_0
 _DENSE_DIMENSION = 2000  # up to which D x D matrices, and their spectra, will do
 
 

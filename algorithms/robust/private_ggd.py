@@ -29,7 +29,7 @@ privacy proof needs it:
 
 The default rate is the paper's, B = max(N sqrt(epsilon/(4 T)), 1). At N = 2000,
 T = 2000, epsilon = 0.8, delta = 1/sqrt N it is q = 0.01, and the multiplier 1.697
-without a start: 0.085 on the mean, where the print has 5.4e-4. Under ADD_REMOVE it is
+without a start: 0.085 on the mean, where the paper has 5.4e-4. Under ADD_REMOVE it is
 1.075, noise that a replaced row sees through to epsilon = 1.63 at that delta.
 
 **As published** (sigma is per entry of the noise on the *mean* of the terms; the
@@ -57,7 +57,7 @@ rows is replaced, and a row is in a step with probability about B/N; so the nois
 hides a mean over B rows is about what hides a mean over N, sigma^2 = c_2 T log(1/delta)
 /(epsilon^2 N^2): c_2 q^2 T log(1/delta)/epsilon^2 is the variance of the noise on the
 *sum*, in units of the clip, in Abadi et al. 2016, Theorem 1, and over B^2 that is the
-former. The print has it over N^2, too small by (B/N)^2. At N = 2000, T = 2000,
+former. The paper has it over N^2, too small by (B/N)^2. At N = 2000, T = 2000,
 epsilon = 0.8, delta = 1/sqrt N it is 5.4e-4 against a movement of up to 0.1: a
 transcript shows each of the about 20 steps that a row is in, and which row it was.
 """

@@ -164,7 +164,7 @@ class PrivateReaper(FullBatchDescent):
         iterations: int = DEFAULT_ITERATIONS,
         step_sizes: StepSizes | None = None,
     ) -> Self:
-        """Return the print, with its claim.
+        """Return what the paper has, with its claim.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class PrivateStochasticReaper(RandomBatchDescent):
         batch_size: int | None = None,
         step_sizes: StepSizes | None = None,
     ) -> Self:
-        """Return the print, with its claim and c_2 = 1; REPLACE_ONE.
+        """Return what the paper has, with its claim and c_2 = 1; REPLACE_ONE.
 
         Parameters
         ----------

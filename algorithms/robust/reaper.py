@@ -9,7 +9,7 @@ sphere and P in H (`dpaudit.algorithms.robust.fantope`),
     h_i(P) = \frac{u_i x_i^T + x_i u_i^T}{2}, \quad
     u_i = \frac{(I - P) x_i}{\|(I - P) x_i\|}.
 
-The print's (4.1) is the sum; the objective is the mean, and so is what is used here.
+The paper's (4.1) is the sum; the objective is the mean, and so is what is used here.
 Rows with (I - P) x = 0 have the term 0, a subgradient.
 
 Sensitivity, in Frobenius norm, for every symmetric P, in H or not. With c = u^T x,

@@ -22,7 +22,7 @@ That both assumptions hold is shown in `dpaudit.algorithms.streaming.private_his
 with `dpaudit.algorithms.streaming.top_eigenvalue`, and in
 `dpaudit.algorithms.streaming.mean_budget` with
 `dpaudit.algorithms.streaming.mean_estimation`. Neither T nor the length of a row is
-paid for. The print gives either half (epsilon/2, delta/2), which is not needed for
+paid for. The paper gives either half (epsilon/2, delta/2), which is not needed for
 disjoint halves.
 
 **Utility.** The noise of g_t has the deviation s = 6 K sqrt(Lambda_t) log^a(...) sqrt d
@@ -55,7 +55,7 @@ whole is (epsilon/2, delta/2)-DP.
 What is lost is accuracy: the deviation of the noise is 6.6 times ours at (1, 1e-6), of
 which f = 2 is sqrt 2, and the bins of Algorithm 4 are a factor of 2^(1/4) wide, which
 makes bottom frequent (`dpaudit.algorithms.streaming.top_eigenvalue`). The bins and the
-thresholds are the print's; K, a, C1 and c, which it has without numbers, are ours (and
+thresholds are the paper's; K, a, C1 and c, which it has without numbers, are ours (and
 c = 50 is twice that of the corrected form: more noise asks for larger batches).
 
 The paper's neighbours are multisets that differ by a row added or removed, for which

@@ -69,7 +69,7 @@ DP_PCA: tuple[Entry, ...] = (
     _entry(
         name="dp-pca-published",
         source=f"{_PAPER}, Algorithm 3",
-        summary="the same with the print's constants, halves sharing the budget",
+        summary="the same with the paper's constants, halves sharing the budget",
         constructor=PublishedDPPCA.as_published,
         epsilon=0.8,
     ),
@@ -88,7 +88,7 @@ DP_PCA: tuple[Entry, ...] = (
     _entry(
         name="private-histogram-published",
         source="Karwa, Vadhan, ITCS 2018, Lemma 2.3",
-        summary="the same with the threshold of the print, which is a little high",
+        summary="the same with the threshold of the paper, which is a little high",
         constructor=PrivateHistogram.as_published,
     ),
     _entry(
@@ -106,7 +106,7 @@ DP_PCA: tuple[Entry, ...] = (
     _entry(
         name="mean-estimation-published",
         source=f"{_PAPER}, Algorithm 5, with 12 for the 8 of equation 14",
-        summary="the same with the print's split of the budget",
+        summary="the same with the paper's split of the budget",
         constructor=MeanEstimation.as_published,
         epsilon=0.8,
     ),

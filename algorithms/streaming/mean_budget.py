@@ -42,7 +42,7 @@ Proof.
 `CalibratedSplit` gives the thresholds the share `escape_share` of delta (N q, and
 N l <= epsilon/2 besides, which binds where delta is not far below epsilon), takes the
 largest mu_* for the rest, and gives the histograms the share `histogram_share` of
-mu_*^2. `PublishedSplit` has the print's: each histogram is (epsilon/(4 sqrt(2 d log(4/
+mu_*^2. `PublishedSplit` has the paper's: each histogram is (epsilon/(4 sqrt(2 d log(4/
 delta))), delta/(4 d))-DP, all of them (epsilon/2, delta/2)-DP by advanced composition,
 and so is the mean, by the classical Gaussian mechanism.
 
@@ -94,7 +94,7 @@ __all__ = [
 ]
 
 RANGE_CONSTANT = 12.0
-"""What the print's constant must be for its window; equation 14 has 8."""
+"""What the paper's constant must be for its window; equation 14 has 8."""
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ near 10^13 sqrt(Lambda) is rounded so that one row may move it by twice as much.
   noise itself is made of doubles is another matter, as it is everywhere here.)
 - To refuse a bin is a function of its number, an output of the histogram.
 
-`as_published` shares this: the print speaks of real numbers, and of those it is the
+`as_published` shares this: the paper speaks of real numbers, and of those it is the
 same mechanism, up to a rounding of W/(2 L) in each row.
 
 **Privacy.** (epsilon, delta)-DP under REPLACE_ONE, all noisy counts included: see
 `dpaudit.algorithms.streaming.mean_budget`. There are the split of the budget, the
-print's and ours, and what is wrong with the print's constant 8; and the claim of
+print's and ours, and what is wrong with the paper's constant 8; and the claim of
 `as_published` is proven for the epsilon < 0.9 of Lemma 6.2. (Under ADD_REMOVE the mean
 alone would need m to be hidden.)
 """

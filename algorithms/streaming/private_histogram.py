@@ -40,7 +40,7 @@ The same holds with D' first. QED. Attained: epsilon by full bins, where both no
 counts are on the far sides of the counts with probability 1/4; delta by a lonely row
 that moves to an empty bin, the last case, where delta(e) = q for all e >= 0.
 
-The print has T = 1 + b log(2/delta) (`as_published`), which costs delta/4 only: its
+The paper has T = 1 + b log(2/delta) (`as_published`), which costs delta/4 only: its
 threshold is higher by b log 4 than it must be.
 """
 
@@ -235,7 +235,7 @@ class PrivateHistogram(Checked):
         first: int = 0,
         bins: int = 5,
     ) -> Self:
-        """Return the mechanism with the threshold of the print."""
+        """Return the mechanism with the threshold of the paper."""
         noise, claim = CountNoise.as_published(epsilon, delta), ApproxDP(epsilon, delta)
         return cls(noise=noise, claim=claim, width=width, first=first, bins=bins)
 

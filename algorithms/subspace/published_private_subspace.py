@@ -12,7 +12,7 @@ has scale 2/epsilon', and the upper triangle of E is i.i.d. with standard deviat
 
 Theorem 11 there promises (2 epsilon', 2 delta').
 
-**The claim is false.** The print squares the denominator, which hides its sign; here
+**The claim is false.** The paper squares the denominator, which hides its sign; here
 the absolute value stands for that. But the denominator is the certified gap less 2: if
 it is not positive, nothing is certified and the noise means nothing. An eigengap near 0
 makes it about -2 (1 + log(1/delta')/epsilon'), which leaves a deviation of at most

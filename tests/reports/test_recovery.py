@@ -122,7 +122,7 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
     descent = build_descent(name, {**setting, "iterations": 30})
     assert (descent.n_components, descent.iterations) == (2, 30)
     assert descent.claim.parameters == {"epsilon": 0.8, "delta": 1e-2}
-    # What is compared with the print has noise for what the print claims.
+    # What is compared with the paper has noise for what the paper claims.
     assert descent.relation is Relation.REPLACE_ONE
     if name in ("dp-sggd", "dp-sgd-reap", "dp-smd-reap"):
         assert descent.batches.rate == descent.batches.batch_size / 200

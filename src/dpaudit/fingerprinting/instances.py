@@ -17,7 +17,7 @@ subspace back to P R V, whose columns are in the code's own coordinates.
 `HardInstance` is k clusters together. A subspace is alpha-useful if it captures at
 most alpha less than the best of its dimension (`usefulness_gap`, `is_useful`).
 
-Where the print is wrong: A is m x 16n, not m x n (line 7; line 12 of Algorithm 6, whose
+Where the paper is wrong: A is m x 16n, not m x n (line 7; line 12 of Algorithm 6, whose
 rotation in line 13 is 16n x 16n); Corollary 25's proof means gamma_1 m-useful, not
 gamma_1 sqrt m. Lemma 30's proof takes the projections of a frame of m vectors, turned
 at random in R^d, for independent N(0, 1/d) variables. They are not, but d times the sum

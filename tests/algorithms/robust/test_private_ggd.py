@@ -237,7 +237,7 @@ def test_the_published_full_batch_steps_keep_their_promise(epsilon, delta):
 
 
 def test_the_published_minibatch_noise_is_short_by_the_square_of_the_rate():
-    # Abadi et al.: on the sum, c_2 q^2 T log(1/delta)/epsilon^2; the print has q^4.
+    # Abadi et al.: on the sum, c_2 q^2 T log(1/delta)/epsilon^2; the paper has q^4.
     mechanism = PrivateSGGD.as_published(**PAPER)
     enough = 0.01 * np.sqrt(2000 * np.log(2000**0.5)) / 0.8
     assert np.isclose(mechanism.noise_scale(2000), 0.01 * enough)

@@ -1,4 +1,4 @@
-"""The accountant of Algorithm 5 against numerical composition; the print's 12 and 8.
+"""The accountant of Algorithm 5 against numerical composition; the paper's 12 and 8.
 
 The oracle is the privacy loss distribution of dp_accounting, discretised so that it
 errs upwards; nothing here is random.
@@ -84,7 +84,7 @@ def test_more_uses_cost_their_root():
     assert one.mu / four.mu == pytest.approx(2.0, rel=1e-3)
 
 
-# The print
+# The paper
 
 
 def test_the_published_split_is_the_papers():

@@ -73,7 +73,7 @@ def test_the_grid_is_the_union_of_the_papers_rings():
 
 
 def test_the_printed_budget_does_not_add_up():
-    # What the docstring says of the print: as listed, and without repeated pairs.
+    # What the docstring says of the paper: as listed, and without repeated pairs.
     listed = distinct = Fraction(0)
     for i in range(1, 61):
         each = Fraction(1, 2 ** (i + 1) * (2 * i - 1))
