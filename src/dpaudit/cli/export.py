@@ -55,7 +55,8 @@ def export_command(store: Path, format_: str, output: Path) -> int:
         ) from error
     except (ValueError, TypeError) as error:
         raise InputError(f"cannot write {str(output)!r}: {error}") from error
-    click.echo(f"{len(frame):,} audits written to {output}")
+    audits = "1 audit" if len(frame) == 1 else f"{len(frame):,} audits"
+    click.echo(f"{audits} written to {output}")
     for sentence in damage:
         click.echo(f"dpaudit: {sentence}", err=True)
     return INPUT_ERROR if damage else 0

@@ -145,8 +145,10 @@ def check_command(file: Path) -> int:
 
     try:
         html = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {str(file)!r}: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {str(file)!r}: it is no text") from error
     found = problems(html)
     for problem in found:
         click.echo(f"{file}: {problem}", err=True)
