@@ -66,7 +66,7 @@ class Auditor:
     report: Callable[[dict[str, Any]], None]
     folder: Callable[[], Path]
     _: KW_ONLY
-    profile: str = "default"
+    profile: str = "standard"
     max_samples: int | None = None
     confidence: float = CONFIDENCE
     seed: int = 0
@@ -108,7 +108,7 @@ class Auditor:
             `dpaudit.audit.audit`.
         name : str, optional
             For the report. The seed depends on it too.
-        profile : {"quick", "default", "thorough"}, optional
+        profile : {"quick", "standard", "full"}, optional
             How many releases.
         max_samples : int, optional
             Most releases a side; goes before the profile.
@@ -178,7 +178,7 @@ class Auditor:
         __tracebackhide__ = True
         result = self._audit(
             mechanism,
-            max_samples=self._budget(profile, max_samples, at_least="default"),
+            max_samples=self._budget(profile, max_samples, at_least="standard"),
             confidence=confidence,
             claim=claim,
             name=name,
@@ -348,6 +348,6 @@ def _why_not_refuted(result: AuditResult) -> str:
         f"{printable(result.name)} was expected to break its claim {result.claim}, and "
         f"the audit did not show it:\n  reach          {limit} (at delta = "
         f"{result.at_delta:.3g}, {result.samples:,} releases a side)\n"
-        "  more of it     max_samples=, profile='thorough', or a worse pair\n"
+        "  more of it     max_samples=, profile='full', or a worse pair\n"
         f"{result}"
     )

@@ -63,7 +63,7 @@ def write_report(
         folder stays. Text in a CSV file that a spreadsheet would take for a formula
         has an apostrophe in front (`dpaudit.reports.escaping`).
     profile : str
-        ``"quick"``, ``"standard"`` or ``"paper"``.
+        ``"quick"``, ``"standard"`` or ``"full"``.
     seed : int
         >= 0. The same seed gives the same results, except for run times. What
         ``dpaudit bench-audit`` and ``make third-party`` have left in the folders

@@ -11,6 +11,6 @@ the same call resumes where it was interrupted.
 """
 
 from dpaudit.reports.bench.audited import STUDIES, bench_audit
-from dpaudit.reports.bench.study import PROFILES, Study, Table, Unit
+from dpaudit.reports.bench.study import Study, Table, Unit
 
-__all__ = ["PROFILES", "STUDIES", "Study", "Table", "Unit", "bench_audit"]
+__all__ = ["STUDIES", "Study", "Table", "Unit", "bench_audit"]

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dpaudit.audit.database import tell
 from dpaudit.audit.identity import code_version
+from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.refutation import Refutation
-from dpaudit.reports.bench.study import PROFILES, Study
+from dpaudit.reports.bench.study import Study
 from dpaudit.reports.bench.suite import SuiteBounds
 from dpaudit.reports.bench.summary import (
     Findings,
@@ -47,7 +48,7 @@ STUDIES: tuple[Study, ...] = (
 def bench_audit(
     output: Path,
     *,
-    profile: str = "quick",
+    profile: str = "standard",
     executor: Executor | None = None,
     only: Sequence[str] = (),
     studies: Sequence[Study] = STUDIES,
@@ -59,7 +60,7 @@ def bench_audit(
     ----------
     output : Path
         A folder, created if need be. Finished units found in it are not repeated.
-    profile : {"ci", "quick", "full"}
+    profile : {"quick", "standard", "full"}
     executor : concurrent.futures.Executor, optional
         Where to work; by default here. No figure but times depends on it.
     only : sequence of str

@@ -29,8 +29,8 @@ _LARGEST_SHARE, _LARGEST_MEGABYTES = 0.2, 500.0
 _LONG = 1_000_000  # releases a side from which on the share has a target
 
 _RELEASES = {
-    "ci": {_SHARE: (0, 0), _MEMORY: (1, 200_000)},
-    "quick": {_SHARE: (1, 100_000), _MEMORY: (1, 5_000_000)},
+    "quick": {_SHARE: (0, 0), _MEMORY: (1, 200_000)},
+    "standard": {_SHARE: (1, 100_000), _MEMORY: (1, 5_000_000)},
     "full": {_SHARE: (3, 1_000_000), _MEMORY: (1, 50_000_000)},
 }
 """Repetitions, and releases a side."""

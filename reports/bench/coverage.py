@@ -92,8 +92,8 @@ class Effort:
 
 
 EFFORTS = {
-    "ci": Effort(audits=60, releases=100, data_sets=200, runs=20, cases="core"),
-    "quick": Effort(audits=300, releases=500, data_sets=2000, runs=300),
+    "quick": Effort(audits=60, releases=100, data_sets=200, runs=20, cases="core"),
+    "standard": Effort(audits=300, releases=500, data_sets=2000, runs=300),
     "full": Effort(audits=2000, releases=300, data_sets=4000, runs=2000),
 }
 

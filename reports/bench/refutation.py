@@ -69,8 +69,8 @@ class Effort:
 
 
 _EFFORTS = {
-    "ci": Effort(black_box=11, suite=1, largest_limit=7e3),
-    "quick": Effort(black_box=51, suite=3, largest_limit=1e5),
+    "quick": Effort(black_box=11, suite=1, largest_limit=7e3),
+    "standard": Effort(black_box=51, suite=3, largest_limit=1e5),
     "full": Effort(black_box=51, suite=5, largest_limit=inf),
 }
 

@@ -15,10 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = ["PROFILES", "Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
-
-PROFILES = ("ci", "quick", "full")
-"""How much work: minutes, an hour, or what is published."""
+__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
 
 Record: TypeAlias = dict[str, Any]
 

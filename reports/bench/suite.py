@@ -68,8 +68,8 @@ _COLUMNS = (
     "seconds",
     "limit",
 )
-_SHARES = {"ci": 0.005, "quick": 0.1, "full": 1.0}
-_SEEDS = {"ci": 0, "quick": 1, "full": 3}
+_SHARES = {"quick": 0.005, "standard": 0.1, "full": 1.0}
+_SEEDS = {"quick": 0, "standard": 1, "full": 3}
 
 
 class SuiteBounds(Study):

@@ -19,11 +19,11 @@ from typing import Any
 
 import pandas as pd
 
+from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
 __all__ = [
-    "PROFILES",
     "Part",
     "Results",
     "Section",
@@ -33,9 +33,6 @@ __all__ = [
     "plan",
     "sizes",
 ]
-
-PROFILES = ("quick", "standard", "paper")
-"""How much of everything a report runs."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,9 +24,9 @@ import pytest
 if TYPE_CHECKING:
     from dpaudit.audit.assertions import Auditor
 
-__all__ = ["PROFILES", "auditor"]
+__all__ = ["BUDGETS", "auditor"]
 
-PROFILES = {"quick": 2_000, "default": 20_000, "thorough": 500_000}
+BUDGETS = {"quick": 2_000, "standard": 20_000, "full": 500_000}
 """Most releases a side, by the name of the profile."""
 
 _PROPERTY = "dp_audit"
@@ -53,7 +53,7 @@ def auditor(
 
     beside_report = _witness_folder(config)
     return Auditor(
-        PROFILES,
+        BUDGETS,
         report,
         partial(tmp_path_factory.mktemp, "dpaudit-witnesses")
         if beside_report is None
@@ -166,12 +166,12 @@ def _witness_folder(config: pytest.Config) -> Path | None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("dpaudit", "differential privacy audits")
-    sizes = ", ".join(f"{name} {size:,}" for name, size in PROFILES.items())
+    sizes = ", ".join(f"{name} {size:,}" for name, size in BUDGETS.items())
     group.addoption(
         "--dp-profile",
-        choices=list(PROFILES),
-        default="default",
-        help=f"most releases a side of an audit: {sizes} [default]",
+        choices=list(BUDGETS),
+        default="standard",
+        help=f"most releases a side of an audit: {sizes} [standard]",
     )
     group.addoption(
         "--dp-seed",

@@ -16,7 +16,7 @@ from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
 PAIR = Pair([0.0], [0.0, 1.0])
 CLAIM = PureDP(1.0)
 FEW = [attack for attack in PORTFOLIO if attack.name == "identity"]
-BUDGETS = {"quick": 20, "default": 40, "thorough": 400}
+BUDGETS = {"quick": 20, "standard": 40, "full": 400}
 
 
 def noisy_sum(data, rng):
@@ -136,11 +136,11 @@ def test_what_is_not_refuted_says_what_would_have_been(auditor, records):
     [
         ({}, {}, 40),
         ({"profile": "quick"}, {}, 20),
-        ({"profile": "quick"}, {"profile": "thorough"}, 400),
+        ({"profile": "quick"}, {"profile": "full"}, 400),
         ({"max_samples": 7}, {}, 7),
         ({"max_samples": 7}, {"profile": "quick"}, 20),
         ({"max_samples": 7}, {"max_samples": 9}, 9),
-        ({"profile": "quick"}, {"profile": "thorough", "max_samples": 9}, 9),
+        ({"profile": "quick"}, {"profile": "full", "max_samples": 9}, 9),
     ],
 )
 def test_the_nearest_budget_counts(auditor, told, settings, arguments, expected):
@@ -151,7 +151,7 @@ def test_the_nearest_budget_counts(auditor, told, settings, arguments, expected)
 
 
 def test_a_refutation_gets_the_default_budget_at_least(auditor, told):
-    for profile, expected in {"quick": 40, "default": 40, "thorough": 400}.items():
+    for profile, expected in {"quick": 40, "standard": 40, "full": 400}.items():
         with pytest.raises(AssertionError):
             auditor.assert_refuted(noisy_sum, **options, profile=profile)
         assert told["max_samples"] == expected
@@ -176,8 +176,8 @@ def test_other_options_reach_the_audit(auditor, told):
 
 
 def test_unknown_profiles_are_named(auditor):
-    with pytest.raises(InputError, match="did you mean 'thorough'"):
-        auditor.assert_dp(noisy_sum, **options, profile="thoroug")
+    with pytest.raises(InputError, match="did you mean 'full'"):
+        auditor.assert_dp(noisy_sum, **options, profile="ful")
 
 
 def test_signs_of_dependence_are_warnings_of_the_test(auditor):

@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dpaudit.audit import Witness, verify
+from dpaudit.profiles import PROFILES
+from dpaudit.pytest_plugin import BUDGETS
 
 pytest_plugins = ["pytester"]
 
@@ -106,6 +108,11 @@ def without_circumstances(report):
     return {**report, "audits": audits}
 
 
+def test_budgets_have_the_names_of_all_profiles():
+    assert tuple(BUDGETS) == PROFILES
+    assert list(BUDGETS.values()) == sorted(BUDGETS.values())
+
+
 def test_assertions_pass_and_fail(session):
     assert session.code == pytest.ExitCode.TESTS_FAILED
     assert "2 failed, 4 passed" in session.output
@@ -145,7 +152,7 @@ def test_the_report_has_every_audit(session):
     report = session.report
     assert report["format"] == "dpaudit-pytest"
     assert report["version"] == 1
-    assert (report["profile"], report["seed"]) == ("default", 0)
+    assert (report["profile"], report["seed"]) == ("standard", 0)
     told = [(a["test"], a["name"], a["verdict"], a["passed"]) for a in report["audits"]]
     assert told == [
         ("test_suite.py::test_correct", "correct", "NOT_REFUTED", True),
@@ -240,11 +247,11 @@ def test_the_command_line_sets_profile_and_seed(settings):
     done = settings(
         """
         def test_it(auditor):
-            assert (auditor.profile, auditor.max_samples) == ("thorough", None)
+            assert (auditor.profile, auditor.max_samples) == ("full", None)
             assert (auditor.seed, auditor.confidence) == (7, 1 - 1e-6)
-            assert auditor.budgets["thorough"] == 500_000
+            assert auditor.budgets["full"] == 500_000
         """,
-        *("--dp-profile", "thorough", "--dp-seed", "7"),
+        *("--dp-profile", "full", "--dp-seed", "7"),
     )
     done.assert_outcomes(passed=1)
 
@@ -268,9 +275,9 @@ def test_the_nearest_marker_counts(settings):
             def test_class(self, auditor):
                 assert auditor.max_samples == 5
 
-            @pytest.mark.dp_audit(profile="thorough", confidence=0.8)
+            @pytest.mark.dp_audit(profile="full", confidence=0.8)
             def test_profile(self, auditor):
-                assert (auditor.profile, auditor.max_samples) == ("thorough", None)
+                assert (auditor.profile, auditor.max_samples) == ("full", None)
                 assert auditor.confidence == 0.8
         """,
         "--strict-markers",

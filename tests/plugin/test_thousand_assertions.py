@@ -22,7 +22,7 @@ from dpaudit.algorithms.textbook import (
 )
 from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit.assertions import Auditor
-from dpaudit.pytest_plugin import PROFILES
+from dpaudit.pytest_plugin import BUDGETS
 
 ASSERTIONS, RELEASES = 1000, 300
 FEW = [attack for attack in PORTFOLIO if attack.name in ("exact-loss", "identity")]
@@ -50,7 +50,7 @@ CORRECT = [
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_thousand_assertions_on_correct_mechanisms(seed):
     records = []
-    auditor = Auditor(PROFILES, records.append, Path, max_samples=RELEASES, seed=seed)
+    auditor = Auditor(BUDGETS, records.append, Path, max_samples=RELEASES, seed=seed)
     numbered = zip(range(ASSERTIONS), itertools.cycle(CORRECT), strict=False)
     for number, (mechanism, options) in numbered:
         auditor.assert_dp(mechanism, name=f"{number}", attacks=FEW, **options)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli import main
-from dpaudit.pytest_plugin import PROFILES
+from dpaudit.pytest_plugin import BUDGETS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "auditing.md"
@@ -113,7 +113,7 @@ def test_everything_in_the_guide_runs(elsewhere):
 
 
 def test_the_budgets_are_those_of_the_plugin():
-    for name, size in PROFILES.items():
+    for name, size in BUDGETS.items():
         assert re.search(rf"`{name}`\s+\({size:,}\)", TEXT)
 
 
@@ -127,7 +127,7 @@ def test_the_workflow_uses_what_the_plugin_has():
     (command,) = re.findall(r"run: >-\n((?: {10}.+\n)+)", text)
     words = set(command.split())
     assert {"-m", "dp_audit", "--dp-report", "--dp-seed", "--dp-profile"} <= words
-    assert set(re.findall(r"'(\w+)'", text)) == {"schedule", "thorough", "default", "0"}
+    assert set(re.findall(r"'(\w+)'", text)) == {"schedule", "full", "standard", "0"}
 
 
 def test_the_workflow_is_a_workflow():

@@ -9,7 +9,7 @@ import pytest
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.audit.assertions import Auditor
-from dpaudit.pytest_plugin import PROFILES
+from dpaudit.pytest_plugin import BUDGETS
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -25,7 +25,7 @@ def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
     assert "REFUTED" in capsys.readouterr().out
     assert names["result"].refuted  # type: ignore[attr-defined]
     exec(compile(test, str(README), "exec"), names)
-    auditor = Auditor(PROFILES, lambda record: None, lambda: tmp_path)
+    auditor = Auditor(BUDGETS, lambda record: None, lambda: tmp_path)
     with pytest.raises(AssertionError, match="breaks its claim"):
         names["test_noisy_sum_keeps_its_claim"](auditor)  # type: ignore[operator]
 

@@ -32,7 +32,8 @@ from dpaudit.cli import main
 from dpaudit.errors import InputError
 from dpaudit.mechanism import HasPrivacyLoss, HasStatistic, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.reports.bench import PROFILES, STUDIES, Study, Table, Unit, bench_audit
+from dpaudit.profiles import PROFILES
+from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit
 from dpaudit.reports.bench import coverage as coverage_module
 from dpaudit.reports.bench.audited import STORE
 from dpaudit.reports.bench.best_events import (
@@ -84,7 +85,7 @@ class Dice(Study):
     fails_at: ClassVar[int | None] = None
 
     def units(self, profile):
-        sizes = {"ci": 4, "quick": 6, "full": 9}
+        sizes = {"quick": 4, "standard": 6, "full": 9}
         return [
             Unit(self.name, "die", k, (("sides", 6),)) for k in range(sizes[profile])
         ]
@@ -112,10 +113,10 @@ def dice(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setitem(coverage_module.EFFORTS, "ci", TINY)
+    monkeypatch.setitem(coverage_module.EFFORTS, "quick", TINY)
 
 
-def carried_out(study, folder, profile="ci", **options):
+def carried_out(study, folder, profile="quick", **options):
     """Return the study's records, kept in a folder, by the unit."""
     bench_audit(folder, profile=profile, studies=[study], **options)
     kept = WorkStore(folder / STORE).load([unit.key for unit in study.units("full")])
@@ -154,9 +155,9 @@ def test_an_interrupted_run_resumes_with_the_same_records(tmp_path, dice, monkey
 
 
 def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
-    carried_out(dice, tmp_path, "ci")
+    carried_out(dice, tmp_path, "quick")
     told = []
-    carried_out(dice, tmp_path, "quick", progress=told.append)
+    carried_out(dice, tmp_path, "standard", progress=told.append)
     assert set(dice.asked.values()) == {1}
     assert [(step.done, step.total) for step in told] == [(4, 6), (5, 6), (6, 6)]
 
@@ -167,9 +168,9 @@ class Guesses(Coverage):
 
 def test_the_same_records_for_one_worker_and_two(tmp_path):
     """A real process carries out an experiment in test_runner.py."""
-    alone = carried_out(Guesses(), tmp_path / "1", "quick")
+    alone = carried_out(Guesses(), tmp_path / "1", "standard")
     with PickledThreads(2, mp_context=get_context("spawn")) as executor:
-        shared = carried_out(Guesses(), tmp_path / "2", "quick", executor=executor)
+        shared = carried_out(Guesses(), tmp_path / "2", "standard", executor=executor)
     assert len(alone) == 8
     assert alone == shared
 
@@ -192,7 +193,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_write_up(tmp_path, dice):
-    (found,) = bench_audit(tmp_path, profile="ci", studies=[dice])
+    (found,) = bench_audit(tmp_path, profile="quick", studies=[dice])
     assert (found.done, found.units, found.met, found.missed) == (4, 4, 4, 0)
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["code"] == code_version()
@@ -208,8 +209,8 @@ def test_studies_may_run_one_at_a_time(tmp_path, dice):
         name = "coins"
 
     studies = [dice, Coins()]
-    bench_audit(tmp_path, profile="ci", studies=studies, only=["coins"])
-    found = bench_audit(tmp_path, profile="ci", studies=studies, only=["dice"])
+    bench_audit(tmp_path, profile="quick", studies=studies, only=["coins"])
+    found = bench_audit(tmp_path, profile="quick", studies=studies, only=["dice"])
     assert [each.name for each in found] == ["dice", "coins"]
 
 
@@ -230,7 +231,7 @@ def test_cells_that_need_escapes():
     nasty = "<c>\n`*\x1b[31m"
     rows = (Row(("a|b", nasty), False, {}), Row(("d", "e"), None, {}))
     table = Table(nasty, ("x", "<y>"), rows, nasty)
-    found = Summary("ci", nasty, (Findings("t", nasty, 1, 2, (table,)),))
+    found = Summary("quick", nasty, (Findings("t", nasty, 1, 2, (table,)),))
 
     text = render_markdown(found)
     assert "\n| a\\|b | \\<c\\> \\`\\*\ufffd\\[31m | NOT MET |\n" in text
@@ -258,13 +259,14 @@ def test_a_summary_is_read_as_it_was_written(tmp_path):
         Table("T", ("x", "y"), rows, "Note.", binding=True),
         Table("U", ("z",), (), "None."),
     )
-    found = Summary("ci", "1+2", (Findings("t", "Title", 3, 4, tables),))
+    found = Summary("quick", "1+2", (Findings("t", "Title", 3, 4, tables),))
     found.save(tmp_path)
     assert load_summary(tmp_path) == found
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{", '{"profile": "ci"}', '{"profile": 1, "code": 2, "studies": []}']
+    "text",
+    ["[]", "{", '{"profile": "quick"}', '{"profile": 1, "code": 2, "studies": []}'],
 )
 def test_a_summary_that_cannot_be_read_is_named(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
@@ -357,7 +359,7 @@ def test_the_median_refutation_meets_the_target_or_not(met):
     for row in rows.values():
         assert row.met is met
         assert row.data["refuted"] == row.data["seeds"] // 2 + 1
-    endless = rows_of(Refutation(), "ci", lambda u: {"refuted": False, "samples": 9})
+    endless = rows_of(Refutation(), "quick", lambda u: {"refuted": False, "samples": 9})
     for row in endless.values():
         assert row.met is False
         assert "not refuted" in row.cells
@@ -436,7 +438,7 @@ def kept(tmp_path_factory):
 
 def test_sound_bounds_pass(tiny, kept):
     folder = kept / "FastBounds"
-    (found,) = bench_audit(folder, profile="ci", studies=[FastBounds()])
+    (found,) = bench_audit(folder, profile="quick", studies=[FastBounds()])
     assert found.sound
     assert [row.data["trials"] for row in found.tables[0].rows] == [300] * 3 + [900]
 
@@ -463,7 +465,7 @@ class Planted(FastBounds):
 
 def test_an_unsound_bound_is_caught(tiny, kept):
     folder = kept / "Planted"
-    (found,) = bench_audit(folder, profile="ci", studies=[Planted()])
+    (found,) = bench_audit(folder, profile="quick", studies=[Planted()])
     assert not found.sound
     by_case = {row.data["case"]: row for row in found.tables[0].rows}
     assert by_case["best of many"].met is False
@@ -769,7 +771,7 @@ def test_goals_are_below_the_truth():
 
 def test_a_refutation_is_measured():
     study = Refutation()
-    case = next(u for u in study.units("ci") if u.case == "noisy-hist-2")
+    case = next(u for u in study.units("quick") if u.case == "noisy-hist-2")
     record = study.measure(case)
     assert record["refuted"] is True
     assert record["samples"] < 200
@@ -801,7 +803,7 @@ def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
         monkeypatch.setattr(
             audited.bench_audit, "__kwdefaults__", {**defaults, "studies": studies}
         )
-        arguments = ["bench-audit", "--profile", "ci", "--workers", "1"]
+        arguments = ["bench-audit", "--profile", "quick", "--workers", "1"]
         arguments += [
             "--output",
             str(kept / "".join(type(s).__name__ for s in studies)),
@@ -819,7 +821,7 @@ def test_the_command_tells_what_it_found(kept, tiny, monkeypatch):
 
 def test_the_command_refuses_an_unknown_profile(tmp_path):
     for options, message in (
-        (["--profile", "cii"], "did you mean 'ci'"),
+        (["--profile", "quik"], "did you mean 'quick'"),
         (["--workers", "0"], "workers must be"),
     ):
         output = ["--output", str(tmp_path / "new")]

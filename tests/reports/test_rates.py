@@ -14,9 +14,10 @@ from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.cli import main
 from dpaudit.errors import InputError
+from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.power_law import fit_power_law
-from dpaudit.reports.sections import PROFILES, plan
+from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.streaming import findings
 from dpaudit.reports.sections.streaming import measures as rates
 from dpaudit.reports.sections.streaming.figures import error_by_size, error_by_spread

@@ -14,10 +14,11 @@ from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.profiles import PROFILES
 from dpaudit.reports import experiment as experiment_module
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import PROFILES, all_sections, plan
+from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 
 SOME = {"repetitions": 3, "max_samples": 300, "suite_samples": 150, "timings": 2}
@@ -42,8 +43,8 @@ def test_every_profile_visits_the_audited_epsilon():
 def test_profiles_grow():
     for section in all_sections().values():
         if section.sizes:
-            quick, standard, paper = (section.sizes[name] for name in PROFILES)
-            for small, large in ((quick, standard), (standard, paper)):
+            quick, standard, full = (section.sizes[name] for name in PROFILES)
+            for small, large in ((quick, standard), (standard, full)):
                 for name, value in vars(small).items():
                     more = getattr(large, name)
                     if isinstance(value, int):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
 
@@ -40,7 +41,7 @@ def install_tiny(patch):
     """Make "tiny" a profile like the others."""
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
-    patch.setattr(sections, "PROFILES", (*sections.PROFILES, "tiny"))
+    patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))
 
 
 def tiny_plan(seed=0, **changes):

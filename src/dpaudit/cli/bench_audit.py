@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpaudit.cli.exits import Command
-from dpaudit.cli.running import crew, steps
+from dpaudit.cli.running import crew, profile_option, steps, workers_option
 
 __all__ = ["bench_audit_command"]
 
@@ -13,12 +13,7 @@ _UNSOUND = 1
 
 
 @click.command("bench-audit", cls=Command)
-@click.option(
-    "--profile",
-    default="quick",
-    show_default=True,
-    help="How much work: ci, quick or full.",
-)
+@profile_option
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -26,7 +21,7 @@ _UNSOUND = 1
     show_default=True,
     help="Where finished work is kept, and found again.",
 )
-@click.option("--workers", type=int, help="Processes [one per core].")
+@workers_option
 @click.option("--only", "only", multiple=True, metavar="STUDY", help="[all]")
 @click.option("--strict", is_flag=True, help="Fail if any target is not met.")
 def bench_audit_command(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command, Group, ended
-from dpaudit.cli.running import crew, steps
+from dpaudit.cli.running import crew, profile_option, steps, workers_option
 
 __all__ = ["report_command"]
 
@@ -17,21 +17,14 @@ _INCOMPLETE = 1
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
-_profile = click.option(
-    "--profile",
-    default="quick",
-    show_default=True,
-    help="How much of everything: quick, standard or paper.",
-)
 _seed = click.option("--seed", type=int, default=0, show_default=True)
-_workers = click.option("--workers", type=int, help="Processes [one per core].")
 _third_party = click.option(
     "--output", type=_FOLDER, default=Path("build/third-party"), show_default=True
 )
 
 
 @click.group("report", cls=Group, invoke_without_command=True)
-@_profile
+@profile_option
 @click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
 @click.option("--output", type=_FOLDER, default=Path("build/report"), show_default=True)
 @click.option(
@@ -40,7 +33,7 @@ _third_party = click.option(
     help="Where finished work is kept, and found again [OUTPUT/work.db].",
 )
 @_seed
-@_workers
+@workers_option
 @click.pass_context
 def report_command(ctx: click.Context, /, **options: Any) -> int:
     """Write the comparison report and print where to open it.
@@ -72,12 +65,12 @@ def _write(workers: int | None, **options: Any) -> int:
 
 @report_command.command("run", cls=Command)
 @click.argument("experiments", metavar="EXPERIMENT...", nargs=-1, required=True)
-@_profile
+@profile_option
 @click.option("--mechanisms", metavar="NAME,...", help="Some of them only.")
 @click.option("--output", type=_FOLDER, help="Where to write tables as CSV files.")
 @click.option("--store", type=_FILE, help="Where to keep finished work [nowhere].")
 @_seed
-@_workers
+@workers_option
 def run_command(
     experiments: tuple[str, ...],
     profile: str,

@@ -1,4 +1,4 @@
-"""What ``dpaudit audit`` minds while it runs: workers, Ctrl-C, a line of progress."""
+"""What a command minds that takes long: workers, Ctrl-C, a line of progress."""
 
 import os
 import shutil
@@ -14,7 +14,25 @@ from typing import Any
 
 import click
 
-__all__ = ["Interrupt", "crew", "steps", "told_in_a_line", "watch"]
+from dpaudit.profiles import PROFILES
+
+__all__ = [
+    "Interrupt",
+    "crew",
+    "profile_option",
+    "steps",
+    "told_in_a_line",
+    "watch",
+    "workers_option",
+]
+
+profile_option = click.option(
+    "--profile",
+    default="quick",
+    show_default=True,
+    help=f"How much of everything: {', '.join(PROFILES)}.",
+)
+workers_option = click.option("--workers", type=int, help="Processes [one per core].")
 
 _NOTE = b"dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 _QUIET, _PAUSE = 1.0, 0.1  # seconds before the first line, and between two
