@@ -29,7 +29,10 @@ from dpaudit.audit.database import DamagedError, Database, tell
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["WorkStore", "as_kept", "machine", "versions"]
+__all__ = ["STORE", "WorkStore", "as_kept", "machine", "versions"]
+
+STORE = "work.db"
+"""Its name in the folder of what a command writes."""
 
 _FORMAT = 1
 _APPLICATION = int.from_bytes(b"dpwk", "big")

@@ -15,13 +15,10 @@ from dpaudit.reports.experiment import run_all
 from dpaudit.reports.page import draw_figures, render, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
-from dpaudit.reports.store import WorkStore
+from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import witness_file
 
-__all__ = ["STORE", "Written", "write_report", "write_results"]
-
-STORE = "work.db"
-"""The name of the file with finished work, in the folder of a report."""
+__all__ = ["Written", "write_report", "write_results"]
 
 _INDEX = "index.html"
 

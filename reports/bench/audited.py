@@ -27,13 +27,10 @@ from dpaudit.reports.bench.summary import (
 )
 from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.reports.runner import Job, Progress, carry_out
-from dpaudit.reports.store import WorkStore
+from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_name
 
-__all__ = ["STORE", "STUDIES", "bench_audit", "write_up"]
-
-STORE = "work.db"
-"""The name of the file with finished units, in the folder of the studies."""
+__all__ = ["STUDIES", "bench_audit", "write_up"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),
@@ -48,7 +45,7 @@ STUDIES: tuple[Study, ...] = (
 def bench_audit(
     output: Path,
     *,
-    profile: str = "standard",
+    profile: str = "quick",
     executor: Executor | None = None,
     only: Sequence[str] = (),
     studies: Sequence[Study] = STUDIES,

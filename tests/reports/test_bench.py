@@ -35,7 +35,6 @@ from dpaudit.neighbours import Pair
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit
 from dpaudit.reports.bench import coverage as coverage_module
-from dpaudit.reports.bench.audited import STORE
 from dpaudit.reports.bench.best_events import (
     CLAIMED,
     BestEvent,
@@ -68,7 +67,7 @@ from dpaudit.reports.bench.summary import (
 )
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
-from dpaudit.reports.store import WorkStore
+from dpaudit.reports.store import STORE, WorkStore
 
 ORACLES = runpy.run_path(
     str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")

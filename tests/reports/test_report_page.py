@@ -37,7 +37,8 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.findings import utility_answer
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
-from dpaudit.reports.writer import STORE, write_results
+from dpaudit.reports.store import STORE
+from dpaudit.reports.writer import write_results
 
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}

@@ -2,13 +2,14 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from dpaudit.algorithms import CATALOGUE, Entry, names_of
-from dpaudit.audit import Verdict, verify
+from dpaudit.audit import verify
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import PureDP
 from dpaudit.cli import main
@@ -16,9 +17,12 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.reports.sections.libraries import audits as third_party
 from dpaudit.reports.sections.libraries.audits import (
     BUDGETS,
+    audited,
     examine,
     verdict_table,
 )
+
+ALONE = ("--workers", "1")
 
 
 class HalfTheNoise:
@@ -71,39 +75,69 @@ def test_every_mechanism_has_a_budget():
 def test_versions_of_the_library_are_recorded(monkeypatch):
     monkeypatch.setitem(third_party._DISTRIBUTIONS, "numpy", ("numpy", "scipy"))
     finding = examine(planted(extra="numpy"), max_samples=400)
-    assert finding.libraries["numpy"] == np.__version__
-    assert set(finding.libraries) == {"numpy", "scipy"}
-    assert finding.result.witness.versions.items() >= finding.libraries.items()
-    assert "dpaudit" in finding.result.witness.versions
+    assert finding["libraries"]["numpy"] == np.__version__
+    assert set(finding["libraries"]) == {"numpy", "scipy"}
+    versions = finding["result"]["witness"]["versions"]
+    assert versions.items() >= finding["libraries"].items()
+    assert "dpaudit" in versions
+
+
+def lines_of(folder):
+    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def test_a_refutation_is_written_with_its_witness(catalogue, tmp_path):
     folder = tmp_path / "store"
-    arguments = ["--output", str(folder), "--max-samples", "400"]
-    one, two = (
-        command(*arguments, *more) for more in ((), ("--seed", "3", "half-the-noise"))
-    )
-    assert one.exit_code == two.exit_code == 0
-    assert "elsewhere: left out, pip install 'dpaudit[no_such_library]'" in one.stderr
-    assert "REFUTED" in one.stdout
-    lines = (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    first, second = (json.loads(line) for line in lines)
-    assert first["mechanism"] == second["mechanism"] == "half-the-noise"
-    assert first["code"].startswith("0.")
-    assert first["result"]["verdict"] == "REFUTED"
-    assert first["result"]["samples"] == 400  # to the end
-    assert (first["result"]["seed"], second["result"]["seed"]) == (0, 3)
-    witness = Witness.load(folder / first["result"]["witness"])
+    done = command("--output", str(folder), "--max-samples", "400", *ALONE)
+    assert done.exit_code == 0
+    assert "elsewhere: left out, pip install 'dpaudit[no_such_library]'" in done.stderr
+    assert "REFUTED" in done.stdout
+    (found,) = lines_of(folder)
+    assert found["mechanism"] == "half-the-noise"
+    assert found["result"]["verdict"] == "REFUTED"
+    assert found["result"]["samples"] == 400  # to the end
+    assert found["result"]["seed"] == 0
+    witness = Witness.load(folder / found["result"]["witness"])
     assert verify(witness, mechanism=HalfTheNoise(), seed=1).confirmed
 
 
-def test_what_is_not_refuted_has_no_witness(tmp_path):
-    finding = examine(planted(), max_samples=20)
-    assert finding.result.verdict is Verdict.NOT_REFUTED
-    finding.save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["results.jsonl"]
-    (line,) = (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    assert json.loads(line)["result"]["witness"] is None
+def test_finished_audits_are_not_carried_out_again(catalogue, tmp_path, monkeypatch):
+    """They are told apart by all that decides them, the library's version included."""
+    options = ["--output", str(tmp_path), "--max-samples", "20", *ALONE]
+    first = command(*options)
+    carried_out = []
+
+    def counted(chosen, **given):
+        carried_out.append(given["seed"])
+        return examine(chosen, **given)
+
+    monkeypatch.setattr(third_party, "examine", counted)
+    assert command(*options).stdout == first.stdout
+    assert carried_out == []
+    assert command(*options, "--seed", "3").exit_code == 0
+    assert carried_out == [3]
+    assert [line["result"]["seed"] for line in lines_of(tmp_path)] == [3]
+    monkeypatch.setattr(third_party, "library_versions", lambda extra: {"it": "2"})
+    assert command(*options).exit_code == 0
+    assert carried_out == [3, 0]
+
+
+def test_results_are_the_same_with_any_executor(catalogue, tmp_path):
+    def found(folder, executor):
+        (one,) = audited(folder, max_samples=400, executor=executor)
+        return one["result"] | {"seconds": None}
+
+    with ThreadPoolExecutor(2) as executor:
+        assert found(tmp_path / "1", executor) == found(tmp_path / "2", None)
+
+
+def test_what_is_not_refuted_has_no_witness(catalogue, tmp_path):
+    (finding,) = audited(tmp_path, max_samples=20)
+    assert finding["result"]["verdict"] == "NOT_REFUTED"
+    assert not list(tmp_path.glob("*.witness.json"))
+    (line,) = lines_of(tmp_path)
+    assert line["result"]["witness"] is None
 
 
 def test_the_table_has_a_line_for_each():
@@ -122,7 +156,7 @@ def test_a_missing_library_that_is_asked_for_is_an_error(monkeypatch, tmp_path):
     result = command("--output", str(tmp_path), "diffprivlib-laplace")
     assert result.exit_code == 2
     assert "pip install 'dpaudit[diffprivlib]'" in result.stderr
-    assert (tmp_path / "results.jsonl").read_text(encoding="utf-8") == ""
+    assert not (tmp_path / "results.jsonl").exists()
 
 
 @pytest.mark.parametrize(

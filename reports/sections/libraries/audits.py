@@ -1,33 +1,35 @@
 """Audits of what other libraries ship.
 
 Every mechanism of the family is held to the claim that its library makes, on its own
-worst pair, to the end of its budget. What comes out is written to a folder: a line of
-JSON per audit, appended to ``results.jsonl`` as it finishes, with the versions of the
-libraries; and the witness of every refutation, ``NAME.witness.json``, for ``dpaudit
-verify``. Mechanisms whose library is not installed are left out, and named.
+worst pair, to the end of its budget. What comes out is written to a folder:
+``results.jsonl``, a line of JSON per audit, with the versions of the libraries; and the
+witness of every refutation, ``NAME.witness.json``, for ``dpaudit verify``. Mechanisms
+whose library is not installed are left out, and named.
 
-Audits are kept in a store in the same folder while they run, so that the same command
-goes on where it was interrupted, and ``dpaudit export`` makes a table of the finished
-ones. The store tells versions of the libraries apart.
+Finished audits are kept in ``work.db`` in the same folder (`dpaudit.reports.store`),
+under the versions of the libraries, and the rounds of unfinished ones in ``audits.db``:
+the same command goes on where it was interrupted.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Executor
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from dpaudit.algorithms import Entry, entry, names_of
 from dpaudit.algorithms.third_party.base import MissingLibraryError
-from dpaudit.audit import AuditResult, audit
-from dpaudit.audit.identity import code_version
-from dpaudit.errors import InputError
+from dpaudit.atomic import replacing
+from dpaudit.audit import Witness, audit
 from dpaudit.reports.escaping import file_name
+from dpaudit.reports.runner import Job, Progress, carry_out
+from dpaudit.reports.store import STORE, WorkStore
+from dpaudit.validation import check_count, check_fraction
 
 __all__ = [
     "BUDGETS",
-    "Finding",
     "audited",
     "examine",
     "library_versions",
@@ -70,82 +72,31 @@ def library_versions(extra: str | None) -> dict[str, str]:
         ) from error
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What the audit of one mechanism says, and of which versions it says so.
-
-    Parameters
-    ----------
-    result : AuditResult
-        The witness, if there is one, names the versions too.
-    libraries : dict
-        Versions of the library and of what its noise depends on.
-    code : str
-        Version of dpaudit, with a hash of its sources.
-    """
-
-    result: AuditResult
-    libraries: dict[str, str]
-    code: str
-
-    @property
-    def witness_name(self) -> str | None:
-        """The name of the file that the witness goes to, None without one."""
-        if self.result.witness is None:
-            return None
-        return f"{file_name(self.result.name)}.witness.json"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-ready Python, the witness by its file's name."""
-        return {
-            "mechanism": self.result.name,
-            "libraries": self.libraries,
-            "code": self.code,
-            "result": self.result.to_dict() | {"witness": self.witness_name},
-        }
-
-    def save(self, folder: Path) -> None:
-        """Append the finding to ``results.jsonl``, and write its witness.
-
-        Raises
-        ------
-        InputError
-            If the folder cannot be written to.
-        """
-        _append(folder, json.dumps(self.to_dict(), allow_nan=False) + "\n")
-        if self.witness_name is not None and self.result.witness is not None:
-            self.result.witness.save(folder / self.witness_name)
-
-
-def _append(folder: Path, text: str) -> None:
-    path = folder / "results.jsonl"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
-
-
 def examine(
     chosen: Entry,
     *,
-    max_samples: int | None = None,
+    max_samples: int,
     confidence: float = 0.999,
     seed: int = 0,
     folder: Path | None = None,
-) -> Finding:
+) -> dict[str, Any]:
     """Audit one mechanism of the catalogue.
 
     Parameters
     ----------
     chosen : Entry
-    max_samples : int, optional
-        Releases a side; that of `BUDGETS` by default, 10,000 where there is none.
+    max_samples : int
+        Releases a side.
     confidence, seed
         As for `dpaudit.audit.audit`.
     folder : Path, optional
-        Where to keep the audit while it runs.
+        Where to keep the rounds of the audit while it runs.
+
+    Returns
+    -------
+    dict
+        JSON-ready: the ``mechanism``'s name, the versions of its ``libraries``, the
+        ``result`` of the audit. Its witness, if there is one, names the versions too.
 
     Raises
     ------
@@ -156,31 +107,30 @@ def examine(
     result = audit(
         chosen.build(),
         name=chosen.name,
-        max_samples=max_samples or BUDGETS.get(chosen.name, 10_000),
+        max_samples=max_samples,
         confidence=confidence,
         seed=seed,
         stop_when_refuted=False,
         store=None if folder is None else folder / "audits.db",
-    )
-    if (witness := result.witness) is not None:
-        witness = replace(witness, versions=witness.versions | libraries)
-        result = replace(result, witness=witness)
-    return Finding(result, libraries, code_version())
+    ).to_dict()
+    if result["witness"] is not None:
+        result["witness"]["versions"] |= libraries
+    return {"mechanism": chosen.name, "libraries": libraries, "result": result}
 
 
-def verdict_table(findings: Iterable[Finding]) -> str:
+def verdict_table(findings: Iterable[dict[str, Any]]) -> str:
     """Return the verdicts as lines of text, one per finding, under a heading."""
     rows = [("mechanism", "claim", "releases", "verdict", "epsilon >=", "at delta")]
     rows += [
         (
-            result.name,
-            str(result.claim),
-            f"{result.samples:,}",
-            result.verdict.value,
-            f"{result.epsilon_lower:.3g}",
-            f"{result.at_delta:.3g}",
+            result["name"],
+            result["claim"],
+            f"{result['samples']:,}",
+            result["verdict"],
+            f"{result['epsilon_lower']:.3g}",
+            f"{result['at_delta']:.3g}",
         )
-        for result in (finding.result for finding in findings)
+        for result in (finding["result"] for finding in findings)
     ]
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
     return "\n".join(
@@ -193,29 +143,87 @@ def audited(
     folder: Path,
     names: Sequence[str] = (),
     *,
+    max_samples: int | None = None,
+    confidence: float = 0.999,
+    seed: int = 0,
+    executor: Executor | None = None,
+    progress: Callable[[Progress], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
-    **options: Any,
-) -> list[Finding]:
-    """Audit mechanisms one after the other, and write what is found.
+) -> list[dict[str, Any]]:
+    """Audit mechanisms, as far as they are not finished, and write what is found.
 
     Parameters
     ----------
     folder : Path
+        Created if need be. Finished audits found in it are not repeated.
     names : sequence of str
         Of the catalogue; by default all whose library is installed.
+    max_samples : int, optional
+        Releases a side; that of `BUDGETS` by default, 10,000 where there is none.
+    confidence, seed
+        As for `dpaudit.audit.audit`.
+    executor : concurrent.futures.Executor, optional
+        Where to work; by default here. No result depends on it.
+    progress : callable, optional
+        Called with how far the work is.
     tell : callable
         Called with a line on each that is left out.
-    options
-        Of `examine`.
+
+    Returns
+    -------
+    list of dict
+        As `examine` returns them.
+
+    Raises
+    ------
+    MissingLibraryError
+        If the library of a mechanism that is named is not installed.
+    InputError
+        If an argument is not allowed, or the folder cannot be written to.
     """
-    findings = []
-    _append(folder, "")  # refuse before the work what fails after it
+    if max_samples is not None:
+        check_count("max_samples", max_samples, minimum=2)
+    check_fraction("confidence", confidence)
+    check_count("seed", seed, minimum=0)
+    store = WorkStore(folder / STORE)
+    store.prepare()
+    jobs = []
     for name in names or names_of("third-party"):
         chosen = entry(name)
         if not (names or chosen.installed):
             tell(f"{name}: left out, pip install 'dpaudit[{chosen.extra}]'")
             continue
-        finding = examine(chosen, folder=folder, **options)
-        finding.save(folder)
-        findings.append(finding)
+        size = BUDGETS.get(name, 10_000) if max_samples is None else max_samples
+        options: dict[str, Any] = {
+            "max_samples": size,
+            "confidence": confidence,
+            "seed": seed,
+        }
+        what = {"audit": name, "of": library_versions(chosen.extra), **options}
+        jobs.append(
+            Job(
+                name=json.dumps(what),
+                seed=seed,
+                work=partial(examine, chosen, folder=folder, **options),
+                label=name,
+            )
+        )
+    done = carry_out(jobs, store=store, executor=executor, progress=progress)
+    findings = list(done.values())
+    with replacing(folder / "results.jsonl") as new:
+        new.write_text("".join(map(_line, findings)), encoding="utf-8")
+    for finding in findings:
+        if (witness := finding["result"]["witness"]) is not None:
+            Witness.from_dict(witness).save(folder / _witness_name(finding))
     return findings
+
+
+def _line(finding: dict[str, Any]) -> str:
+    """Return a line on a finding, the witness by the name of its file."""
+    witness = finding["result"]["witness"] and _witness_name(finding)
+    result = finding["result"] | {"witness": witness}
+    return json.dumps(finding | {"result": result}, allow_nan=False) + "\n"
+
+
+def _witness_name(finding: dict[str, Any]) -> str:
+    return f"{file_name(finding['mechanism'])}.witness.json"

@@ -181,7 +181,10 @@ def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -
 @click.option("--max-samples", type=int, help="Releases a side [by name].")
 @click.option("--confidence", type=float, default=0.999, show_default=True)
 @_seed
-def third_party_command(names: tuple[str, ...], output: Path, **options: Any) -> None:
+@workers_option
+def third_party_command(
+    names: tuple[str, ...], output: Path, workers: int | None, **options: Any
+) -> None:
     """Audit the mechanisms of other libraries [all that are installed].
 
     An interrupted run goes on. The exit code is 0 if the audits ran, whatever they say.
@@ -191,7 +194,10 @@ def third_party_command(names: tuple[str, ...], output: Path, **options: Any) ->
     def tell(line: str) -> None:
         click.echo(line, err=True)
 
-    findings = audited(output, names, tell=tell, **options)
+    with crew(workers, later=True) as executor, steps() as show:
+        findings = audited(
+            output, names, executor=executor, progress=show, tell=tell, **options
+        )
     if findings:
         click.echo(verdict_table(findings))
         click.echo(f"written to {output}")
