@@ -14,8 +14,8 @@ well-tempered landscape for non-convex robust subspace recovery*, JMLR 2019.
 from a random start forgets the start, and SGGD does not hide a row that its batches
 show.
 
-With rows that lie exactly on a subspace and outliers that are not many (stability,
-`dpaudit.algorithms.robust.stability`), descent with halving steps finds the subspace
+With rows that lie exactly on a subspace and outliers that are not many (stability:
+S_rho of (3.1), S^PCA_rho of section 3.2), descent with halving steps finds the subspace
 exactly in the limit; where all rows lie on it, the first gradient is zero and V_0 is
 the answer.
 
