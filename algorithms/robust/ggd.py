@@ -40,11 +40,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.robust.batches import Batches, WithReplacement
 from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, NoisyDescent
 from dpaudit.algorithms.robust.grassmannian import Geodesic
-from dpaudit.algorithms.robust.initialisation import (
-    PrincipalStart,
-    PublicStart,
-    Start,
-)
+from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart, Start
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes

@@ -43,11 +43,11 @@ Delta, and sqrt k in the norm of Z_t.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dpaudit.algorithms.shared.bases import check_one_component
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
 from dpaudit.algorithms.streaming.oja_sensitivity import (
     batch_sensitivity,
-    check_one_component,
     default_steps,
 )
 from dpaudit.arrays import Array
@@ -105,7 +105,7 @@ class MinibatchOja(NoisyOja):
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
         """
-        check_one_component("minibatch-oja", n_components)
+        check_one_component("minibatch-oja", n_components, others="block-oja")
         made = cls.from_mu(
             gaussian_mu(epsilon, delta),
             row_norm=row_norm,
@@ -141,9 +141,7 @@ class MinibatchOja(NoisyOja):
             row_norm=row_norm,
             clip=clip,
             iterations=iterations,
-            step_sizes=default_steps(row_norm, clip)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
 
     @property
@@ -214,18 +212,10 @@ class BlockOja(NoisyOja):
             row_norm=row_norm,
             clip=clip,
             iterations=iterations,
-            step_sizes=default_steps(row_norm, clip)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
 
     @property
     def rank(self) -> int:
         """The number of components, k."""
         return self.n_components
-
-    def _shaped(self, bases: Array) -> Array:
-        return bases
-
-    def _bases(self, released: Array) -> Array:
-        return released

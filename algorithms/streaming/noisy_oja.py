@@ -46,11 +46,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.algorithms.shared.step_sizes import StepSizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.oja_sensitivity import (
-    batch_sensitivity,
-    last_batch_pair,
-    unit_of,
-)
+from dpaudit.algorithms.streaming.oja_sensitivity import last_batch_pair, unit_of
 from dpaudit.algorithms.subspace.power_method import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -106,18 +102,13 @@ class NoisyOja(Checked, ABC):
     def rank(self) -> int:
         """k, the number of columns of V."""
 
-    @abstractmethod
     def _shaped(self, bases: Array) -> Array:
-        """Return bases (..., d, k) in the shape that is released."""
+        """Return bases (..., d, k) in the shape that is released: by default that."""
+        return bases
 
-    @abstractmethod
     def _bases(self, released: Array) -> Array:
         """Return what was released as bases (..., d, k)."""
-
-    @property
-    def sensitivity_of_sum(self) -> float:
-        """Delta: see `batch_sensitivity`."""
-        return batch_sensitivity(self.rank, row_norm=self.row_norm, clip=self.clip)
+        return released
 
     def draw(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

@@ -21,7 +21,6 @@ __all__ = [
     "DEFAULT_NUMERATOR",
     "DEFAULT_OFFSET",
     "batch_sensitivity",
-    "check_one_component",
     "default_steps",
     "last_batch_pair",
     "oblique_pair",
@@ -63,22 +62,6 @@ def unit_of(row_norm: float | None, clip: float | None) -> float:
         raise InputError("clip must be given where there is no row_norm, got None")
     of_rows = inf if row_norm is None else check_positive("row_norm", row_norm) ** 2
     return min(of_rows, inf if clip is None else check_positive("clip", clip))
-
-
-def check_one_component(name: str, n_components: int) -> None:
-    """Raise unless the number of components is 1.
-
-    Parameters
-    ----------
-    name : str
-        Of the mechanism, which releases no more.
-    n_components : int
-    """
-    if n_components != 1 or isinstance(n_components, bool):
-        raise InputError(
-            f"n_components of {name} must be 1, got {n_components!r}; for more see "
-            "block-oja"
-        )
 
 
 def default_steps(row_norm: float | None, clip: float | None) -> HarmonicSteps:

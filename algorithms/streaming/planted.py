@@ -33,16 +33,16 @@ from math import inf, sqrt
 import numpy as np
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.gradients import ProductGradients
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, MeanNoise
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
     Tail,
 )
+from dpaudit.algorithms.streaming.minibatch_pca import RowBatch
+from dpaudit.algorithms.streaming.moments import ProductGradients
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.private_steps import PrivateSteps, RowBatch
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair
@@ -162,17 +162,6 @@ def mean_with_constant_8(
     return MeanEstimation(split=split, tail=tail, eigenvalue=eigenvalue)
 
 
-@dataclass(frozen=True)
-class _OverlappingSteps(PrivateSteps):
-    def halves(
-        self, batch: RowBatch, vectors: Array, deflated: Array | None
-    ) -> tuple[ProductGradients, ProductGradients]:
-        first, _ = super().halves(batch, vectors, deflated)
-        return first, ProductGradients(
-            batch.moments, batch.first, batch.size, vectors, deflated
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class OverlappingDPPCA(DPPCA):
     """DP-PCA whose mean is taken over the whole batch, at the price of a half.
@@ -182,8 +171,6 @@ class OverlappingDPPCA(DPPCA):
     scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
         See `MinibatchPCA`.
     """
-
-    maker = _OverlappingSteps
 
     @classmethod
     def planted(
@@ -210,6 +197,14 @@ class OverlappingDPPCA(DPPCA):
             batch_size=batch_size,
         )
         return cls(**{each.name: getattr(right, each.name) for each in fields(right)})
+
+    def halves(
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
+    ) -> tuple[ProductGradients, ProductGradients]:
+        first, _ = super().halves(batch, vectors, deflated)
+        return first, ProductGradients(
+            batch.moments, batch.first, batch.size, vectors, deflated
+        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a row that moves a bin of the scale, and the mean as well.
