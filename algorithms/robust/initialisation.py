@@ -116,11 +116,14 @@ class Start(Checked, ABC):
             Names beginning with "start"; trials leading.
         """
 
-    @abstractmethod
     def points(
         self, values: Values, size: int, dimension: int, n_components: int
     ) -> Array:
-        """Return V_0 for published values, (size, D, r), settled, or P_0."""
+        """Return V_0 for published values, (size, D, r), settled, or P_0.
+
+        By default it is what is published.
+        """
+        return values["start"]
 
     def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
         """Return the conditional means of values that are Gaussian, by name."""
@@ -163,11 +166,6 @@ class PublicStart(Start):
         shape = size, rows.shape[1], n_components
         return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
-
 
 @dataclass(frozen=True)
 class PrincipalStart(Start):
@@ -187,11 +185,6 @@ class PrincipalStart(Start):
             left = np.linalg.svd(rows.T, full_matrices=True).U
         basis = settle(left[:, :n_components])
         return {"start": np.repeat(basis[np.newaxis], size, axis=0)}
-
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
 
 
 @dataclass(frozen=True)
@@ -225,22 +218,10 @@ class RandomMatrixStart(Start):
         factors = 1 + _DEVIATION * rng.standard_normal(shape)
         return {"start": factors.swapaxes(1, 2) @ factors}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
-
 
 @dataclass(frozen=True)
-class GaussianStart(Start):
-    """A + GOE noise, which is mu-GDP.
-
-    Parameters
-    ----------
-    mu : float
-        > 0.
-    relation : Relation
-    """
+class _NormalStart(Start):
+    """Normal noise on what A decides, which is mu-GDP."""
 
     mu: Positive
     relation: Neighbouring = Relation.ADD_REMOVE
@@ -249,6 +230,18 @@ class GaussianStart(Start):
     def claim(self) -> Claim:
         """mu-GDP."""
         return GaussianDP(self.mu)
+
+
+@dataclass(frozen=True)
+class GaussianStart(_NormalStart):
+    """A + GOE noise, which is mu-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        > 0.
+    relation : Relation
+    """
 
     @property
     def scales(self) -> dict[str, float]:
@@ -281,7 +274,7 @@ class GaussianStart(Start):
 
 
 @dataclass(frozen=True)
-class PowerStart(Start):
+class PowerStart(_NormalStart):
     """A few steps of the noisy power method, in memory of order D r; mu-GDP.
 
     Parameters
@@ -293,14 +286,7 @@ class PowerStart(Start):
         L; public.
     """
 
-    mu: Positive
-    relation: Neighbouring = Relation.ADD_REMOVE
     iterations: Count = 4
-
-    @property
-    def claim(self) -> Claim:
-        """mu-GDP."""
-        return GaussianDP(self.mu)
 
     @property
     def scales(self) -> dict[str, float]:

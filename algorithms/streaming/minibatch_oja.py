@@ -45,8 +45,9 @@ from dataclasses import dataclass, replace
 
 from dpaudit.algorithms.shared.bases import check_one_component
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
-from dpaudit.algorithms.streaming.oja_sensitivity import (
+from dpaudit.algorithms.streaming.noisy_oja import (
+    DEFAULT_ITERATIONS,
+    NoisyOja,
     batch_sensitivity,
     default_steps,
 )
@@ -103,7 +104,7 @@ class MinibatchOja(NoisyOja):
         row_norm, clip, iterations
             See `NoisyOja`; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
-            Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         check_one_component("minibatch-oja", n_components, others="block-oja")
         made = cls.from_mu(
@@ -201,7 +202,7 @@ class BlockOja(NoisyOja):
         n_components, row_norm, clip, iterations
             See the class and `NoisyOja`; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
-            Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         mu = gaussian_mu(epsilon, delta)
         delta_of_sum = batch_sensitivity(n_components, row_norm=row_norm, clip=clip)

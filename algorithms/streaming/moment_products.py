@@ -25,7 +25,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["WORK", "Array", "Moments", "Where", "own_products"]
+__all__ = ["WORK", "Moments", "Where", "own_products"]
 
 Where: TypeAlias = slice | NDArray[np.intp]
 

@@ -37,7 +37,6 @@ from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
-    "Array",
     "FixedGradients",
     "Gradients",
     "MatrixMoments",
@@ -104,7 +103,8 @@ class MatrixMoments(Moments):
 
     def __init__(self, matrices: ArrayLike) -> None:
         held = _numbers("data", matrices, 3)
-        _check_square("data", held)
+        if held.shape[-1] != held.shape[-2]:
+            raise InputError(f"data must be square matrices, got shape {held.shape}")
         super().__init__(*held.shape[:2])
         _check_entries("data", held, squares=True)
         self._matrices = held
@@ -328,11 +328,6 @@ def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:
             f"{held.shape}"
         )
     return held
-
-
-def _check_square(name: str, matrices: NDArray[np.generic]) -> None:
-    if matrices.shape[-1] != matrices.shape[-2]:
-        raise InputError(f"{name} must be square matrices, got shape {matrices.shape}")
 
 
 def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> None:

@@ -46,11 +46,8 @@ from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
-from dpaudit.algorithms.streaming.oja_sensitivity import (
-    batch_sensitivity,
-    oblique_pair,
-    unit_of,
-)
+from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity, unit_of
+from dpaudit.algorithms.streaming.oja import oblique_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP

@@ -50,8 +50,8 @@ from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
-from dpaudit.algorithms.streaming.oja_sensitivity import (
+from dpaudit.algorithms.streaming.noisy_oja import (
+    DEFAULT_ITERATIONS,
     DEFAULT_NUMERATOR,
     batch_sensitivity,
     unit_of,
@@ -184,7 +184,7 @@ class StepSizeSearch(ReleasesVector, Checked):
             See the class.
         candidates : sequence of HarmonicSteps, optional
             Default: two rounds of `step_size_grid`, by factors of 4 about
-            `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)

@@ -18,8 +18,8 @@ from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import noisy_oja
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.moments import as_moments
+from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity
 from dpaudit.attacks import CanaryOverlap, GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
