@@ -64,6 +64,7 @@ batches by position promise nothing. The relation here is REPLACE_ONE.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -147,22 +148,17 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         See `dpaudit.algorithms.streaming.dp_pca_pairs.far_row`. The default d is 3; at
         least 2, and more of them show sqrt((d - 1)/d) of the privacy of the mean.
         """
-        return far_row(self, self._pair_dimension(dimension))
+        return far_row(self, dimension)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self, 3)
+        return self.worst_case(), *named_pairs(self)
 
     def _released(self, bases: Array) -> Array:
         return bases[:, :, 0]
 
     def _batch(self, items: Array) -> RowBatch:
         return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
-
-    def _pair_dimension(self, dimension: int | None) -> int:
-        return check_count(
-            "dimension", 3 if dimension is None else dimension, minimum=2
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +198,7 @@ class DPPCA(OneComponent):
         batch_constant: float = 25.0,
         batch_size: int | None = None,
         step_sizes: StepSizes | float | Sequence[float] | None = None,
-    ) -> "DPPCA":
+    ) -> Self:
         """Return the mechanism at the smallest noise that is proven.
 
         Parameters

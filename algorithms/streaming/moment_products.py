@@ -156,12 +156,11 @@ class Moments(ABC):
         bases = self._check_vectors(bases, 3)
         where = self._check_where(where, len(bases))
         bound = np.inf if clip is None else check_positive("clip", clip)
-        own = not isinstance(where, slice) and where.ndim == 2
-        if own:
-            total = self._sum_of_own(where, bases, bound)
-        else:
-            total = self._sum_of_shared(where, bases, bound)
-        return total / _length(where, self.count)
+        if isinstance(where, slice):
+            length = where.stop - where.start
+            return self._sum_of_shared(where, bases, bound) / length
+        sum_of = self._sum_of_own if where.ndim == 2 else self._sum_of_shared
+        return sum_of(where, bases, bound) / where.shape[-1]
 
     def _sum_of_shared(self, where: Where, bases: Array, bound: float) -> Array:
         trials, d, k = bases.shape
@@ -282,9 +281,3 @@ def _clip_rows(weights: Array, rows: Array, bound: float) -> None:
     lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
     norms = lengths * np.sqrt(np.einsum("...k,...k->...", weights, weights))
     weights *= (bound / np.maximum(norms, bound))[..., np.newaxis]
-
-
-def _length(where: Where, count: int) -> int:
-    if isinstance(where, slice):
-        return len(range(*where.indices(count)))
-    return int(where.shape[-1])

@@ -27,8 +27,9 @@ mean by its full mu, 0.73 there, and a tail of the mean adds the rest: on an eve
 probability 0.02 the loss is above 4.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import inf, sqrt
+from typing import Self
 
 import numpy as np
 
@@ -175,7 +176,7 @@ class OverlappingDPPCA(DPPCA):
     @classmethod
     def planted(
         cls, epsilon: float, delta: float, *, batch_size: int | None = None
-    ) -> "OverlappingDPPCA":
+    ) -> Self:
         """Return `DPPCA.calibrated` with its halves overlapping, and one batch.
 
         The scale has the bins of the paper, and windows are ten times narrower than by
@@ -188,7 +189,7 @@ class OverlappingDPPCA(DPPCA):
         batch_size : int, optional
             Default: n, all rows in one batch.
         """
-        right = DPPCA.calibrated(
+        return cls.calibrated(
             epsilon,
             delta,
             tail=Tail(scale=0.01),
@@ -196,7 +197,6 @@ class OverlappingDPPCA(DPPCA):
             batch_constant=1e4,
             batch_size=batch_size,
         )
-        return cls(**{each.name: getattr(right, each.name) for each in fields(right)})
 
     def halves(
         self, batch: RowBatch, vectors: Array, deflated: Array | None

@@ -147,16 +147,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         Seen by the first component; the others differ by noise. The default d is the
         larger one of 3 and k + 1.
         """
-        return far_row(self, self._pair_dimension(dimension))
+        return far_row(self, dimension)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self, self._pair_dimension(None))
-
-    def _pair_dimension(self, dimension: int | None) -> int:
-        least = max(3, self.rank + 1)
-        return check_count(
-            "dimension",
-            least if dimension is None else dimension,
-            minimum=max(2, self.rank),
-        )
+        return self.worst_case(), *named_pairs(self)
