@@ -116,16 +116,15 @@ class Start(Checked, ABC):
             Names beginning with "start"; trials leading.
         """
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        """Return V_0 for published values, (size, D, r), settled, or P_0.
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        """Return V_0 for published values, settled, or P_0.
 
-        By default it is what is published.
+        By default it is what is published. The shape is (size, D, r), also where the
+        points are of another one.
         """
         return values["start"]
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         """Return the conditional means of values that are Gaussian, by name."""
         return {}
 
@@ -134,9 +133,7 @@ class Start(Checked, ABC):
         """The standard deviations that go with the `means`."""
         return {}
 
-    def loss(
-        self, values: Values, rows: Array, other: Array, n_components: int
-    ) -> Array:
+    def loss(self, values: Values, rows: Array, other: Array) -> Array:
         """Return log(density on `rows`/density on `other`) of the values, (size,).
 
         Raises
@@ -144,9 +141,7 @@ class Start(Checked, ABC):
         UnsupportedError
             If it is not known.
         """
-        ours, theirs = (
-            self.means(values, each, n_components) for each in (rows, other)
-        )
+        ours, theirs = (self.means(values, each) for each in (rows, other))
         size = len(next(iter(values.values())))
         total = np.zeros(size)
         for name, scale in self.scales.items():
@@ -198,9 +193,8 @@ class CentralStart(Start):
     ) -> dict[str, Array]:
         return {}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        size, dimension, n_components = shape
         centre = np.eye(dimension) * (n_components / dimension)
         return np.repeat(centre[np.newaxis], size, axis=0)
 
@@ -248,7 +242,7 @@ class GaussianStart(_NormalStart):
         sensitivity = second_moment_sensitivity("frobenius", self.relation).value
         return {"start": sensitivity / (sqrt(2) * self.mu)}
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         flat = _flattened(rows.T @ rows)
         return {"start": np.broadcast_to(flat, values["start"].shape)}
 
@@ -262,9 +256,8 @@ class GaussianStart(_NormalStart):
         noisy += flat
         return {"start": noisy}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        _, dimension, n_components = shape
         above = np.triu_indices(dimension)
         matrices = np.zeros((len(values["start"]), dimension, dimension))
         matrices[:, *above] = values["start"]
@@ -294,7 +287,7 @@ class PowerStart(_NormalStart):
         sensitivity = step_sensitivity(2, self.relation)
         return {"start": sqrt(self.iterations) * sensitivity / self.mu}
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         steps = values["start"]
         before = np.concatenate([values["start_basis"][:, None], steps[:, :-1]], axis=1)
         before[:, 1:] = orthonormalise(before[:, 1:])
@@ -312,9 +305,7 @@ class PowerStart(_NormalStart):
             basis = orthonormalise(steps[:, step])
         return {"start_basis": first, "start": steps}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
         return settle(orthonormalise(values["start"][:, -1]))
 
 
@@ -348,14 +339,10 @@ class WishartStart(Start):
         _check_dense(rows.shape[1])
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return settle(_top(values["start"], n_components))
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        return settle(_top(values["start"], shape[-1]))
 
-    def loss(
-        self, values: Values, rows: Array, other: Array, n_components: int
-    ) -> Array:
+    def loss(self, values: Values, rows: Array, other: Array) -> Array:
         return self.mechanism.privacy_loss(values["start"], rows, other)
 
 

@@ -43,7 +43,11 @@ Delta, and sqrt k in the norm of Z_t.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpaudit.algorithms.shared.bases import check_one_component
+from dpaudit.algorithms.shared.bases import (
+    ReleasesBasis,
+    ReleasesVector,
+    check_one_component,
+)
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.noisy_oja import (
     DEFAULT_ITERATIONS,
@@ -61,7 +65,7 @@ __all__ = ["BlockOja", "MinibatchOja"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchOja(NoisyOja):
+class MinibatchOja(ReleasesVector, NoisyOja):
     """Private minibatch Oja for one component; the release is w_T, shape (d,).
 
     Parameters
@@ -158,7 +162,7 @@ class MinibatchOja(NoisyOja):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockOja(NoisyOja):
+class BlockOja(ReleasesBasis, NoisyOja):
     """Private minibatch Oja for k components; the release is V_T, shape (d, k).
 
     Parameters

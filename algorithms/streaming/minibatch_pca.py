@@ -142,16 +142,6 @@ class MinibatchPCA(Checked, ABC):
     def budget(self) -> BudgetTree:
         """Who spends what."""
 
-    @abstractmethod
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return releases as bases, shape (..., d, k), NaN for bottom.
-
-        Raises
-        ------
-        InputError
-            For any other number of components than the mechanism's.
-        """
-
     def batches(self, count: int) -> tuple[int, int]:
         """Return (B, T) for n items.
 

@@ -16,7 +16,7 @@ that what is held besides the batch and the result is at most about 32 MiB.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,29 +43,17 @@ class Moments(ABC):
     Parameters
     ----------
     count : int
-        n, at least 1.
+        n, the length of the stream, at least 1.
     dimension : int
-        d, at least 1.
+        d, the order of the matrices, at least 1.
     """
 
+    holds_rows: bool
+    """Whether A_i = x_i x_i^T, and `read` returns the x_i."""
+
     def __init__(self, count: int, dimension: int) -> None:
-        self._count = check_count("count", count)
-        self._dimension = check_count("dimension", dimension)
-
-    @property
-    def count(self) -> int:
-        """n, the length of the stream."""
-        return self._count
-
-    @property
-    def dimension(self) -> int:
-        """d, the order of the matrices."""
-        return self._dimension
-
-    @property
-    @abstractmethod
-    def holds_rows(self) -> bool:
-        """Whether A_i = x_i x_i^T, and `read` returns the x_i."""
+        self.count: Final = check_count("count", count)
+        self.dimension: Final = check_count("dimension", dimension)
 
     @abstractmethod
     def read(self, where: Where) -> Array:

@@ -70,16 +70,14 @@ class RowMoments(Moments):
         squared length of a row is above 2^1000.
     """
 
+    holds_rows = True
+
     def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
         held = _numbers("data", rows, 2)
         super().__init__(*held.shape)
         norm = None if row_norm is None else check_positive("row_norm", row_norm)
         _check_entries("data", held, squares=norm is None)
         self._rows, self._norm = held, norm
-
-    @property
-    def holds_rows(self) -> bool:
-        return True
 
     def read(self, where: Where) -> Array:
         rows = np.asarray(self._rows[where], dtype=np.float64)
@@ -101,6 +99,8 @@ class MatrixMoments(Moments):
         or else.
     """
 
+    holds_rows = False
+
     def __init__(self, matrices: ArrayLike) -> None:
         held = _numbers("data", matrices, 3)
         if held.shape[-1] != held.shape[-2]:
@@ -108,10 +108,6 @@ class MatrixMoments(Moments):
         super().__init__(*held.shape[:2])
         _check_entries("data", held, squares=True)
         self._matrices = held
-
-    @property
-    def holds_rows(self) -> bool:
-        return False
 
     def read(self, where: Where) -> Array:
         return np.asarray(self._matrices[where], dtype=np.float64)
@@ -163,18 +159,14 @@ class StreamedMoments(Moments):
         if matrices and row_norm is not None:
             raise InputError(f"row_norm must be None for matrices, got {row_norm!r}")
         self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
-        self._source, self._matrices = read, bool(matrices)
-
-    @property
-    def holds_rows(self) -> bool:
-        return not self._matrices
+        self._source, self.holds_rows = read, not matrices
 
     def read(self, where: Where) -> Array:
         if isinstance(where, slice):
             batch: tuple[int, ...] = (where.stop - where.start,)
         else:
             batch = where.shape
-        shape = (*batch, *[self.dimension] * (2 if self._matrices else 1))
+        shape = (*batch, *[self.dimension] * (1 if self.holds_rows else 2))
         name, part = "what read returns", self._source(where)
         if np.shape(part) != shape:
             raise InputError(

@@ -34,8 +34,7 @@ alone mu is an upper bound.
 
 **Pairs** show one row as well as they can. The direction of w_T shows a row x through
 the part of x x^T w that is orthogonal to w. So all rows but one point the same way,
-which makes w known (up to its sign), and the one that differs lies obliquely to them:
-`last_batch_pair`, and for other forms `dpaudit.algorithms.streaming.oja.oblique_pair`.
+which makes w known (up to its sign), and the one that differs lies obliquely to them.
 """
 
 from abc import ABC, abstractmethod
@@ -47,7 +46,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.subspace.power_method import orthonormalise
@@ -65,7 +63,6 @@ __all__ = [
     "NoisyOja",
     "batch_sensitivity",
     "default_steps",
-    "last_batch_pair",
     "unit_of",
 ]
 
@@ -194,35 +191,40 @@ class NoisyOja(Checked, ABC):
         """The standard deviation of every entry of the steps."""
         return {"steps": self.sigma}
 
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the bases V_T, shape (..., d, k); k is that of the mechanism.
-
-        Raises
-        ------
-        InputError
-            For any other number of components.
-        """
-        check_components(n_components, self.rank)
-        return self._bases(releases)
-
     def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a pair whose last batch shows one row in the last step.
+        """Return a pair that differs in the last row, or matrix, of many at k vectors.
 
-        See `last_batch_pair`. The default d is k + 1, the least in which the subspace
-        moves.
+        All but the last are at the first k basis vectors in turn: enough of them in
+        each batch make V known up to a turn of its columns. With rows, the last one is
+        R (s e_k + sqrt(1 - s^2) e_(k+1)) on one side, and has the other sign before the
+        root on the other, s = min(1/sqrt 2, beta/R^2): so the sum moves by about
+        min(2 beta sqrt(1 - s^2), R^2). Without a row norm they are matrices, the common
+        ones beta e_j e_j^T, the last one beta e_(k+1) e_k^T or its negative: 2 beta.
+
+        For d = k the sum moves whatever V is, by R^2 (k = 1) or sqrt 2 R^2 if rows are
+        not clipped further, and by 2 beta for matrices. The default d is k + 1, the
+        least in which the subspace moves.
         """
         k = self.rank
-        dimension = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
-        unit = unit_of(self.row_norm, self.clip)
-        return last_batch_pair(
-            k,
-            dimension,
-            count=self.iterations * k * ceil(_SIGNAL * self.sigma / unit),
-            unit=unit,
-            row_norm=self.row_norm,
-        )
+        d = k + 1 if dimension is None else dimension
+        basis = np.eye(check_count("dimension", d, minimum=k))
+        unit, row_norm = unit_of(self.row_norm, self.clip), self.row_norm
+        if row_norm is None:
+            common = unit * np.einsum("ia,ib->iab", basis[:k], basis[:k])
+            changed = np.outer(basis[k], basis[k - 1]) if d > k else basis / sqrt(k)
+            sides = [unit * changed, -unit * changed]
+        elif d > k:
+            common = row_norm * basis[:k]
+            share = min(sqrt(0.5), unit / row_norm**2)
+            near, off = share * basis[k - 1], sqrt(1 - share**2) * basis[k]
+            sides = [row_norm * (near + off), row_norm * (near - off)]
+        else:
+            common = row_norm * basis[:k]
+            sides = [common[0], common[1] if k > 1 else 0 * common[0]]
+        count = self.iterations * k * ceil(_SIGNAL * self.sigma / unit)
+        shared = common[np.arange(count - 1) % k]
+        first, second = (np.concatenate([shared, side[None]]) for side in sides)
+        return Pair(first, second, Relation.REPLACE_ONE)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst cases for d = k + 1, and for d = k."""
@@ -325,62 +327,6 @@ def default_steps(row_norm: float | None, clip: float | None) -> HarmonicSteps:
     large a one only averages over fewer batches.
     """
     return HarmonicSteps(DEFAULT_NUMERATOR / unit_of(row_norm, clip), DEFAULT_OFFSET)
-
-
-def last_batch_pair(
-    n_components: int,
-    dimension: int,
-    *,
-    count: int,
-    unit: float,
-    row_norm: float | None,
-) -> Pair:
-    """Return a pair that differs in the last row, or matrix, of many at k vectors.
-
-    All but the last are at the first k basis vectors in turn: enough of them in each
-    batch make V known up to a turn of its columns. With rows, the last one is
-    R (s e_k + sqrt(1 - s^2) e_(k+1)) on one side, and has the other sign before the
-    root on the other, s = min(1/sqrt 2, beta/R^2): so the sum moves by about
-    min(2 beta sqrt(1 - s^2), R^2). Without a row norm they are matrices, the common
-    ones beta e_j e_j^T, the last one beta e_(k+1) e_k^T or its negative: 2 beta.
-
-    For d = k the sum moves whatever V is, by R^2 (k = 1) or sqrt 2 R^2 if rows are
-    not clipped further, and by 2 beta for matrices.
-
-    Parameters
-    ----------
-    n_components, dimension : int
-        k <= d.
-    count : int
-        n.
-    unit : float
-        beta: the largest norm of a product.
-    row_norm : float, optional
-        R.
-
-    Examples
-    --------
-    >>> pair = last_batch_pair(1, 2, count=2, unit=1.0, row_norm=1.0)
-    >>> pair.data.round(2)
-    array([[1.  , 0.  ],
-           [0.71, 0.71]])
-    """
-    k, basis = n_components, np.eye(dimension)
-    if row_norm is None:
-        common = unit * np.einsum("ia,ib->iab", basis[:k], basis[:k])
-        changed = np.outer(basis[k], basis[k - 1]) if dimension > k else basis / sqrt(k)
-        sides = [unit * changed, -unit * changed]
-    elif dimension > k:
-        common = row_norm * basis[:k]
-        share = min(sqrt(0.5), unit / row_norm**2)
-        near, off = share * basis[k - 1], sqrt(1 - share**2) * basis[k]
-        sides = [row_norm * (near + off), row_norm * (near - off)]
-    else:
-        common = row_norm * basis[:k]
-        sides = [common[0], common[1] if k > 1 else 0 * common[0]]
-    shared = common[np.arange(count - 1) % k]
-    first, second = (np.concatenate([shared, side[None]]) for side in sides)
-    return Pair(first, second, Relation.REPLACE_ONE)
 
 
 def _turned(matrices: Array) -> Array:

@@ -100,7 +100,7 @@ def test_the_release_follows_from_the_transcript(form):
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 4, 2)
     values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.points(values, 3, 4, 2)
+    bases = mechanism.start.points(values, (3, 4, 2))
     batch = mechanism.denominator(30)
     for step, eta in enumerate(HalvingSteps().sizes(4)):
         bases = polar(bases + eta / batch * transcript["steps"][:, step])
