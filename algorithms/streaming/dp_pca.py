@@ -140,7 +140,8 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         start = self._start((1, first.moments.dimension), None, rng)
         rest = (self._batch(items) for items in stream)
         chained = (batch for part in ([first], rest) for batch in part)
-        return self._component(chained, rates, start, rng=rng).vectors[0]
+        vectors, _, _ = self._component(chained, rates, start, rng=rng)
+        return vectors[0]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a far-away row of the last batch that changes sides.

@@ -41,7 +41,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["Component", "MinibatchPCA", "RowBatch", "default_steps", "rebatched"]
+__all__ = ["MinibatchPCA", "RowBatch", "default_steps", "rebatched"]
 
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
 _LEAST = 4  # a difference in the one half, and a mean in the other
@@ -72,25 +72,6 @@ class RowBatch:
     moments: Moments
     first: int
     size: int
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """What the steps of a number of trials have come to.
-
-    Parameters
-    ----------
-    vectors : ndarray, shape (trials, d)
-        Unit vectors w_T, or NaN for bottom.
-    scales : ndarray, shape (trials, T)
-        Lambda_t, NaN for bottom and 0 for a batch without variance.
-    means : ndarray, shape (trials, T, d)
-        g_t, NaN for bottom.
-    """
-
-    vectors: Array
-    scales: Array
-    means: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,13 +220,10 @@ class MinibatchPCA(Checked, ABC):
         for j in range(self.rank):
             deflated = found[:, :, :j] if j else None
             start = self._start(runs["starts"][:, j].shape, deflated, rng)
-            component = self._component(
+            found[:, :, j], runs["scales"][:, j], runs["means"][:, j] = self._component(
                 batches, rates, start, deflated=deflated, rng=rng
             )
             runs["starts"][:, j] = start
-            runs["scales"][:, j] = component.scales
-            runs["means"][:, j] = component.means
-            found[:, :, j] = component.vectors
         # Bottom in one component is bottom in all.
         found[np.isnan(found).any(axis=(1, 2))] = np.nan
 
@@ -269,8 +247,8 @@ class MinibatchPCA(Checked, ABC):
         *,
         deflated: Array | None = None,
         rng: np.random.Generator,
-    ) -> Component:
-        """Return the component that T steps lead to.
+    ) -> tuple[Array, Array, Array]:
+        """Return the component that T steps lead to, and the estimates on the way.
 
         Parameters
         ----------
@@ -283,6 +261,15 @@ class MinibatchPCA(Checked, ABC):
         deflated : ndarray, shape (trials, d, j), optional
             The components that were found before. NaN in a trial makes all of it NaN.
         rng : numpy.random.Generator
+
+        Returns
+        -------
+        vectors : ndarray, shape (trials, d)
+            Unit vectors w_T, or NaN for bottom.
+        scales : ndarray, shape (trials, T)
+            Lambda_t, NaN for bottom and 0 for a batch without variance.
+        means : ndarray, shape (trials, T, d)
+            g_t, NaN for bottom.
         """
         zeta = self.scale_finder.zeta / (2 * len(rates))
         failed = np.zeros(len(start), dtype=bool)
@@ -307,7 +294,7 @@ class MinibatchPCA(Checked, ABC):
                 # Trials that have failed go on with what they had, to no effect.
                 moved /= np.where(failed, 1.0, lengths)[:, np.newaxis]
             vectors = np.where(failed[:, np.newaxis], vectors, moved)
-        return Component(_finished(vectors, failed), scales, means)
+        return _finished(vectors, failed), scales, means
 
     def _start(
         self,
