@@ -64,6 +64,7 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = RankKDPPCA.calibrated(2.0, 1e-6, n_components=2)
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
