@@ -26,7 +26,6 @@ from dpaudit.errors import UnsupportedError
 
 __all__ = [
     "BatchNumbers",
-    "Mixture",
     "MixturePair",
     "multinomial_numbers",
     "poisson_numbers",
@@ -42,6 +41,8 @@ _WORK = 2**21
 class BatchNumbers:
     """How often each distinct row is in a batch, and with which probability.
 
+    With noise, a mixture: the law of a noisy sum over a random batch.
+
     Parameters
     ----------
     numbers : ndarray, shape (C, m)
@@ -50,6 +51,39 @@ class BatchNumbers:
 
     numbers: Array
     log_weights: Array
+
+    def log_likelihood(self, inner: Array, gram: Array, sigma: float) -> Array:
+        """Return log p(Y | V), up to ||Y||^2/(2 sigma^2) and the noise's constant.
+
+        Parameters
+        ----------
+        inner : ndarray, shape (trials, m)
+            <g_j, Y>.
+        gram : ndarray, shape (trials, m, m)
+            <g_j, g_l>.
+        sigma : float
+            Standard deviation of the noise, on every entry.
+
+        Returns
+        -------
+        ndarray, shape (trials,)
+        """
+        numbers, variance = self.numbers, sigma**2
+        result = np.empty(len(inner))
+        pairs = numbers[:, :, np.newaxis] * numbers[:, np.newaxis]
+        pairs = pairs.reshape(len(pairs), -1).T / (-2 * variance)
+        linear = numbers.T / variance
+        width = max(1, _WORK // len(numbers))
+        for first in range(0, len(inner), width):
+            some = slice(first, first + width)
+            exponent = inner[some] @ linear
+            exponent += gram[some].reshape(len(exponent), -1) @ pairs
+            exponent += self.log_weights
+            # logsumexp, without scipy's overhead: this is called for every step.
+            highest = exponent.max(axis=1)
+            exponent -= highest[:, np.newaxis]
+            result[some] = np.log(np.exp(exponent, out=exponent).sum(axis=1)) + highest
+        return result
 
 
 def poisson_numbers(counts: NDArray[np.intp], rate: float) -> BatchNumbers:
@@ -138,52 +172,6 @@ def multinomial_numbers(counts: NDArray[np.intp], batch_size: int) -> BatchNumbe
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
-    """The law of a noisy sum over a random batch, in terms of its distinct rows.
-
-    Parameters
-    ----------
-    law : BatchNumbers
-    sigma : float
-        Standard deviation of the noise, on every entry.
-    """
-
-    law: BatchNumbers
-    sigma: float
-
-    def log_likelihood(self, inner: Array, gram: Array) -> Array:
-        """Return log p(Y | V), up to ||Y||^2/(2 sigma^2) and the noise's constant.
-
-        Parameters
-        ----------
-        inner : ndarray, shape (trials, m)
-            <g_j, Y>.
-        gram : ndarray, shape (trials, m, m)
-            <g_j, g_l>.
-
-        Returns
-        -------
-        ndarray, shape (trials,)
-        """
-        numbers, variance = self.law.numbers, self.sigma**2
-        result = np.empty(len(inner))
-        pairs = numbers[:, :, np.newaxis] * numbers[:, np.newaxis]
-        pairs = pairs.reshape(len(pairs), -1).T / (-2 * variance)
-        linear = numbers.T / variance
-        width = max(1, _WORK // len(numbers))
-        for first in range(0, len(inner), width):
-            some = slice(first, first + width)
-            exponent = inner[some] @ linear
-            exponent += gram[some].reshape(len(exponent), -1) @ pairs
-            exponent += self.law.log_weights
-            # logsumexp, without scipy's overhead: this is called for every step.
-            highest = exponent.max(axis=1)
-            exponent -= highest[:, np.newaxis]
-            result[some] = np.log(np.exp(exponent, out=exponent).sum(axis=1)) + highest
-        return result
-
-
-@dataclass(frozen=True, eq=False)
 class MixturePair:
     """The mixtures of two datasets over the rows that either has.
 
@@ -191,12 +179,13 @@ class MixturePair:
     ----------
     rows : ndarray, shape (m, D)
         The distinct ones.
-    ours, theirs : Mixture
+    ours, theirs : tuple of BatchNumbers and float
+        The law of a batch, and the deviation of the noise.
     """
 
     rows: Array
-    ours: Mixture
-    theirs: Mixture
+    ours: tuple[BatchNumbers, float]
+    theirs: tuple[BatchNumbers, float]
 
     @classmethod
     def between(
@@ -233,17 +222,18 @@ class MixturePair:
             )
         kinds = inverse.ravel()
         first, second = (
-            Mixture(law(np.bincount(kind, minlength=len(distinct))), sigma(len(kind)))
+            (law(np.bincount(kind, minlength=len(distinct))), sigma(len(kind)))
             for kind in (kinds[: len(ours)], kinds[len(ours) :])
         )
         return cls(distinct, first, second)
 
     def loss(self, inner: Array, gram: Array) -> Array:
-        """Return log(density on ours/density on theirs); see `Mixture`."""
-        return np.asarray(
-            self.ours.log_likelihood(inner, gram)
-            - self.theirs.log_likelihood(inner, gram)
+        """Return log(density on ours/density on theirs); see `BatchNumbers`."""
+        here, there = (
+            numbers.log_likelihood(inner, gram, sigma)
+            for numbers, sigma in (self.ours, self.theirs)
         )
+        return np.asarray(here - there)
 
 
 def _check_terms(number: float) -> None:

@@ -38,7 +38,6 @@ __all__ = [
     "padded_with_zeros",
     "poisson_batches",
     "published_batch_size",
-    "published_share",
     "taken",
 ]
 
@@ -157,6 +156,15 @@ class WithReplacement(RandomBatches):
     batch_size: Count | None = None
     share: Positive = 1.0
 
+    @classmethod
+    def as_published(
+        cls, epsilon: float, iterations: int, batch_size: int | None = None
+    ) -> "WithReplacement":
+        """Return batches of that size, or of the paper's share, sqrt(epsilon/(4 T))."""
+        epsilon = check_positive("epsilon", epsilon)
+        share = sqrt(epsilon / (4 * check_count("iterations", iterations)))
+        return cls(batch_size=batch_size, share=share)
+
     def size_for(self, count: int) -> int:
         if self.batch_size is None:
             return min(max(round(count * self.share), 1), count)
@@ -180,12 +188,6 @@ class WithReplacement(RandomBatches):
         return multinomial_numbers(counts, self.size_for(int(counts.sum())))
 
 
-def published_share(epsilon: float, iterations: int) -> float:
-    """Return the paper's B over N, sqrt(epsilon/(4 T))."""
-    epsilon = check_positive("epsilon", epsilon)
-    return sqrt(epsilon / (4 * check_count("iterations", iterations)))
-
-
 def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
     """Return max(N sqrt(epsilon/(4 T)), 1), rounded, and at most N.
 
@@ -194,8 +196,8 @@ def published_batch_size(epsilon: float, iterations: int, rows: int) -> int:
     >>> published_batch_size(0.8, 2000, 2000)
     20
     """
-    share = published_share(epsilon, iterations)
-    return WithReplacement(share=share).size_for(check_count("rows", rows))
+    batches = WithReplacement.as_published(epsilon, iterations)
+    return batches.size_for(check_count("rows", rows))
 
 
 def poisson_batches(

@@ -242,7 +242,8 @@ class NoisyDescent(ReleasesBasis, Checked):
     ) -> Iterator[Array]:
         """Yield P_0, ..., P_(T-1) of transcripts on `count` rows of that length."""
         steps, r = transcript["steps"], self.n_components
-        points = self.start.points(_published(transcript), len(steps), dimension, r)
+        shape = len(steps), dimension, r
+        points = self.start.points(_published(transcript), shape)
         state = self.geometry.begin(points)
         for place, rate in enumerate(self.rates(count)):
             yield points
@@ -269,7 +270,7 @@ class NoisyDescent(ReleasesBasis, Checked):
         else:
             each = [self.start.draw(own, r, 1, rng=rng) for own in rows]
             values = {k: np.concatenate([one[k] for one in each]) for k in each[0]}
-        points = self.start.points(values, size, dimension, r)
+        points = self.start.points(values, (size, dimension, r))
         yield values, points
         state = self.geometry.begin(points)
         add = self.summing(rows, rng)
@@ -321,7 +322,7 @@ class FullBatchDescent(NoisyDescent):
         for place, points in enumerate(path):
             sums = self.objective.term_sum(rows, points)
             means[:, place] = self.objective.flattened(sums)
-        start = self.start.means(_published(transcript), rows, self.n_components)
+        start = self.start.means(_published(transcript), rows)
         return {**start, "steps": means}
 
     @property
@@ -381,7 +382,7 @@ class RandomBatchDescent(NoisyDescent):
         steps, values = transcript["steps"], _published(transcript)
         total = np.zeros(len(steps))
         if values:
-            total += self.start.loss(values, ours, theirs, self.n_components)
+            total += self.start.loss(values, ours, theirs)
         path = self.replayed(transcript, len(ours), ours.shape[1])
         for place, points in enumerate(path):
             noisy = steps[:, place]

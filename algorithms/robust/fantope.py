@@ -44,81 +44,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
-from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count
 
 __all__ = [
     "Entropic",
     "Euclidean",
     "Renormalised",
-    "Spectrum",
     "bregman_logs",
-    "bregman_projection",
     "clipped_eigenvalues",
-    "frobenius_projection",
     "renormalised_logs",
-    "spectrum",
 ]
 
 _LEAST_LOG = -700.0
-
-
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Eigenvalues, ascending, and eigenvectors of a stack of symmetric matrices.
-
-    Parameters
-    ----------
-    values : ndarray, shape (..., D)
-    vectors : ndarray, shape (..., D, D)
-    """
-
-    values: Array
-    vectors: Array
-
-    def with_values(self, values: Array) -> Array:
-        """Return matrices of the same eigenvectors, shape (..., D, D)."""
-        scaled = self.vectors * values[..., np.newaxis, :]
-        return np.asarray(scaled @ self.vectors.swapaxes(-2, -1))
-
-
-def spectrum(matrices: Array) -> Spectrum:
-    """Return the spectral decomposition of symmetric matrices, shape (..., D, D)."""
-    values, vectors = np.linalg.eigh(matrices)
-    return Spectrum(values, vectors)
-
-
-def frobenius_projection(matrices: ArrayLike, n_components: int) -> Array:
-    """Return the nearest points of H in Frobenius norm.
-
-    Parameters
-    ----------
-    matrices : array_like, shape (..., D, D)
-        Symmetric.
-    n_components : int
-        r, from 1 to D.
-
-    Returns
-    -------
-    ndarray, shape (..., D, D)
-
-    Raises
-    ------
-    InputError
-        If the matrices are not symmetric and finite, or r is out of range.
-
-    Examples
-    --------
-    >>> frobenius_projection(np.diag([3.0, 0.5, 0.25]), 2).diagonal()
-    array([1.   , 0.625, 0.375])
-    """
-    symmetric, r = _checked(matrices, n_components)
-    eigen = spectrum(symmetric)
-    return eigen.with_values(clipped_eigenvalues(eigen.values, r))
 
 
 def clipped_eigenvalues(values: Array, n_components: int) -> Array:
@@ -159,35 +98,6 @@ def clipped_eigenvalues(values: Array, n_components: int) -> Array:
     total = np.sum(np.where(free, shifted, 0.0), axis=-1, keepdims=True)
     excess = (total - (n_components - capped)) / np.maximum(number, 1)
     return np.clip(shifted - np.where(number > 0, excess, 0.0), 0.0, 1.0)
-
-
-def bregman_projection(logs: ArrayLike, n_components: int) -> Array:
-    """Return the Bregman projections of exp(M) onto H, for the von Neumann entropy.
-
-    Parameters
-    ----------
-    logs : array_like, shape (..., D, D)
-        M, symmetric.
-    n_components : int
-        r, from 1 to D.
-
-    Returns
-    -------
-    ndarray, shape (..., D, D)
-
-    Raises
-    ------
-    InputError
-        If M is not symmetric and finite, or r is out of range.
-
-    Examples
-    --------
-    >>> bregman_projection(np.diag(np.log([12.0, 2.0, 1.0])), 2).diagonal().round(9)
-    array([1.        , 0.66666667, 0.33333333])
-    """
-    symmetric, r = _checked(logs, n_components)
-    eigen = spectrum(symmetric)
-    return eigen.with_values(np.exp(bregman_logs(eigen.values, r)))
 
 
 def bregman_logs(values: Array, n_components: int) -> Array:
@@ -243,8 +153,8 @@ class Euclidean(Geometry):
     def moved(
         self, state: Array, step: Array, n_components: int
     ) -> tuple[Array, Array]:
-        eigen = spectrum(state + step)
-        matrices = eigen.with_values(clipped_eigenvalues(eigen.values, n_components))
+        values, vectors = np.linalg.eigh(state + step)
+        matrices = _composed(clipped_eigenvalues(values, n_components), vectors)
         return matrices, matrices
 
 
@@ -255,17 +165,17 @@ class Entropic(Geometry):
     space: ClassVar[Space] = "matrices"
 
     def begin(self, points: Array) -> Array:
-        eigen = spectrum(points)
+        values, vectors = np.linalg.eigh(points)
         # A random P_0 may be singular up to rounding.
         floor = np.exp(_LEAST_LOG)
-        return eigen.with_values(np.log(np.maximum(eigen.values, floor)))
+        return _composed(np.log(np.maximum(values, floor)), vectors)
 
     def moved(
         self, state: Array, step: Array, n_components: int
     ) -> tuple[Array, Array]:
-        eigen = spectrum(state + step)
-        logs = self._projected(eigen.values, n_components)
-        return eigen.with_values(logs), eigen.with_values(np.exp(logs))
+        values, vectors = np.linalg.eigh(state + step)
+        logs = self._projected(values, n_components)
+        return _composed(logs, vectors), _composed(np.exp(logs), vectors)
 
     def _projected(self, values: Array, n_components: int) -> Array:
         return bregman_logs(values, n_components)
@@ -279,8 +189,7 @@ class Renormalised(Entropic):
         return renormalised_logs(values, n_components)
 
 
-def _checked(matrices: ArrayLike, n_components: int) -> tuple[Array, int]:
-    symmetric = check_symmetric("matrices", matrices)
-    return symmetric, check_count(
-        "n_components", n_components, maximum=symmetric.shape[-1]
-    )
+def _composed(values: Array, vectors: Array) -> Array:
+    """Return matrices of these eigenvalues and eigenvectors, shape (..., D, D)."""
+    scaled = vectors * values[..., np.newaxis, :]
+    return np.asarray(scaled @ vectors.swapaxes(-2, -1))

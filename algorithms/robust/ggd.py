@@ -14,8 +14,8 @@ well-tempered landscape for non-convex robust subspace recovery*, JMLR 2019.
 from a random start forgets the start, and SGGD does not hide a row that its batches
 show.
 
-With rows that lie exactly on a subspace and outliers that are not many (stability,
-`dpaudit.algorithms.robust.stability`), descent with halving steps finds the subspace
+With rows that lie exactly on a subspace and outliers that are not many (stability:
+S_rho of (3.1), S^PCA_rho of section 3.2), descent with halving steps finds the subspace
 exactly in the limit; where all rows lie on it, the first gradient is zero and V_0 is
 the answer.
 
@@ -40,11 +40,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.robust.batches import Batches, WithReplacement
 from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, NoisyDescent
 from dpaudit.algorithms.robust.grassmannian import Geodesic
-from dpaudit.algorithms.robust.initialisation import (
-    PrincipalStart,
-    PublicStart,
-    Start,
-)
+from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart, Start
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes

@@ -41,10 +41,9 @@ from dpaudit.algorithms.robust.parts import Objective, Space
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.rows import normalise_rows
-from dpaudit.stacks import check_basis
 from dpaudit.validation import check_matrix
 
-__all__ = ["Glad", "glad", "glad_gradient", "spherise", "term_sum"]
+__all__ = ["Glad", "spherise", "term_sum"]
 
 _ZERO_RESIDUAL = 1e-12
 _WORK = 2**21  # entries of the residuals that are held at a time
@@ -90,63 +89,6 @@ def spherise(data: ArrayLike, *, min_rows: int = 1, n_components: int = 0) -> Ar
             f"got {n_components}"
         )
     return normalise_rows(rows)
-
-
-def glad(rows: ArrayLike, bases: ArrayLike) -> Array:
-    """Return F(V), the mean distance of rows from subspaces.
-
-    Parameters
-    ----------
-    rows : array_like, shape (N, D)
-        Taken as they are; see `spherise`.
-    bases : array_like, shape (..., D, r)
-        Orthonormal columns.
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Examples
-    --------
-    >>> float(glad([[1.0, 0.0], [0.6, 0.8]], [[1.0], [0.0]]))
-    0.4
-    """
-    points = _points(rows)
-    stack, leading = _stacked(points, bases)
-    total = np.empty(len(stack))
-    for place, basis in enumerate(stack):
-        lengths = 0.0
-        for part in _parts(points, 1):
-            residuals = part - (part @ basis) @ basis.T
-            lengths += float(np.linalg.norm(residuals, axis=1).sum())
-        total[place] = lengths
-    return np.asarray(total.reshape(leading) / len(points))
-
-
-def glad_gradient(rows: ArrayLike, bases: ArrayLike) -> Array:
-    """Return the Riemannian gradient of F, -(1/N) times the sum of all terms.
-
-    Parameters
-    ----------
-    rows : array_like, shape (N, D)
-    bases : array_like, shape (..., D, r)
-        Orthonormal columns.
-
-    Returns
-    -------
-    ndarray, shape (..., D, r)
-        Orthogonal to V: V^T times it is zero. Of norm at most 1 for spherised rows.
-
-    Examples
-    --------
-    >>> glad_gradient([[1.0, 0.0], [0.6, 0.8]], [[1.0], [0.0]])
-    array([[-0. ],
-           [-0.3]])
-    """
-    points = _points(rows)
-    stack, leading = _stacked(points, bases)
-    gradient = term_sum(points, stack) / -len(points)
-    return np.asarray(gradient.reshape(leading + stack.shape[1:]))
 
 
 def term_sum(rows: Array, bases: Array) -> Array:
@@ -233,18 +175,3 @@ def _parts(rows: Array, trials: int) -> list[Array]:
     """Cut rows into parts whose residuals in that many trials are few."""
     width = max(1, _WORK // (trials * rows.shape[1]))
     return [rows[first : first + width] for first in range(0, len(rows), width)]
-
-
-def _points(rows: ArrayLike) -> Array:
-    return check_matrix("rows", rows, min_rows=1)
-
-
-def _stacked(points: Array, bases: ArrayLike) -> tuple[Array, tuple[int, ...]]:
-    """Return bases with one leading axis, and the axes they had."""
-    stack = check_basis("bases", bases)
-    if stack.shape[-2] != points.shape[1]:
-        raise InputError(
-            f"bases must have {points.shape[1]} rows, one for every column of rows, "
-            f"got shape {stack.shape}"
-        )
-    return stack.reshape(-1, *stack.shape[-2:]), stack.shape[:-2]

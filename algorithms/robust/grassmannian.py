@@ -1,4 +1,4 @@
-r"""Subspaces as orthonormal bases: how they move, and the basis that each names.
+r"""Subspaces as orthonormal bases: how they move, how far apart, and a basis of each.
 
 Source of retractions: Maunu, Yu, Lerman, *Stochastic and private nonconvex
 outlier-robust PCA*, MSML 2022, section 2.2: P_O(D, r)(M) is the matrix with orthonormal
@@ -28,11 +28,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Geometry, Space
 from dpaudit.arrays import Array
+from dpaudit.subspace import principal_angles
 
-__all__ = ["Geodesic", "Polar", "geodesic_step", "polar", "settle", "to_tangent"]
+__all__ = [
+    "Geodesic",
+    "Polar",
+    "geodesic_step",
+    "polar",
+    "settle",
+    "squared_distance",
+    "to_tangent",
+]
 
 _LEAST_RATIO = 1e-4  # of eigenvalues of M^T M, for rounding to stay below 1e-11
 
@@ -134,6 +144,24 @@ def geodesic_step(bases: Array, tangents: Array) -> Array:
     near = (bases @ across) * np.cos(angles)[..., np.newaxis, :]
     far = left * np.sin(angles)[..., np.newaxis, :]
     return np.asarray((near + far) @ right)
+
+
+def squared_distance(basis: ArrayLike, other: ArrayLike) -> Array:
+    """Return d_r^2 = 1 - cos(the largest principal angle), shape (...).
+
+    Parameters
+    ----------
+    basis, other : array_like, shape (..., D, r)
+        Orthonormal columns.
+
+    Examples
+    --------
+    >>> float(squared_distance([[1.0], [0.0]], [[0.6], [0.8]]).round(12))
+    0.4
+    """
+    # 1 - cos t = 2 sin^2(t/2) keeps its digits at small angles.
+    half = principal_angles(basis, other)[..., -1] / 2
+    return np.asarray(2 * np.sin(half) ** 2)
 
 
 @dataclass(frozen=True)

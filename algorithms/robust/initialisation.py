@@ -50,10 +50,7 @@ from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space
-from dpaudit.algorithms.subspace.power_method import (
-    orthonormalise,
-    step_sensitivity,
-)
+from dpaudit.algorithms.subspace.power_method import orthonormalise, step_sensitivity
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP
@@ -119,13 +116,15 @@ class Start(Checked, ABC):
             Names beginning with "start"; trials leading.
         """
 
-    @abstractmethod
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        """Return V_0 for published values, (size, D, r), settled, or P_0."""
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        """Return V_0 for published values, settled, or P_0.
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+        By default it is what is published. The shape is (size, D, r), also where the
+        points are of another one.
+        """
+        return values["start"]
+
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         """Return the conditional means of values that are Gaussian, by name."""
         return {}
 
@@ -134,9 +133,7 @@ class Start(Checked, ABC):
         """The standard deviations that go with the `means`."""
         return {}
 
-    def loss(
-        self, values: Values, rows: Array, other: Array, n_components: int
-    ) -> Array:
+    def loss(self, values: Values, rows: Array, other: Array) -> Array:
         """Return log(density on `rows`/density on `other`) of the values, (size,).
 
         Raises
@@ -144,9 +141,7 @@ class Start(Checked, ABC):
         UnsupportedError
             If it is not known.
         """
-        ours, theirs = (
-            self.means(values, each, n_components) for each in (rows, other)
-        )
+        ours, theirs = (self.means(values, each) for each in (rows, other))
         size = len(next(iter(values.values())))
         total = np.zeros(size)
         for name, scale in self.scales.items():
@@ -165,11 +160,6 @@ class PublicStart(Start):
     ) -> dict[str, Array]:
         shape = size, rows.shape[1], n_components
         return {"start": settle(orthonormalise(rng.standard_normal(shape)))}
-
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
 
 
 @dataclass(frozen=True)
@@ -191,11 +181,6 @@ class PrincipalStart(Start):
         basis = settle(left[:, :n_components])
         return {"start": np.repeat(basis[np.newaxis], size, axis=0)}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
-
 
 @dataclass(frozen=True)
 class CentralStart(Start):
@@ -208,9 +193,8 @@ class CentralStart(Start):
     ) -> dict[str, Array]:
         return {}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        size, dimension, n_components = shape
         centre = np.eye(dimension) * (n_components / dimension)
         return np.repeat(centre[np.newaxis], size, axis=0)
 
@@ -228,22 +212,10 @@ class RandomMatrixStart(Start):
         factors = 1 + _DEVIATION * rng.standard_normal(shape)
         return {"start": factors.swapaxes(1, 2) @ factors}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return values["start"]
-
 
 @dataclass(frozen=True)
-class GaussianStart(Start):
-    """A + GOE noise, which is mu-GDP.
-
-    Parameters
-    ----------
-    mu : float
-        > 0.
-    relation : Relation
-    """
+class _NormalStart(Start):
+    """Normal noise on what A decides, which is mu-GDP."""
 
     mu: Positive
     relation: Neighbouring = Relation.ADD_REMOVE
@@ -253,12 +225,24 @@ class GaussianStart(Start):
         """mu-GDP."""
         return GaussianDP(self.mu)
 
+
+@dataclass(frozen=True)
+class GaussianStart(_NormalStart):
+    """A + GOE noise, which is mu-GDP.
+
+    Parameters
+    ----------
+    mu : float
+        > 0.
+    relation : Relation
+    """
+
     @property
     def scales(self) -> dict[str, float]:
         sensitivity = second_moment_sensitivity("frobenius", self.relation).value
         return {"start": sensitivity / (sqrt(2) * self.mu)}
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         flat = _flattened(rows.T @ rows)
         return {"start": np.broadcast_to(flat, values["start"].shape)}
 
@@ -272,9 +256,8 @@ class GaussianStart(Start):
         noisy += flat
         return {"start": noisy}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        _, dimension, n_components = shape
         above = np.triu_indices(dimension)
         matrices = np.zeros((len(values["start"]), dimension, dimension))
         matrices[:, *above] = values["start"]
@@ -284,7 +267,7 @@ class GaussianStart(Start):
 
 
 @dataclass(frozen=True)
-class PowerStart(Start):
+class PowerStart(_NormalStart):
     """A few steps of the noisy power method, in memory of order D r; mu-GDP.
 
     Parameters
@@ -296,14 +279,7 @@ class PowerStart(Start):
         L; public.
     """
 
-    mu: Positive
-    relation: Neighbouring = Relation.ADD_REMOVE
     iterations: Count = 4
-
-    @property
-    def claim(self) -> Claim:
-        """mu-GDP."""
-        return GaussianDP(self.mu)
 
     @property
     def scales(self) -> dict[str, float]:
@@ -311,7 +287,7 @@ class PowerStart(Start):
         sensitivity = step_sensitivity(2, self.relation)
         return {"start": sqrt(self.iterations) * sensitivity / self.mu}
 
-    def means(self, values: Values, rows: Array, n_components: int) -> dict[str, Array]:
+    def means(self, values: Values, rows: Array) -> dict[str, Array]:
         steps = values["start"]
         before = np.concatenate([values["start_basis"][:, None], steps[:, :-1]], axis=1)
         before[:, 1:] = orthonormalise(before[:, 1:])
@@ -329,9 +305,7 @@ class PowerStart(Start):
             basis = orthonormalise(steps[:, step])
         return {"start_basis": first, "start": steps}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
         return settle(orthonormalise(values["start"][:, -1]))
 
 
@@ -365,14 +339,10 @@ class WishartStart(Start):
         _check_dense(rows.shape[1])
         return {"start": self.mechanism.draw_from(rows.T @ rows, size, rng=rng)}
 
-    def points(
-        self, values: Values, size: int, dimension: int, n_components: int
-    ) -> Array:
-        return settle(_top(values["start"], n_components))
+    def points(self, values: Values, shape: tuple[int, int, int]) -> Array:
+        return settle(_top(values["start"], shape[-1]))
 
-    def loss(
-        self, values: Values, rows: Array, other: Array, n_components: int
-    ) -> Array:
+    def loss(self, values: Values, rows: Array, other: Array) -> Array:
         return self.mechanism.privacy_loss(values["start"], rows, other)
 
 

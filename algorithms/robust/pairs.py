@@ -68,28 +68,16 @@ def shown_pair(
     return Pair(rows, other, Relation.REPLACE_ONE)
 
 
-def added_pair(
-    n_components: int,
-    dimension: int | None,
-    *,
-    count: int,
-    angle: float = np.pi / 4,
-) -> Pair:
+def added_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     """Return the rows of `shown_pair`, and the same without the last; ADD_REMOVE.
 
     The default D is r + 1.
     """
-    shown = shown_pair(n_components, dimension, count=count, angle=angle)
+    shown = shown_pair(n_components, dimension, count=count)
     return Pair(shown.data[:-1], shown.data, Relation.ADD_REMOVE)
 
 
-def odd_pair(
-    n_components: int,
-    dimension: int | None,
-    *,
-    count: int,
-    angle: float = np.pi / 4,
-) -> Pair:
+def odd_pair(n_components: int, dimension: int | None, *, count: int) -> Pair:
     """Return the rows of `shown_pair`, and the same with e_r for the last; REPLACE_ONE.
 
     In the neighbour all rows are in the span of the first r basis vectors, so nothing
@@ -101,7 +89,7 @@ def odd_pair(
     array([[1., 0.],
            [1., 0.]])
     """
-    rows = shown_pair(n_components, dimension, count=count, angle=angle).data
+    rows = shown_pair(n_components, dimension, count=count).data
     other = rows.copy()
     other[-1] = 0
     other[-1, n_components - 1] = 1

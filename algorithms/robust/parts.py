@@ -20,14 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Nonnegative, Positive
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = [
-    "FixedNoise",
-    "Geometry",
-    "Noise",
-    "Objective",
-    "PublishedNoise",
-    "Space",
-]
+__all__ = ["FixedNoise", "Geometry", "Noise", "Objective", "PublishedNoise", "Space"]
 
 
 Space: TypeAlias = Literal["subspaces", "matrices"]

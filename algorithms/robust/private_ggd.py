@@ -66,11 +66,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar
 
-from dpaudit.algorithms.robust.batches import (
-    PoissonBatches,
-    WithReplacement,
-    published_share,
-)
+from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.descent import (
     DEFAULT_ITERATIONS,
     FullBatchDescent,
@@ -320,9 +316,7 @@ class PrivateSGGD(RandomBatchDescent):
         """
         return cls(
             noise=PublishedNoise.of_claim(epsilon, delta, iterations),
-            batches=WithReplacement(
-                batch_size=batch_size, share=published_share(epsilon, iterations)
-            ),
+            batches=WithReplacement.as_published(epsilon, iterations, batch_size),
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),
             start=PublishedStart(epsilon) if start is None else start,

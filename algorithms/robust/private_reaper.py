@@ -59,11 +59,7 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import ClassVar, Self
 
-from dpaudit.algorithms.robust.batches import (
-    PoissonBatches,
-    WithReplacement,
-    published_share,
-)
+from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.descent import (
     DEFAULT_ITERATIONS,
     FullBatchDescent,
@@ -311,9 +307,7 @@ class PrivateStochasticReaper(RandomBatchDescent):
             objective=Reaper(diagonal_ratio=1.0),
             geometry=cls.printed,
             noise=PublishedNoise.of_claim(epsilon, delta, iterations),
-            batches=WithReplacement(
-                batch_size=batch_size, share=published_share(epsilon, iterations)
-            ),
+            batches=WithReplacement.as_published(epsilon, iterations, batch_size),
             start=RandomMatrixStart(),
             n_components=n_components,
             claim=ApproxDP(epsilon, delta),

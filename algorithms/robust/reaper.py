@@ -69,75 +69,17 @@ from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.robust.parts import Objective, Space
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
-from dpaudit.errors import InputError
-from dpaudit.stacks import check_symmetric
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_matrix
 
-__all__ = ["Reaper", "reaper", "reaper_subgradient", "reaper_term_sum", "reaper_terms"]
+__all__ = ["Reaper", "reaper_term_sum", "reaper_terms"]
 
 _ENSEMBLE_RATIO = sqrt(2)  # of the Gaussian orthogonal ensemble
 _ZERO_RESIDUAL = 1e-9
 _WORK = 2**21  # entries of the residuals that are held at a time
-
-
-def reaper(rows: ArrayLike, matrices: ArrayLike) -> Array:
-    """Return G(P), the mean length of (I - P) x.
-
-    Parameters
-    ----------
-    rows : array_like, shape (N, D)
-        Taken as they are; see `dpaudit.algorithms.robust.glad.spherise`.
-    matrices : array_like, shape (..., D, D)
-        P, symmetric.
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Examples
-    --------
-    >>> float(reaper([[1.0, 0.0], [0.0, 1.0]], np.diag([1.0, 0.25])))
-    0.375
-    """
-    points, stack, leading = _stacked(rows, matrices)
-    width = max(1, _WORK // points.shape[1])
-    total = np.zeros(len(stack))
-    for place, matrix in enumerate(stack):
-        for first in range(0, len(points), width):
-            part = points[first : first + width]
-            total[place] += np.linalg.norm(part - part @ matrix, axis=1).sum()
-    return np.asarray(total.reshape(leading) / len(points))
-
-
-def reaper_subgradient(rows: ArrayLike, matrices: ArrayLike) -> Array:
-    """Return a subgradient of G, -(1/N) times the sum of all terms.
-
-    Parameters
-    ----------
-    rows : array_like, shape (N, D)
-    matrices : array_like, shape (..., D, D)
-        P, symmetric.
-
-    Returns
-    -------
-    ndarray, shape (..., D, D)
-        Symmetric; of Frobenius norm at most 1 for spherised rows.
-
-    Examples
-    --------
-    >>> reaper_subgradient([[1.0, 0.0], [0.0, 1.0]], np.diag([1.0, 0.25]))
-    array([[-0. , -0. ],
-           [-0. , -0.5]])
-    """
-    points, stack, _ = _stacked(rows, matrices)
-    gradient = reaper_term_sum(points, stack) / -len(points)
-    return np.asarray(gradient.reshape(np.shape(matrices)))
 
 
 def reaper_term_sum(rows: Array, matrices: Array) -> Array:
@@ -262,17 +204,3 @@ def _units(rows: Array, matrices: Array) -> Array:
     )
     residuals *= scale[..., np.newaxis]
     return np.asarray(residuals)
-
-
-def _stacked(
-    rows: ArrayLike, matrices: ArrayLike
-) -> tuple[Array, Array, tuple[int, ...]]:
-    """Return rows, matrices with one leading axis, and the axes they had."""
-    points = check_matrix("rows", rows, min_rows=1)
-    stack = check_symmetric("matrices", matrices)
-    if stack.shape[-1] != points.shape[1]:
-        raise InputError(
-            f"matrices must have {points.shape[1]} columns, as rows have, "
-            f"got shape {stack.shape}"
-        )
-    return points, stack.reshape(-1, *stack.shape[-2:]), stack.shape[:-2]

@@ -143,7 +143,7 @@ class Reweighted(ReleasesBasis, Checked, ABC):
         size = check_count("size", size, minimum=0)
         r = self.n_components
         values: Mapping[str, Array] = self.start.draw(rows, r, size, rng=rng)
-        starts = self.start.points(values, size, rows.shape[1], r)
+        starts = self.start.points(values, (size, rows.shape[1], r))
         releases = np.empty((size, rows.shape[1], r))
         for place in range(size):
             # Trials from a public start are all the same without one.

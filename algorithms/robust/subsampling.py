@@ -206,18 +206,17 @@ def noise_multiplier(
             f"but it is {start}"
         )
     target = log(delta)
+    found = partial(
+        subsampled_delta,
+        epsilon,
+        rate=rate,
+        steps=steps,
+        start=start,
+        replaced=replaced,
+    )
 
     def excess(multiplier: float, *, fineness: float) -> float:
-        found = subsampled_delta(
-            epsilon,
-            multiplier,
-            rate=rate,
-            steps=steps,
-            start=start,
-            replaced=replaced,
-            fineness=fineness,
-        )
-        return log(found) - target
+        return log(found(multiplier, fineness=fineness)) - target
 
     # What the central limit theorem says of many steps, or one step alone.
     guess = max(rate * sqrt(steps) / gaussian_mu(epsilon, delta), 0.3)
@@ -290,16 +289,11 @@ def _distribution(
 def _start_curve(start: Claim) -> _Curve:
     match start:
         case GaussianDP(parameters={"mu": mu}):
-            return _gaussian_curve(mu)
+            reach = min(mu * (mu / 2 + _REACH), _LARGEST)
+            return _Curve(lambda epsilon: gaussian_delta(epsilon, mu), -reach, reach)
         case PureDP(parameters={"epsilon": epsilon}):
             return _Curve(start.delta, -epsilon, epsilon)
     raise UnsupportedError(f"start must cost a GaussianDP or a PureDP, got {start}")
-
-
-def _gaussian_curve(mu: float) -> _Curve:
-    """Return that of a Gaussian mechanism; mu > 0."""
-    reach = min(mu * (mu / 2 + _REACH), _LARGEST)
-    return _Curve(lambda epsilon: gaussian_delta(epsilon, mu), -reach, reach)
 
 
 def _step_curves(

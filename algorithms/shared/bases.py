@@ -11,7 +11,12 @@ import numpy as np
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
-__all__ = ["ReleasesBasis", "ReleasesVector", "check_components"]
+__all__ = [
+    "ReleasesBasis",
+    "ReleasesVector",
+    "check_components",
+    "check_one_component",
+]
 
 
 class ReleasesBasis:
@@ -56,4 +61,22 @@ def check_components(n_components: int, released: int) -> None:
         raise InputError(
             f"n_components must be the {released} that the mechanism releases, "
             f"got {n_components!r}"
+        )
+
+
+def check_one_component(name: str, n_components: int, *, others: str) -> None:
+    """Raise unless the number of components is 1.
+
+    Parameters
+    ----------
+    name : str
+        Of the mechanism, which releases no more.
+    n_components : int
+    others : str
+        The mechanism that releases several.
+    """
+    if n_components != 1 or isinstance(n_components, bool):
+        raise InputError(
+            f"n_components of {name} must be 1, got {n_components!r}; for more see "
+            f"{others}"
         )

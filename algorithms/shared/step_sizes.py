@@ -205,8 +205,13 @@ class ListedSteps(StepSizes):
         return np.array(self.values[:count])
 
 
-def as_step_sizes(value: "StepSizes | float | Sequence[float]") -> StepSizes:
+def as_step_sizes(
+    value: StepSizes | float | Sequence[float] | None,
+    default: StepSizes | None = None,
+) -> StepSizes:
     """Return step sizes for a number (that of every step), a list, or themselves.
+
+    For None it is the default, if there is one.
 
     Raises
     ------
@@ -220,6 +225,8 @@ def as_step_sizes(value: "StepSizes | float | Sequence[float]") -> StepSizes:
         ...
     dpaudit.errors.InputError: step_sizes[1] must be a finite number > 0, got 0.0
     """
+    if value is None and default is not None:
+        return default
     if isinstance(value, StepSizes):
         return value
     if isinstance(value, str | bytes):

@@ -64,11 +64,12 @@ batches by position promise nothing. The relation here is REPLACE_ONE.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
@@ -77,13 +78,16 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     MeanEstimation,
     Tail,
 )
-from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import RowBatch, rebatched
+from dpaudit.algorithms.streaming.minibatch_pca import (
+    MinibatchPCA,
+    RowBatch,
+    default_steps,
+    rebatched,
+)
+from dpaudit.algorithms.streaming.moments import as_moments
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_fraction, check_positive
 
@@ -104,29 +108,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
     def rank(self) -> int:
         """1."""
         return 1
-
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
-        """Return `size` independent releases, shape (size, d).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-            At least 4 rows or matrices.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few.
-        """
-        return self._draw(data, size, rng)["components"][:, :, 0]
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def release_stream(
         self,
@@ -159,8 +140,8 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         start = self._start((1, first.moments.dimension), None, rng)
         rest = (self._batch(items) for items in stream)
         chained = (batch for part in ([first], rest) for batch in part)
-        found = self._steps(steps).component(chained, rates, start, rng=rng)
-        return found.vectors[0]
+        vectors, _, _ = self._component(chained, rates, start, rng=rng)
+        return vectors[0]
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a far-away row of the last batch that changes sides.
@@ -168,19 +149,17 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         See `dpaudit.algorithms.streaming.dp_pca_pairs.far_row`. The default d is 3; at
         least 2, and more of them show sqrt((d - 1)/d) of the privacy of the mean.
         """
-        return far_row(self, self._pair_dimension(dimension))
+        return far_row(self, dimension)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self, 3)
+        return self.worst_case(), *named_pairs(self)
+
+    def _released(self, bases: Array) -> Array:
+        return bases[:, :, 0]
 
     def _batch(self, items: Array) -> RowBatch:
         return RowBatch(as_moments(items, row_norm=self.row_norm), 0, len(items))
-
-    def _pair_dimension(self, dimension: int | None) -> int:
-        return check_count(
-            "dimension", 3 if dimension is None else dimension, minimum=2
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +199,7 @@ class DPPCA(OneComponent):
         batch_constant: float = 25.0,
         batch_size: int | None = None,
         step_sizes: StepSizes | float | Sequence[float] | None = None,
-    ) -> "DPPCA":
+    ) -> Self:
         """Return the mechanism at the smallest noise that is proven.
 
         Parameters
@@ -240,7 +219,7 @@ class DPPCA(OneComponent):
         step_sizes : StepSizes, float or sequence of float, optional
             Default: `default_steps`.
         """
-        check_one_component(n_components)
+        check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
         return cls(
             scale_finder=TopEigenvalue.calibrated(
                 epsilon,
@@ -251,9 +230,7 @@ class DPPCA(OneComponent):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=default_steps(row_norm)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
             batch_constant=batch_constant,
             batch_size=batch_size,
             row_norm=row_norm,
@@ -266,15 +243,6 @@ class DPPCA(OneComponent):
             "a batch", self.scale_finder.budget, self.mean.budget
         )
         return BudgetTree.parallel("dp-pca", batch, note="and so do all batches")
-
-
-def check_one_component(n_components: int) -> None:
-    """Raise unless the number of components is 1."""
-    if n_components != 1:
-        raise InputError(
-            f"n_components of dp-pca must be 1, got {n_components!r}; for more see "
-            "dp-pca-rank-k"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,7 +291,7 @@ class PublishedDPPCA(OneComponent):
         batch_constant, batch_size, step_sizes
             Likewise.
         """
-        check_one_component(n_components)
+        check_one_component("dp-pca", n_components, others="dp-pca-rank-k")
         halves = (
             check_positive("epsilon", epsilon) / 2,
             check_fraction("delta", delta) / 2,
@@ -334,9 +302,7 @@ class PublishedDPPCA(OneComponent):
             ),
             mean=MeanEstimation.as_published(*halves, tail=tail),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=default_steps(row_norm)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
             batch_constant=batch_constant,
             batch_size=batch_size,
             row_norm=row_norm,

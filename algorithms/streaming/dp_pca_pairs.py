@@ -30,15 +30,9 @@ from numpy.typing import NDArray
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
+from dpaudit.validation import check_count
 
-__all__ = [
-    "Scene",
-    "far_from_zero",
-    "far_row",
-    "named_pairs",
-    "near_threshold",
-    "two_bins",
-]
+__all__ = ["far_row", "named_pairs"]
 
 
 _MANY = 1e4  # by how much the signal of a step exceeds what there was before
@@ -134,9 +128,12 @@ def scene(mechanism: MinibatchPCA, dimension: int) -> Scene:
     return Scene(rows, int(starts[-1]), starts[-1] + places, kappa, far, tilt)
 
 
-def far_row(mechanism: MinibatchPCA, dimension: int) -> Pair:
-    """Return a far row of the last batch's second half that changes sides."""
-    made = scene(mechanism, dimension)
+def far_row(mechanism: MinibatchPCA, dimension: int | None) -> Pair:
+    """Return a far row of the last batch's second half that changes sides.
+
+    The default d is the larger one of 3 and k + 1; at least 2 and k.
+    """
+    made = scene(mechanism, _dimension(mechanism, dimension))
     row = made.oblique()
     rows = made.rows.copy()
     rows[-1] = row
@@ -205,9 +202,17 @@ def far_from_zero(mechanism: MinibatchPCA, dimension: int) -> Pair:
     return Pair(items, other, "replace-one")
 
 
-def named_pairs(mechanism: MinibatchPCA, dimension: int) -> tuple[Pair, ...]:
+def named_pairs(mechanism: MinibatchPCA) -> tuple[Pair, ...]:
     """Return the pairs for a row that moves a bin of the scale, and those far away."""
+    dimension = _dimension(mechanism)
     pairs = two_bins(mechanism, dimension), near_threshold(mechanism, dimension)
     if mechanism.row_norm is not None:
         return pairs
     return *pairs, far_from_zero(mechanism, dimension)
+
+
+def _dimension(mechanism: MinibatchPCA, asked: int | None = None) -> int:
+    k = mechanism.rank
+    default = max(3, k + 1)
+    asked = default if asked is None else asked
+    return check_count("dimension", asked, minimum=max(2, k))

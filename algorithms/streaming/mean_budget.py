@@ -69,17 +69,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import expm1, log, log1p, sqrt
 
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import log_ndtr
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.checked import Checked, Count, Fraction, Positive
-from dpaudit.gaussian import (
-    classical_mu,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from dpaudit.gaussian import classical_mu, gaussian_epsilon, gaussian_mu
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
@@ -88,8 +83,6 @@ __all__ = [
     "MeanNoise",
     "PublishedSplit",
     "Split",
-    "composed_delta",
-    "laplace_mu",
     "laplace_scale",
 ]
 
@@ -114,18 +107,6 @@ class MeanNoise(Checked):
     mu: Positive
 
 
-def laplace_mu(scale: float) -> float:
-    """Return the mu_L of Lap(b) against its shift by 1.
-
-    Examples
-    --------
-    >>> round(laplace_mu(1.0), 4)
-    1.0301
-    """
-    half = 0.5 / check_positive("scale", scale)
-    return -2 * float(ndtri_exp(-half - log(2)))
-
-
 def laplace_scale(mu: float) -> float:
     """Return the b for which Lap(b) hides a shift by 1 as well as mu-GDP asks.
 
@@ -136,33 +117,6 @@ def laplace_scale(mu: float) -> float:
     """
     half = check_positive("mu", mu) / 2
     return float(-0.5 / (log(2) + log_ndtr(-half)))
-
-
-def composed_delta(
-    epsilon: float, *, noise: MeanNoise, dimension: int, uses: int = 1
-) -> float:
-    """Return the delta of the theorem at the head of this module.
-
-    Parameters
-    ----------
-    epsilon : float
-        > 0.
-    noise : MeanNoise
-        Its mu must be true: the sensitivity over the deviation.
-    dimension, uses : int
-
-    Examples
-    --------
-    >>> noise = CalibratedSplit(1.0, 1e-5).noise(20)
-    >>> round(composed_delta(1.0, noise=noise, dimension=20) / 1e-5, 9)
-    1.0
-    """
-    histograms = check_count("uses", uses) * check_count("dimension", dimension)
-    escape = noise.counts.escape
-    count_mu = laplace_mu(noise.counts.scale)
-    total = sqrt(2 * histograms * count_mu**2 + uses * noise.mu**2)
-    left = check_positive("epsilon", epsilon) + histograms * log1p(-escape)
-    return min(1.0, histograms * escape + float(gaussian_delta(left, total)))
 
 
 @dataclass(frozen=True)

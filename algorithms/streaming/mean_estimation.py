@@ -58,21 +58,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.gradients import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     PublishedSplit,
     Split,
 )
+from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import (
-    check_count,
-    check_matrix,
-)
+from dpaudit.validation import check_count, check_matrix
 
 __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
 
@@ -198,11 +195,6 @@ class MeanEstimation(Checked):
     def budget(self) -> BudgetTree:
         """What is spent: histograms and mean."""
         return self.split.budget("mean-estimation")
-
-    def sensitivity_of_mean(self, count: int, dimension: int) -> float:
-        """Return Delta for m vectors of length d."""
-        reach = self.tail.reach(self.eigenvalue, count * dimension)
-        return float(2 * reach * sqrt(dimension) / count)
 
     def deviation(
         self, eigenvalue: ArrayLike, count: int, dimension: int, zeta: float

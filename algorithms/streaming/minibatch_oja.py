@@ -43,11 +43,16 @@ Delta, and sqrt k in the norm of Z_t.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
-from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS, NoisyOja
-from dpaudit.algorithms.streaming.oja_sensitivity import (
-    batch_sensitivity,
+from dpaudit.algorithms.shared.bases import (
+    ReleasesBasis,
+    ReleasesVector,
     check_one_component,
+)
+from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
+from dpaudit.algorithms.streaming.noisy_oja import (
+    DEFAULT_ITERATIONS,
+    NoisyOja,
+    batch_sensitivity,
     default_steps,
 )
 from dpaudit.arrays import Array
@@ -60,7 +65,7 @@ __all__ = ["BlockOja", "MinibatchOja"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchOja(NoisyOja):
+class MinibatchOja(ReleasesVector, NoisyOja):
     """Private minibatch Oja for one component; the release is w_T, shape (d,).
 
     Parameters
@@ -103,9 +108,9 @@ class MinibatchOja(NoisyOja):
         row_norm, clip, iterations
             See `NoisyOja`; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
-            Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
-        check_one_component("minibatch-oja", n_components)
+        check_one_component("minibatch-oja", n_components, others="block-oja")
         made = cls.from_mu(
             gaussian_mu(epsilon, delta),
             row_norm=row_norm,
@@ -141,9 +146,7 @@ class MinibatchOja(NoisyOja):
             row_norm=row_norm,
             clip=clip,
             iterations=iterations,
-            step_sizes=default_steps(row_norm, clip)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
 
     @property
@@ -159,7 +162,7 @@ class MinibatchOja(NoisyOja):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockOja(NoisyOja):
+class BlockOja(ReleasesBasis, NoisyOja):
     """Private minibatch Oja for k components; the release is V_T, shape (d, k).
 
     Parameters
@@ -203,7 +206,7 @@ class BlockOja(NoisyOja):
         n_components, row_norm, clip, iterations
             See the class and `NoisyOja`; for general matrices row_norm=None and a clip.
         step_sizes : StepSizes, float or sequence of float, optional
-            Default: `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            Default: `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
         mu = gaussian_mu(epsilon, delta)
         delta_of_sum = batch_sensitivity(n_components, row_norm=row_norm, clip=clip)
@@ -214,18 +217,10 @@ class BlockOja(NoisyOja):
             row_norm=row_norm,
             clip=clip,
             iterations=iterations,
-            step_sizes=default_steps(row_norm, clip)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
 
     @property
     def rank(self) -> int:
         """The number of components, k."""
         return self.n_components
-
-    def _shaped(self, bases: Array) -> Array:
-        return bases
-
-    def _bases(self, released: Array) -> Array:
-        return released

@@ -21,18 +21,18 @@ A component has the sign by which its largest entry, in absolute value, is posit
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import floor, log
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
-from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.private_steps import PrivateSteps, RowBatch
+from dpaudit.algorithms.streaming.moments import Moments, ProductGradients, as_moments
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
@@ -41,7 +41,7 @@ from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["MinibatchPCA", "default_steps"]
+__all__ = ["MinibatchPCA", "RowBatch", "default_steps", "rebatched"]
 
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
 _LEAST = 4  # a difference in the one half, and a mean in the other
@@ -56,6 +56,22 @@ def default_steps(row_norm: float | None) -> HarmonicSteps:
     if row_norm is None:
         return HarmonicSteps(20.0, 1.0)
     return HarmonicSteps(60 / check_positive("row_norm", row_norm) ** 2, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowBatch:
+    """Consecutive items of a stream.
+
+    Parameters
+    ----------
+    moments : Moments
+    first, size : int
+        The number of the first item, and B.
+    """
+
+    moments: Moments
+    first: int
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +106,6 @@ class MinibatchPCA(Checked, ABC):
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
-    maker: ClassVar[type[PrivateSteps]] = PrivateSteps
-    """Which items the estimates of a step read."""
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     def __post_init__(self) -> None:
@@ -109,16 +123,6 @@ class MinibatchPCA(Checked, ABC):
     def budget(self) -> BudgetTree:
         """Who spends what."""
 
-    @abstractmethod
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return releases as bases, shape (..., d, k), NaN for bottom.
-
-        Raises
-        ------
-        InputError
-            For any other number of components than the mechanism's.
-        """
-
     def batches(self, count: int) -> tuple[int, int]:
         """Return (B, T) for n items.
 
@@ -135,6 +139,33 @@ class MinibatchPCA(Checked, ABC):
         steps = max(1, floor(log(count) ** 2 / self.batch_constant))
         steps = min(steps, count // _LEAST)
         return count // steps, steps
+
+    def draw(
+        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
+    ) -> Array:
+        """Return `size` independent releases, stacked along a leading axis.
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d) or (n, d, d), or Moments
+            At least 4 rows or matrices, of length at least k.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not finite numbers of such a shape, or too few.
+        """
+        return self._released(self._draw(data, size, rng)["components"])
+
+    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
+        """Return one release: a basis of shape (d, k), or a unit vector of (d,)."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    def _released(self, bases: Array) -> Array:
+        """Return bases, shape (size, d, k), in the shape that is released."""
+        return bases
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
@@ -189,19 +220,81 @@ class MinibatchPCA(Checked, ABC):
         for j in range(self.rank):
             deflated = found[:, :, :j] if j else None
             start = self._start(runs["starts"][:, j].shape, deflated, rng)
-            component = self._steps(len(batches)).component(
+            found[:, :, j], runs["scales"][:, j], runs["means"][:, j] = self._component(
                 batches, rates, start, deflated=deflated, rng=rng
             )
             runs["starts"][:, j] = start
-            runs["scales"][:, j] = component.scales
-            runs["means"][:, j] = component.means
-            found[:, :, j] = component.vectors
         # Bottom in one component is bottom in all.
         found[np.isnan(found).any(axis=(1, 2))] = np.nan
 
-    def _steps(self, steps: int) -> PrivateSteps:
-        zeta = self.scale_finder.zeta / (2 * steps)
-        return self.maker(self.scale_finder, self.mean, self.scale_factor, zeta)
+    def halves(
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
+    ) -> tuple[ProductGradients, ProductGradients]:
+        """Return the gradients that the scale is estimated from, and the mean."""
+        first, half = batch.first, batch.size // 2
+        return (
+            ProductGradients(batch.moments, first, half, vectors, deflated),
+            ProductGradients(
+                batch.moments, first + half, batch.size - half, vectors, deflated
+            ),
+        )
+
+    def _component(
+        self,
+        batches: Iterable[RowBatch],
+        rates: Array,
+        start: Array,
+        *,
+        deflated: Array | None = None,
+        rng: np.random.Generator,
+    ) -> tuple[Array, Array, Array]:
+        """Return the component that T steps lead to, and the estimates on the way.
+
+        Parameters
+        ----------
+        batches : iterable of RowBatch
+            One for every step.
+        rates : ndarray, shape (T,)
+            eta_t.
+        start : ndarray, shape (trials, d)
+            w_0, unit vectors; orthogonal to what is deflated.
+        deflated : ndarray, shape (trials, d, j), optional
+            The components that were found before. NaN in a trial makes all of it NaN.
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        vectors : ndarray, shape (trials, d)
+            Unit vectors w_T, or NaN for bottom.
+        scales : ndarray, shape (trials, T)
+            Lambda_t, NaN for bottom and 0 for a batch without variance.
+        means : ndarray, shape (trials, T, d)
+            g_t, NaN for bottom.
+        """
+        zeta = self.scale_finder.zeta / (2 * len(rates))
+        failed = np.zeros(len(start), dtype=bool)
+        if deflated is not None:
+            failed |= np.isnan(deflated).any(axis=(1, 2))
+            deflated = np.where(failed[:, np.newaxis, np.newaxis], 0.0, deflated)
+        scales = np.empty((len(start), len(rates)))
+        means = np.empty((len(start), len(rates), start.shape[1]))
+        vectors = start
+        for step, (eta, batch) in enumerate(zip(rates, batches, strict=True)):
+            one, two = self.halves(batch, vectors, deflated)
+            scale = self.scale_finder.estimate(one, zeta=zeta, rng=rng)
+            scale[failed] = np.nan
+            mean = self.mean.estimate(
+                two, self.scale_factor * scale, zeta=zeta, rng=rng
+            )
+            scales[:, step], means[:, step] = scale, mean
+            moved = vectors + eta * _orthogonal(mean, deflated)
+            with np.errstate(over="ignore", invalid="ignore"):
+                lengths = np.linalg.norm(moved, axis=1)
+                failed |= ~(np.isfinite(lengths) & (lengths > 0))
+                # Trials that have failed go on with what they had, to no effect.
+                moved /= np.where(failed, 1.0, lengths)[:, np.newaxis]
+            vectors = np.where(failed[:, np.newaxis], vectors, moved)
+        return _finished(vectors, failed), scales, means
 
     def _start(
         self,
@@ -215,3 +308,58 @@ class MinibatchPCA(Checked, ABC):
             start -= (start[:, np.newaxis] @ deflated @ deflated.swapaxes(1, 2))[:, 0]
         start /= np.linalg.norm(start, axis=1, keepdims=True)
         return np.nan_to_num(start)
+
+
+def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
+    """Yield the items of blocks in batches, in one buffer that is used again.
+
+    Parameters
+    ----------
+    blocks : iterable of array_like
+        Arrays whose first axis runs over items.
+    size : int
+        Of a batch.
+    count : int
+        How many items there must be in all. The last count % size are left out.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer, or blocks have items of different shapes.
+    """
+    buffer: Array | None = None
+    filled = seen = 0
+    for block in blocks:
+        items = np.asarray(block, dtype=np.float64)
+        if buffer is None:
+            buffer = np.empty((size, *items.shape[1:]))
+        if items.ndim < 2 or items.shape[1:] != buffer.shape[1:]:
+            raise InputError(
+                "blocks must be arrays of rows or matrices of one shape, got shape "
+                f"{items.shape}"
+            )
+        seen += len(items)
+        while len(items) and seen <= count:
+            taken = min(size - filled, len(items))
+            buffer[filled : filled + taken] = items[:taken]
+            items, filled = items[taken:], filled + taken
+            if filled == size:
+                yield buffer
+                filled = 0
+    if seen != count:
+        raise InputError(f"blocks must have {count} rows in all, got {seen}")
+
+
+def _orthogonal(vectors: Array, deflated: Array | None) -> Array:
+    """Return (I - V V^T) v for every trial."""
+    if deflated is None:
+        return vectors
+    inner = vectors[:, np.newaxis] @ deflated
+    return vectors - (inner @ deflated.swapaxes(1, 2))[:, 0]
+
+
+def _finished(vectors: Array, failed: NDArray[np.bool_]) -> Array:
+    """Return vectors whose largest entry is positive, NaN for those that failed."""
+    peaks = np.abs(vectors).argmax(axis=1)[:, np.newaxis]
+    signs = np.where(np.take_along_axis(vectors, peaks, axis=1) < 0, -1.0, 1.0)
+    return np.where(failed[:, np.newaxis], np.nan, vectors * signs)

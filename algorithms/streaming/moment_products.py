@@ -16,7 +16,7 @@ that what is held besides the batch and the result is at most about 32 MiB.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["WORK", "Array", "Moments", "Where", "own_products"]
+__all__ = ["WORK", "Moments", "Where", "own_products"]
 
 Where: TypeAlias = slice | NDArray[np.intp]
 
@@ -43,29 +43,17 @@ class Moments(ABC):
     Parameters
     ----------
     count : int
-        n, at least 1.
+        n, the length of the stream, at least 1.
     dimension : int
-        d, at least 1.
+        d, the order of the matrices, at least 1.
     """
 
+    holds_rows: bool
+    """Whether A_i = x_i x_i^T, and `read` returns the x_i."""
+
     def __init__(self, count: int, dimension: int) -> None:
-        self._count = check_count("count", count)
-        self._dimension = check_count("dimension", dimension)
-
-    @property
-    def count(self) -> int:
-        """n, the length of the stream."""
-        return self._count
-
-    @property
-    def dimension(self) -> int:
-        """d, the order of the matrices."""
-        return self._dimension
-
-    @property
-    @abstractmethod
-    def holds_rows(self) -> bool:
-        """Whether A_i = x_i x_i^T, and `read` returns the x_i."""
+        self.count: Final = check_count("count", count)
+        self.dimension: Final = check_count("dimension", dimension)
 
     @abstractmethod
     def read(self, where: Where) -> Array:
@@ -156,12 +144,11 @@ class Moments(ABC):
         bases = self._check_vectors(bases, 3)
         where = self._check_where(where, len(bases))
         bound = np.inf if clip is None else check_positive("clip", clip)
-        own = not isinstance(where, slice) and where.ndim == 2
-        if own:
-            total = self._sum_of_own(where, bases, bound)
-        else:
-            total = self._sum_of_shared(where, bases, bound)
-        return total / _length(where, self.count)
+        if isinstance(where, slice):
+            length = where.stop - where.start
+            return self._sum_of_shared(where, bases, bound) / length
+        sum_of = self._sum_of_own if where.ndim == 2 else self._sum_of_shared
+        return sum_of(where, bases, bound) / where.shape[-1]
 
     def _sum_of_shared(self, where: Where, bases: Array, bound: float) -> Array:
         trials, d, k = bases.shape
@@ -282,9 +269,3 @@ def _clip_rows(weights: Array, rows: Array, bound: float) -> None:
     lengths = np.sqrt(np.einsum("...d,...d->...", rows, rows))
     norms = lengths * np.sqrt(np.einsum("...k,...k->...", weights, weights))
     weights *= (bound / np.maximum(norms, bound))[..., np.newaxis]
-
-
-def _length(where: Where, count: int) -> int:
-    if isinstance(where, slice):
-        return len(range(*where.indices(count)))
-    return int(where.shape[-1])

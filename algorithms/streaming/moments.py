@@ -13,9 +13,14 @@ algorithms of the family need the products A_i w only. Three forms of the same s
 
 How they are applied to vectors, and clipping: `Moments`, in
 `dpaudit.algorithms.streaming.moment_products`.
+
+`Gradients` are the A_i w of consecutive items, for many w. Algorithms 4 and 5 of DP-PCA
+look at those of half a batch more than once. They are never all held: each look reads
+them again, in parts of at most 4 MiB for all trials together.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,9 +37,11 @@ from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
-    "Array",
+    "FixedGradients",
+    "Gradients",
     "MatrixMoments",
     "Moments",
+    "ProductGradients",
     "RowMoments",
     "StreamedMoments",
     "Where",
@@ -43,6 +50,7 @@ __all__ = [
 ]
 
 _LARGEST = 2.0**1000
+_PART = 2**19  # numbers in a part of the gradients
 
 
 class RowMoments(Moments):
@@ -62,16 +70,14 @@ class RowMoments(Moments):
         squared length of a row is above 2^1000.
     """
 
+    holds_rows = True
+
     def __init__(self, rows: ArrayLike, row_norm: float | None = None) -> None:
         held = _numbers("data", rows, 2)
         super().__init__(*held.shape)
         norm = None if row_norm is None else check_positive("row_norm", row_norm)
         _check_entries("data", held, squares=norm is None)
         self._rows, self._norm = held, norm
-
-    @property
-    def holds_rows(self) -> bool:
-        return True
 
     def read(self, where: Where) -> Array:
         rows = np.asarray(self._rows[where], dtype=np.float64)
@@ -93,16 +99,15 @@ class MatrixMoments(Moments):
         or else.
     """
 
+    holds_rows = False
+
     def __init__(self, matrices: ArrayLike) -> None:
         held = _numbers("data", matrices, 3)
-        _check_square("data", held)
+        if held.shape[-1] != held.shape[-2]:
+            raise InputError(f"data must be square matrices, got shape {held.shape}")
         super().__init__(*held.shape[:2])
         _check_entries("data", held, squares=True)
         self._matrices = held
-
-    @property
-    def holds_rows(self) -> bool:
-        return False
 
     def read(self, where: Where) -> Array:
         return np.asarray(self._matrices[where], dtype=np.float64)
@@ -154,18 +159,14 @@ class StreamedMoments(Moments):
         if matrices and row_norm is not None:
             raise InputError(f"row_norm must be None for matrices, got {row_norm!r}")
         self._norm = None if row_norm is None else check_positive("row_norm", row_norm)
-        self._source, self._matrices = read, bool(matrices)
-
-    @property
-    def holds_rows(self) -> bool:
-        return not self._matrices
+        self._source, self.holds_rows = read, not matrices
 
     def read(self, where: Where) -> Array:
         if isinstance(where, slice):
             batch: tuple[int, ...] = (where.stop - where.start,)
         else:
             batch = where.shape
-        shape = (*batch, *[self.dimension] * (2 if self._matrices else 1))
+        shape = (*batch, *[self.dimension] * (1 if self.holds_rows else 2))
         name, part = "what read returns", self._source(where)
         if np.shape(part) != shape:
             raise InputError(
@@ -175,6 +176,90 @@ class StreamedMoments(Moments):
         flat = held.reshape(-1, *shape[len(batch) :])
         _check_entries(name, flat, squares=self._norm is None)
         return _clipped(held, self._norm)
+
+
+class Gradients(ABC):
+    """Vectors g_1, ..., g_m of length d, of each of a number of trials.
+
+    Parameters
+    ----------
+    trials, count, dimension : int
+        All at least 1; the count is m.
+    """
+
+    def __init__(self, trials: int, count: int, dimension: int) -> None:
+        self.trials, self.count, self.dimension = trials, count, dimension
+
+    @abstractmethod
+    def read(self, first: int, last: int) -> Array:
+        """Return g_first, ..., g_(last - 1), shape (trials, last - first, d)."""
+
+    def parts(self, last: int | None = None, multiple: int = 1) -> Iterator[Array]:
+        """Yield all up to `last`, shape (trials, some, d), in order.
+
+        Parameters
+        ----------
+        last : int, optional
+            A multiple of `multiple`. Default: m.
+        multiple : int
+            All parts have a multiple of that many.
+        """
+        last = self.count if last is None else last
+        each = multiple * self.trials * self.dimension
+        step = multiple * max(1, _PART // each)
+        for first in range(0, last, step):
+            yield self.read(first, min(last, first + step))
+
+
+class FixedGradients(Gradients):
+    """Vectors that are the same in one trial as they are in the data.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (m, d)
+    """
+
+    def __init__(self, vectors: Array) -> None:
+        super().__init__(1, *vectors.shape)
+        self._vectors = vectors
+
+    def read(self, first: int, last: int) -> Array:
+        return self._vectors[np.newaxis, first:last]
+
+
+class ProductGradients(Gradients):
+    """The products A_i w of consecutive items of a stream, for every trial's own w.
+
+    Parameters
+    ----------
+    moments : Moments
+    first, count : int
+        Which items: A_first and the count - 1 after it, numbered from 0.
+    vectors : ndarray, shape (trials, d)
+        The w.
+    deflated : ndarray, shape (trials, d, j), optional
+        Orthonormal columns V; the vectors are then (I - V V^T) A_i w.
+    """
+
+    def __init__(
+        self,
+        moments: Moments,
+        first: int,
+        count: int,
+        vectors: Array,
+        deflated: Array | None = None,
+    ) -> None:
+        super().__init__(len(vectors), count, moments.dimension)
+        self._moments, self._first = moments, first
+        self._vectors, self._deflated = vectors, deflated
+
+    def read(self, first: int, last: int) -> Array:
+        where = slice(self._first + first, self._first + last)
+        products = self._moments.apply(where, self._vectors)
+        if self._deflated is not None:
+            inner = products @ self._deflated
+            products -= inner @ self._deflated.swapaxes(-2, -1)
+        return products
 
 
 def as_moments(
@@ -235,11 +320,6 @@ def _numbers(name: str, value: ArrayLike, axes: int) -> NDArray[np.generic]:
             f"{held.shape}"
         )
     return held
-
-
-def _check_square(name: str, matrices: NDArray[np.generic]) -> None:
-    if matrices.shape[-1] != matrices.shape[-2]:
-        raise InputError(f"{name} must be square matrices, got shape {matrices.shape}")
 
 
 def _check_entries(name: str, held: NDArray[np.generic], *, squares: bool) -> None:

@@ -35,14 +35,13 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import ReleasesVector
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.oja_sensitivity import oblique_pair
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
-__all__ = ["Oja"]
+__all__ = ["Oja", "oblique_pair"]
 
 _WORK = 2**20  # entries of the vectors of the trials that run side by side
 _READ = 2**17  # entries of the rows that are read at a time
@@ -150,6 +149,37 @@ class Oja(ReleasesVector):
                 vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors[~np.isfinite(vectors).all(axis=1)] = np.nan
         return vectors
+
+
+def oblique_pair(
+    dimension: int, *, count: int, unit: float, matrices: bool = False
+) -> Pair:
+    """Return rows at e_1, and one half-way to e_2, or to -e_2 on the other side.
+
+    For d = 1 the last one is at e_1 or zero.
+
+    Parameters
+    ----------
+    dimension : int
+        d.
+    count : int
+        n.
+    unit : float
+        The squared length of every row.
+    matrices : bool
+        Whether to return the matrices x x^T instead.
+    """
+    rows = np.zeros((count, dimension))
+    rows[:, 0] = sqrt(unit)
+    other = rows.copy()
+    if dimension > 1:
+        rows[-1, :2] = sqrt(0.5 * unit)
+        other[-1, :2] = rows[-1, :2] * (1, -1)
+    else:
+        other[-1] = 0
+    if matrices:
+        rows, other = (each[:, :, None] * each[:, None] for each in (rows, other))
+    return Pair(rows, other, Relation.REPLACE_ONE)
 
 
 def _one_by_one(moments: Moments, rates: Array, start: Array) -> Array:

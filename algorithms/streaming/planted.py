@@ -27,22 +27,23 @@ mean by its full mu, 0.73 there, and a tail of the mean adds the rest: on an eve
 probability 0.02 the loss is above 4.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import inf, sqrt
+from typing import Self
 
 import numpy as np
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.gradients import ProductGradients
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, MeanNoise
 from dpaudit.algorithms.streaming.mean_estimation import (
     DEFAULT_TAIL,
     MeanEstimation,
     Tail,
 )
+from dpaudit.algorithms.streaming.minibatch_pca import RowBatch
+from dpaudit.algorithms.streaming.moments import ProductGradients
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
-from dpaudit.algorithms.streaming.private_steps import PrivateSteps, RowBatch
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair
@@ -162,17 +163,6 @@ def mean_with_constant_8(
     return MeanEstimation(split=split, tail=tail, eigenvalue=eigenvalue)
 
 
-@dataclass(frozen=True)
-class _OverlappingSteps(PrivateSteps):
-    def halves(
-        self, batch: RowBatch, vectors: Array, deflated: Array | None
-    ) -> tuple[ProductGradients, ProductGradients]:
-        first, _ = super().halves(batch, vectors, deflated)
-        return first, ProductGradients(
-            batch.moments, batch.first, batch.size, vectors, deflated
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class OverlappingDPPCA(DPPCA):
     """DP-PCA whose mean is taken over the whole batch, at the price of a half.
@@ -183,12 +173,10 @@ class OverlappingDPPCA(DPPCA):
         See `MinibatchPCA`.
     """
 
-    maker = _OverlappingSteps
-
     @classmethod
     def planted(
         cls, epsilon: float, delta: float, *, batch_size: int | None = None
-    ) -> "OverlappingDPPCA":
+    ) -> Self:
         """Return `DPPCA.calibrated` with its halves overlapping, and one batch.
 
         The scale has the bins of the paper, and windows are ten times narrower than by
@@ -201,7 +189,7 @@ class OverlappingDPPCA(DPPCA):
         batch_size : int, optional
             Default: n, all rows in one batch.
         """
-        right = DPPCA.calibrated(
+        return cls.calibrated(
             epsilon,
             delta,
             tail=Tail(scale=0.01),
@@ -209,7 +197,14 @@ class OverlappingDPPCA(DPPCA):
             batch_constant=1e4,
             batch_size=batch_size,
         )
-        return cls(**{each.name: getattr(right, each.name) for each in fields(right)})
+
+    def halves(
+        self, batch: RowBatch, vectors: Array, deflated: Array | None
+    ) -> tuple[ProductGradients, ProductGradients]:
+        first, _ = super().halves(batch, vectors, deflated)
+        return first, ProductGradients(
+            batch.moments, batch.first, batch.size, vectors, deflated
+        )
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a row that moves a bin of the scale, and the mean as well.

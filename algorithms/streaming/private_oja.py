@@ -42,20 +42,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector
-from dpaudit.algorithms.shared.step_sizes import (
-    HarmonicSteps,
-    StepSizes,
-    as_step_sizes,
-)
+from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
-from dpaudit.algorithms.streaming.oja_sensitivity import (
-    batch_sensitivity,
-    check_one_component,
-    oblique_pair,
-    unit_of,
-)
+from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity, unit_of
+from dpaudit.algorithms.streaming.oja import oblique_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP
@@ -142,13 +134,13 @@ class PrivateOja(ReleasesVector, Checked):
         InputError
             If an argument is not allowed.
         """
-        check_one_component("private-oja", n_components)
+        check_one_component("private-oja", n_components, others="block-oja")
         claim = ApproxDP(epsilon, check_fraction("delta", delta))
         return cls(
             claim=claim,
             row_norm=row_norm,
             clip=clip,
-            step_sizes=_steps(step_sizes, row_norm, clip),
+            step_sizes=as_step_sizes(step_sizes, _default_steps(row_norm, clip)),
         )
 
     @classmethod
@@ -187,7 +179,7 @@ class PrivateOja(ReleasesVector, Checked):
             row_norm=None,
             clip=clip,
             multiplier=constant * log(count / delta) / (epsilon * sqrt(count)),
-            step_sizes=_steps(step_sizes, None, clip),
+            step_sizes=as_step_sizes(step_sizes, _default_steps(None, clip)),
         )
 
     def noise_scale(self, count: int) -> float:
@@ -295,11 +287,5 @@ class PrivateOja(ReleasesVector, Checked):
         return vectors
 
 
-def _steps(
-    step_sizes: StepSizes | float | Sequence[float] | None,
-    row_norm: float | None,
-    clip: float | None,
-) -> StepSizes:
-    if step_sizes is not None:
-        return as_step_sizes(step_sizes)
+def _default_steps(row_norm: float | None, clip: float | None) -> HarmonicSteps:
     return HarmonicSteps(_NUMERATOR / unit_of(row_norm, clip), _OFFSET)

@@ -30,10 +30,7 @@ batches smaller by k: the same for the histograms of the scale, worse for the me
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpaudit.algorithms.shared.bases import check_components
+from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.dp_pca_pairs import far_row, named_pairs
@@ -43,23 +40,17 @@ from dpaudit.algorithms.streaming.mean_estimation import (
     Tail,
 )
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, default_steps
-from dpaudit.algorithms.streaming.moments import Moments
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.arrays import Array
 from dpaudit.checked import Count
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["RankKDPPCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankKDPPCA(MinibatchPCA):
+class RankKDPPCA(ReleasesBasis, MinibatchPCA):
     """DP-PCA for k components, one after the other.
 
     Releases have shape (d, k) and orthonormal columns, or are NaN.
@@ -73,6 +64,7 @@ class RankKDPPCA(MinibatchPCA):
 
     Examples
     --------
+    >>> import numpy as np
     >>> mechanism = RankKDPPCA.calibrated(2.0, 1e-6, n_components=2)
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.standard_normal((60_000, 3)) * [1.0, 0.3, 0.02]
@@ -125,9 +117,7 @@ class RankKDPPCA(MinibatchPCA):
             ),
             mean=MeanEstimation.calibrated(epsilon, delta, tail=tail, uses=k),
             claim=ApproxDP(epsilon, delta),
-            step_sizes=default_steps(row_norm)
-            if step_sizes is None
-            else as_step_sizes(step_sizes),
+            step_sizes=as_step_sizes(step_sizes, default_steps(row_norm)),
             batch_constant=batch_constant,
             batch_size=batch_size,
             row_norm=row_norm,
@@ -152,49 +142,14 @@ class RankKDPPCA(MinibatchPCA):
         batch = BudgetTree.parallel("a batch", first, self.mean.budget)
         return BudgetTree.parallel("dp-pca-rank-k", batch, note="all batches")
 
-    def components(self, releases: Array, n_components: int) -> Array:
-        check_components(n_components, self.rank)
-        return releases
-
-    def draw(
-        self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
-    ) -> Array:
-        """Return `size` independent releases, shape (size, d, k).
-
-        Parameters
-        ----------
-        data : array_like, shape (n, d) or (n, d, d), or Moments
-            At least 4 rows or matrices, of length at least k.
-        size : int
-        rng : numpy.random.Generator
-
-        Raises
-        ------
-        InputError
-            If the data are not finite numbers of such a shape, or too few.
-        """
-        return self._draw(data, size, rng)["components"]
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d, k)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a far-away row of the last batch that changes sides.
 
         Seen by the first component; the others differ by noise. The default d is the
         larger one of 3 and k + 1.
         """
-        return far_row(self, self._pair_dimension(dimension))
+        return far_row(self, dimension)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, and those of `named_pairs`."""
-        return self.worst_case(), *named_pairs(self, self._pair_dimension(None))
-
-    def _pair_dimension(self, dimension: int | None) -> int:
-        least = max(3, self.rank + 1)
-        return check_count(
-            "dimension",
-            least if dimension is None else dimension,
-            minimum=max(2, self.rank),
-        )
+        return self.worst_case(), *named_pairs(self)

@@ -46,15 +46,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
-from dpaudit.algorithms.streaming.oja_sensitivity import (
+from dpaudit.algorithms.streaming.noisy_oja import (
+    DEFAULT_ITERATIONS,
     DEFAULT_NUMERATOR,
     batch_sensitivity,
-    check_one_component,
     unit_of,
 )
 from dpaudit.arrays import Array
@@ -185,9 +184,9 @@ class StepSizeSearch(ReleasesVector, Checked):
             See the class.
         candidates : sequence of HarmonicSteps, optional
             Default: two rounds of `step_size_grid`, by factors of 4 about
-            `dpaudit.algorithms.streaming.oja_sensitivity.default_steps`.
+            `dpaudit.algorithms.streaming.noisy_oja.default_steps`.
         """
-        check_one_component("minibatch-oja-search", n_components)
+        check_one_component("minibatch-oja-search", n_components, others="block-oja")
         mu = gaussian_mu(epsilon, delta)
         if candidates is None:
             candidates = step_size_grid(

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.gradients import FixedGradients, Gradients
+from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
 from dpaudit.arrays import Array

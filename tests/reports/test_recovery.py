@@ -12,8 +12,8 @@ from recovery_tables import error_after, recovery_tables
 from strokes import strokes
 from tiny_profile import TINY, tiny_plan
 
+from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import PublicStart
-from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.cli import main
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run

@@ -36,8 +36,8 @@ from dpaudit.algorithms import (
 )
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import PowerStart
-from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack, stylised_genotypes
 from dpaudit.gaussian import gaussian_mu

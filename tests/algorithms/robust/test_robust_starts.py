@@ -47,7 +47,7 @@ def test_starts_are_settled_bases(name, size):
     values = start.draw(ROWS, 2, size, rng=rng(1))
     assert all(key.startswith("start") for key in values)
     assert all(len(value) == size for value in values.values())
-    bases = start.points(values, size, 4, 2)
+    bases = start.points(values, (size, 4, 2))
     assert bases.shape == (size, 4, 2)
     assert np.allclose(bases.swapaxes(1, 2) @ bases, np.eye(2), atol=1e-12)
     # The nearest to E: V^T E is symmetric and positive semi-definite.
@@ -61,7 +61,7 @@ def test_starts_are_settled_bases(name, size):
 def test_what_gaussian_starts_publish_is_gaussian_about_its_means(name, relation):
     made = {"gaussian": GaussianStart, "power": PowerStart}[name](0.7, relation)
     values = made.draw(ROWS, 2, 800, rng=rng(2))
-    means = made.means(values, ROWS, 2)
+    means = made.means(values, ROWS)
     assert means.keys() == made.scales.keys() == {"start"}
     assert looks_standard_normal(
         (values["start"] - means["start"]) / made.scales["start"]
@@ -94,8 +94,8 @@ def test_gaussian_starts_move_by_mu_at_most(relation):
             second = np.vstack([second, pair[1:]])
         published = {"start": np.zeros((1, 6))}
         shift = (
-            made.means(published, first, 1)["start"]
-            - (made.means(published, second, 1)["start"])
+            made.means(published, first)["start"]
+            - (made.means(published, second)["start"])
         )
         moved = np.linalg.norm(shift) / made.scales["start"]
         worst = max(worst, moved)
@@ -103,8 +103,7 @@ def test_gaussian_starts_move_by_mu_at_most(relation):
         values = {"start_basis": basis[None], "start": np.zeros((1, 4, 3, 2))}
         values["start"][:] = basis
         steps = (
-            power.means(values, first, 2)["start"]
-            - (power.means(values, second, 2)["start"])
+            power.means(values, first)["start"] - (power.means(values, second)["start"])
         )
         assert np.linalg.norm(steps) / power.scales["start"] <= 0.7 * (1 + 1e-12)
     assert np.isclose(worst, 0.7)
@@ -114,15 +113,15 @@ def test_gaussian_starts_move_by_mu_at_most(relation):
     "start", [GaussianStart(1e6), PowerStart(1e6, iterations=60), WishartStart(1e6)]
 )
 def test_without_noise_a_start_is_pca(start):
-    bases = start.points(start.draw(ROWS, 2, 3, rng=rng(5)), 3, 4, 2)
+    bases = start.points(start.draw(ROWS, 2, 3, rng=rng(5)), (3, 4, 2))
     assert principal_angles(bases, TOP).max() < 1e-4
 
 
 def test_the_principal_start_is_pca_also_where_rows_are_few():
     start = PrincipalStart()
-    bases = start.points(start.draw(ROWS, 2, 2, rng=rng(6)), 2, 4, 2)
+    bases = start.points(start.draw(ROWS, 2, 2, rng=rng(6)), (2, 4, 2))
     assert principal_angles(bases, TOP).max() < 1e-12
-    one = start.points(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), 1, 4, 3)
+    one = start.points(start.draw(np.eye(4)[:1], 3, 1, rng=rng(6)), (1, 4, 3))
     assert one.shape == (1, 4, 3)
     assert np.isclose(np.linalg.norm(one[0].T @ np.eye(4)[0]), 1)
 
@@ -130,14 +129,14 @@ def test_the_principal_start_is_pca_also_where_rows_are_few():
 def test_losses_change_sign_and_have_the_mean_of_a_gaussian():
     made = GaussianStart(0.7)
     values = made.draw(ROWS, 2, 4000, rng=rng(7))
-    loss = made.loss(values, ROWS, ROWS[1:], 2)
-    assert np.allclose(loss, -made.loss(values, ROWS[1:], ROWS, 2))
+    loss = made.loss(values, ROWS, ROWS[1:])
+    assert np.allclose(loss, -made.loss(values, ROWS[1:], ROWS))
     # A row of norm 1 moves the whole by mu exactly.
     assert looks_standard_normal((loss - 0.7**2 / 2) / 0.7)
     power = PowerStart(0.7)
     values = power.draw(ROWS, 2, 50, rng=rng(8))
-    loss = power.loss(values, ROWS, ROWS[1:], 2)
-    assert np.allclose(loss, -power.loss(values, ROWS[1:], ROWS, 2))
+    loss = power.loss(values, ROWS, ROWS[1:])
+    assert np.allclose(loss, -power.loss(values, ROWS[1:], ROWS))
     assert np.abs(loss).max() > 0
 
 
@@ -145,13 +144,13 @@ def test_losses_of_wisharts_are_those_of_their_mechanisms():
     rows, other = np.eye(2)[[0, 0, 1]], np.eye(2)[[0, 1, 1]]
     for start in (WishartStart(0.5), PublishedStart(0.5)):
         values = start.draw(rows, 1, 20, rng=rng(9))
-        loss = start.loss(values, rows, other, 1)
+        loss = start.loss(values, rows, other)
         expected = start.mechanism.privacy_loss(values["start"], rows, other)
         assert np.array_equal(loss, expected)
     start = WishartStart(0.5)
     values = start.draw(ROWS, 1, 2, rng=rng())
     with pytest.raises(UnsupportedError):
-        start.loss(values, ROWS, ROWS[1:], 1)
+        start.loss(values, ROWS, ROWS[1:])
 
 
 def test_costs_are_named():
@@ -169,7 +168,7 @@ def test_long_rows_need_a_start_that_holds_no_square_matrix():
         with pytest.raises(InputError, match="must be a PowerStart or a PublicStart"):
             start.draw(rows, 1, 1, rng=rng())
     start = PowerStart(1.0)
-    assert start.points(start.draw(rows, 2, 1, rng=rng()), 1, 3000, 2).shape == (
+    assert start.points(start.draw(rows, 2, 1, rng=rng()), (1, 3000, 2)).shape == (
         1,
         3000,
         2,

@@ -294,7 +294,7 @@ def test_the_numbers_with_replacement_are_multinomial():
 def replayed(mechanism, transcript, rows, batches, weights):
     """The log-likelihood of one transcript, by a sum over all batches."""
     values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.points(values, 1, rows.shape[1], mechanism.n_components)
+    bases = mechanism.start.points(values, (1, rows.shape[1], mechanism.n_components))
     sigma, total = mechanism.noise_scale(len(rows)), 0.0
     for step, rate in enumerate(mechanism.rates(len(rows))):
         noisy = transcript["steps"][:, step]

@@ -1,12 +1,11 @@
 """Stability, permeance, alignment: closed forms, brute force, and the theorems."""
 
+import doctest
+
 import numpy as np
 import pytest
-
-from dpaudit.algorithms.robust.ggd import GeodesicDescent
-from dpaudit.algorithms.robust.glad import spherise, term_sum
-from dpaudit.algorithms.robust.grassmannian import polar
-from dpaudit.algorithms.robust.stability import (
+import stability_oracles
+from stability_oracles import (
     alignment_bounds,
     expected_minibatch_stability,
     pca_stability,
@@ -14,9 +13,12 @@ from dpaudit.algorithms.robust.stability import (
     reaper_alignment,
     reaper_permeance_bounds,
     reaper_stability_bounds,
-    squared_distance,
     stability_bounds,
 )
+
+from dpaudit.algorithms.robust.ggd import GeodesicDescent
+from dpaudit.algorithms.robust.glad import spherise, term_sum
+from dpaudit.algorithms.robust.grassmannian import polar, squared_distance
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError
 from dpaudit.subspace import principal_angles, top_components
@@ -190,3 +192,8 @@ def test_nothing_inside_or_outside_is_well_defined():
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_the_examples_are_as_printed():
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(stability_oracles, optionflags=flags).failed == 0

@@ -4,19 +4,21 @@ Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni wh
 makes several); 2e-9 in all, at fixed seeds.
 """
 
+import doctest
 from dataclasses import replace
 from math import ceil, exp, log, sqrt
 
 import numpy as np
+import packing_oracles
 import pytest
-from scipy import stats
-
-from dpaudit.algorithms.streaming.lower_bounds import (
+from packing_oracles import (
     GaussianPacking,
     HeavyPacking,
     identification_error,
     sign_packing,
 )
+from scipy import stats
+
 from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
@@ -265,3 +267,8 @@ def test_the_bounds_fall_as_the_theorems_say():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_the_examples_are_as_printed():
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(packing_oracles, optionflags=flags).failed == 0

@@ -6,14 +6,13 @@ errs upwards; nothing here is random.
 
 import numpy as np
 import pytest
+from budget_oracles import composed_delta, laplace_mu
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
     MeanNoise,
     PublishedSplit,
-    composed_delta,
-    laplace_mu,
     laplace_scale,
 )
 from dpaudit.algorithms.streaming.planted import SplitWithConstant8

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.streaming.gradients import FixedGradients
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, PublishedSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
     MeanEstimation,
     Tail,
     _totals,
 )
+from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.planted import mean_with_constant_8
 from dpaudit.attacks import (
     Abnormal,
@@ -45,6 +45,13 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
+def sensitivity(mechanism, count, dimension):
+    """Delta: the deviation of the noise is as many times its mu."""
+    scale, zeta = mechanism.eigenvalue, mechanism.tail.zeta
+    deviation = mechanism.deviation(scale, count, dimension, zeta)
+    return float(deviation) * mechanism.split.noise(dimension).mu
+
+
 def truncated_mean(mechanism, rows, bins):
     """Step 3 without noise, for the bins found, by the words of the algorithm."""
     tail, scale = mechanism.tail, np.sqrt(mechanism.eigenvalue)
@@ -68,7 +75,7 @@ def test_widths_and_reaches_are_the_papers():
     assert tail.reach(4.0, 600, 0.02) == tail.reach(4.0, 600)
     # Left edge +- reach: a range of 6 K sqrt(Lambda) log^a in each coordinate.
     mechanism = MeanEstimation.calibrated(1.0, 1e-5, tail=tail, eigenvalue=4.0)
-    assert mechanism.sensitivity_of_mean(200, 3) == pytest.approx(
+    assert sensitivity(mechanism, 200, 3) == pytest.approx(
         6 * 0.7 * 2 * np.log(600 / 0.02) ** 1.5 * np.sqrt(3) / 200
     )
 
@@ -86,7 +93,7 @@ def test_the_mean_moves_by_no_more_than_its_sensitivity(seed, n, d, far):
     bins = generator.integers(-3, 4, size=d)
     one, two = (truncated_mean(mechanism, each, bins) for each in (rows, other))
     moved = np.linalg.norm(one - two)
-    bound = mechanism.sensitivity_of_mean(n, d)
+    bound = sensitivity(mechanism, n, d)
     assert moved <= bound * (1 + 1e-9)
     if far:
         assert moved == pytest.approx(bound)
@@ -103,9 +110,7 @@ def test_the_worst_case_attains_it(make, d):
         for rows in (pair.data, pair.neighbour)
     )
     n = len(pair.data)
-    assert np.linalg.norm(two - one) == pytest.approx(
-        mechanism.sensitivity_of_mean(n, d)
-    )
+    assert np.linalg.norm(two - one) == pytest.approx(sensitivity(mechanism, n, d))
 
 
 # Doubles
@@ -218,7 +223,7 @@ def test_the_noise_has_the_law_of_the_algorithm(make):
     rows[:40] += 20 * width
     draws = mechanism.draw(rows, 3000, rng=rng(1))
     assert not np.isnan(draws).any()
-    deviation = mechanism.sensitivity_of_mean(3000, 3) / mechanism.split.noise(3).mu
+    deviation = mechanism.deviation(3.0, 3000, 3, mechanism.tail.zeta)
     noise = (draws - truncated_mean(mechanism, rows, [3, -7, 0])) / deviation
     p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in noise.T]
     squares = (noise**2).sum(axis=1)
@@ -255,7 +260,7 @@ class Tiled(FixedGradients):
 
 def test_estimates_of_trials_are_releases(monkeypatch):
     # Null hypothesis: each coordinate has one law in both.
-    monkeypatch.setattr("dpaudit.algorithms.streaming.gradients._WORK", 2**16)
+    monkeypatch.setattr("dpaudit.algorithms.streaming.moments._PART", 2**16)
     mechanism = MeanEstimation.calibrated(4.0, 1e-2, eigenvalue=2.0)
     rows = rng().standard_normal((150, 2)) + np.array([5.0, -1.0])
     drawn = mechanism.draw(rows, 1000, rng=rng(1))

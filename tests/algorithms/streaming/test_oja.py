@@ -10,8 +10,7 @@ from scipy import linalg, stats
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import oja as module
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
-from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.algorithms.streaming.oja_sensitivity import oblique_pair
+from dpaudit.algorithms.streaming.oja import Oja, oblique_pair
 from dpaudit.algorithms.streaming.planted import ClaimedOja
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP

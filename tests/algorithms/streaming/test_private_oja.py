@@ -18,7 +18,7 @@ from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming import private_oja as module
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import own_products
-from dpaudit.algorithms.streaming.oja_sensitivity import batch_sensitivity
+from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.attacks import CanaryOverlap
 from dpaudit.audit import Verdict, audit

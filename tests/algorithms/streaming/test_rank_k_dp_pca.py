@@ -6,9 +6,10 @@ are fixed).
 
 import numpy as np
 import pytest
+from budget_oracles import composed_delta
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, composed_delta
+from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.attacks import Abnormal, Atoms, LinearDiscriminant
 from dpaudit.audit import Verdict, audit

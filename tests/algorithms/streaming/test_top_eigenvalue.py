@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.streaming.gradients import FixedGradients
+from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.attacks import (
@@ -62,7 +62,7 @@ def test_groups_are_those_of_the_algorithm(n, d, monkeypatch):
     rows = 3 + rng(n).standard_normal((n, d))
     expected = by_hand(rows, mechanism.groups())
     np.testing.assert_allclose(group_values(mechanism, rows), expected)
-    monkeypatch.setattr("dpaudit.algorithms.streaming.gradients._WORK", 7)
+    monkeypatch.setattr("dpaudit.algorithms.streaming.moments._PART", 7)
     np.testing.assert_allclose(group_values(mechanism, rows), expected)
 
 

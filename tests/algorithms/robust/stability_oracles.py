@@ -12,8 +12,6 @@ rows in all, inliers in the span L_* of V_*, and rho in (0, 1):
 - S_REAP = P_REAP/(4 sqrt r) - A_REAP, P_REAP = inf over unit u in L_* of
   (1/N) sum_in |u^T x|, A_REAP = (1/N) ||X_out|| ||normalised Q_* X_out||.
 
-Distances: d_r^2(V, V') = 1 - sigma_r(V^T V') = 1 - cos(largest principal angle).
-
 Two of these are optimisation problems without a closed form.
 
 *Alignment.* By Cauchy-Schwarz over the outliers, for unit a, b: |sum (a^T Q x/||Q x||)
@@ -37,7 +35,6 @@ from dpaudit.algorithms.robust.grassmannian import polar
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.stacks import check_basis
-from dpaudit.subspace import principal_angles
 from dpaudit.validation import check_count, check_fraction
 
 __all__ = [
@@ -48,29 +45,10 @@ __all__ = [
     "reaper_alignment",
     "reaper_permeance_bounds",
     "reaper_stability_bounds",
-    "squared_distance",
     "stability_bounds",
 ]
 
 _MOST_CANDIDATES = 200_000
-
-
-def squared_distance(basis: ArrayLike, other: ArrayLike) -> Array:
-    """Return d_r^2 = 1 - cos(the largest principal angle), shape (...).
-
-    Parameters
-    ----------
-    basis, other : array_like, shape (..., D, r)
-        Orthonormal columns.
-
-    Examples
-    --------
-    >>> float(squared_distance([[1.0], [0.0]], [[0.6], [0.8]]).round(12))
-    0.4
-    """
-    # 1 - cos t = 2 sin^2(t/2) keeps its digits at small angles.
-    half = principal_angles(basis, other)[..., -1] / 2
-    return np.asarray(2 * np.sin(half) ** 2)
 
 
 def pca_stability(
