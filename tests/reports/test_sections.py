@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from tiny_profile import install_tiny, tiny_plan
 
 import dpaudit
-from dpaudit.audit import process_pool
 from dpaudit.cli import main
 from dpaudit.reports import write_report
 from dpaudit.reports.experiment import run
@@ -20,12 +19,22 @@ from dpaudit.reports.sections import all_sections, plan
 from dpaudit.reports.sections.online import section as online
 from dpaudit.reports.sections.streaming import section as streaming
 
-CHOSEN = ("streaming", "online")
+CHOSEN = ("streaming", "online", "tracing")
 
 
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch):
-    install_tiny(monkeypatch)
+@pytest.fixture(scope="module", autouse=True)
+def _tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        install_tiny(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the folder of a report that nothing has stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert not write_report(folder, profile="tiny", sections=CHOSEN).failed
+    return folder
 
 
 def tables(folder):
@@ -47,15 +56,15 @@ install_tiny(pytest.MonkeyPatch())
 write_report(
     Path(sys.argv[1]),
     profile="tiny",
-    sections=("streaming", "online"),
+    sections=("streaming", "online", "tracing"),
     progress=progress,
 )
 """
 
 
-def test_a_report_that_was_killed_goes_on(tmp_path):
+def test_a_report_that_was_killed_goes_on(whole, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", STOPPED, str(tmp_path / "parts")],
+        [sys.executable, "-c", STOPPED, str(tmp_path)],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(
@@ -65,26 +74,14 @@ def test_a_report_that_was_killed_goes_on(tmp_path):
         check=False,
     )
     assert done.returncode == -signal.SIGKILL
-    assert not (tmp_path / "parts" / "index.html").exists()
+    assert not (tmp_path / "index.html").exists()
 
     told = []
-    for name in ("parts", "whole"):
-        write_report(
-            tmp_path / name, profile="tiny", sections=CHOSEN, progress=told.append
-        )
+    write_report(tmp_path, profile="tiny", sections=CHOSEN, progress=told.append)
     assert told[0].done == 9
-    assert tables(tmp_path / "parts") == tables(tmp_path / "whole")
+    assert tables(tmp_path) == tables(whole)
     expected = {f"{name}.csv" for name in plan("tiny", 0, [all_sections()["online"]])}
-    assert expected < set(tables(tmp_path / "whole"))
-
-
-def test_the_same_tables_for_one_worker_and_two(tmp_path):
-    with process_pool(2) as executor:
-        for name, given in (("one", None), ("two", executor)):
-            write_report(
-                tmp_path / name, profile="tiny", sections=CHOSEN, executor=given
-            )
-    assert tables(tmp_path / "one") == tables(tmp_path / "two") != {}
+    assert expected < set(tables(whole))
 
 
 def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path):
@@ -104,15 +101,17 @@ def fails(cell):
 
 
 def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(online.measures, "online_regret", fails)
-    written = write_report(tmp_path, profile="tiny", sections=CHOSEN)
+    sections = ("tracing", "online")
+    with monkeypatch.context() as patch:
+        patch.setattr(online.measures, "online_regret", fails)
+        written = write_report(tmp_path, profile="tiny", sections=sections)
 
     assert list(written.failed) == ["online"]
     page = written.index.read_text(encoding="utf-8")
     assert '<section id="online">\n<h2>Online PCA</h2>\n<p class="failed">' in page
     assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert page.count('class="failed"') == 1
-    assert "figure-streaming-rates-wide" in page
+    assert "figure-tracing-wide" in page
     assert "figure-online-regret-wide" not in page
     text = written.index.with_name("report.md").read_text(encoding="utf-8")
     assert r"This section failed: RuntimeError: the \<dice\> are gone" in text
@@ -120,24 +119,24 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert (tmp_path / "online-audits.csv").exists()
 
     # When it can be measured, only that is left to do.
-    monkeypatch.undo()
-    install_tiny(monkeypatch)
     told = []
     written = write_report(
-        tmp_path, profile="tiny", sections=CHOSEN, progress=told.append
+        tmp_path, profile="tiny", sections=sections, progress=told.append
     )
     assert not written.failed
     assert told[0].done > 0
 
 
 def test_a_section_that_cannot_be_drawn_or_told_leaves_the_others(
-    tmp_path, monkeypatch
+    whole, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(streaming.findings, "rate_rows", fails)
     monkeypatch.setitem(all_sections()["online"].figures, "online-regret", fails)
-    written = write_report(tmp_path, profile="tiny", sections=(*CHOSEN, "tracing"))
+    written = write_report(
+        tmp_path, profile="tiny", sections=CHOSEN, store=whole / "work.db"
+    )
 
-    assert set(written.failed) == set(CHOSEN)
+    assert set(written.failed) == {"streaming", "online"}
     page = written.index.read_text(encoding="utf-8")
     assert page.count('class="failed"') == 2
     assert "figure-tracing-wide" in page
