@@ -50,8 +50,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import check_dimension, laplace_noise
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
-from dpaudit.algorithms.textbook.quadrature import unit_rule
-from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw
+from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw, unit_rule
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
@@ -127,11 +126,6 @@ class NoisyMax1(_PlaceOfMax):
         Columns of the data, >= 2.
     """
 
-    @property
-    def true_epsilon(self) -> float:
-        """The claim is exact, as a supremum."""
-        return self.epsilon
-
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         return self._laplace(answers, size, rng).argmax(axis=1).astype(np.float64)
 
@@ -166,11 +160,6 @@ class NoisyMax2(_PlaceOfMax):
     queries : int
         Columns of the data, >= 2.
     """
-
-    @property
-    def true_epsilon(self) -> float:
-        """The claim is exact."""
-        return self.epsilon
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         return self._exponential(answers, size, rng).argmax(axis=1).astype(np.float64)
