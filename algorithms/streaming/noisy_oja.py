@@ -51,7 +51,7 @@ from dpaudit.algorithms.streaming.oja_sensitivity import (
     last_batch_pair,
     unit_of,
 )
-from dpaudit.algorithms.subspace.power_method import orthonormalise
+from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim

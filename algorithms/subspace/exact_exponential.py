@@ -69,6 +69,7 @@ whoever can measure it is not covered by the proof. For the same reason nothing 
 gives up when acceptance is low; the decision not to start must not depend on the data.
 """
 
+from abc import ABC
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,6 +77,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
 from dpaudit.arrays import Array
@@ -84,7 +86,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
-__all__ = ["ExactExponential", "MatrixACG", "wide_gap_acceptance"]
+__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG", "wide_gap_acceptance"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16
@@ -225,7 +227,62 @@ def _unpack(parameters: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactExponential(MatrixBinghamMechanism):
+class ExactlyDrawn(PureSubspaceMechanism, ABC):
+    """What is known of a basis that is drawn exactly, V of density exp(c tr V^T A V).
+
+    Parameters
+    ----------
+    n_components, epsilon, relation, row_norm
+        See `PureSubspaceMechanism`.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """epsilon: the supremum over all pairs of rows with d > k."""
+        return self.epsilon
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the pure epsilon of the pair: the largest loss, either way round.
+
+        tr V^T (A - A') V ranges from the sum of the k least eigenvalues of A - A' to
+        that of the k largest, and the density is positive and continuous.
+
+        Raises
+        ------
+        UnsupportedError
+            Unless k is 1, d - 1 or d: Z(A) has no closed form otherwise.
+        """
+        difference, shift = self._difference(pair.data, pair.neighbour)
+        values, k = np.linalg.eigvalsh(difference), self.n_components
+        if k == len(values) or values[0] == values[-1]:
+            return NO_LOSS
+        return PureDP(float(max(values[-k:].sum() - shift, shift - values[:k].sum())))
+
+    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
+        """Return c (A - A'), and log Z(A) - log Z(A')."""
+        moments = np.stack([self.moment(rows) for rows in (data, other)])
+        moments *= self.coefficient
+        values = np.asarray(np.linalg.eigvalsh(moments), dtype=np.float64)
+        log_z, other_log_z = self._log_normaliser(values)
+        return moments[0] - moments[1], float(log_z - other_log_z)
+
+    def _log_normaliser(self, values: Array) -> Array:
+        k, d = self.n_components, values.shape[-1]
+        if k == 1:
+            return log_bingham_normaliser(values)
+        if k == d:
+            return np.asarray(values.sum(axis=-1))
+        if k == d - 1:
+            # tr V^T S V = tr S - w^T S w with w orthogonal to V.
+            return values.sum(axis=-1) + log_bingham_normaliser(-values)
+        raise UnsupportedError(
+            f"the exact loss is known for n_components = 1, {d - 1} or {d} where rows "
+            f"have length {d}, got {k}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     """A basis V with density proportional to exp(coefficient tr V^T A V), exactly.
 
     Draws take long where acceptance is low: see `wide_gap_acceptance` before using it
@@ -234,7 +291,7 @@ class ExactExponential(MatrixBinghamMechanism):
     Parameters
     ----------
     n_components, epsilon, relation, row_norm
-        See `MatrixBinghamMechanism`.
+        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -251,11 +308,6 @@ class ExactExponential(MatrixBinghamMechanism):
         self, values: Array, k: int, size: int, *, rng: np.random.Generator
     ) -> Array:
         return MatrixACG(values, k).draw(size, rng=rng)
-
-    @property
-    def true_epsilon(self) -> float:
-        """epsilon: the supremum over all pairs of rows with d > k."""
-        return self.epsilon
 
     def acceptance(
         self, data: ArrayLike, *, size: int = 10_000, rng: np.random.Generator
@@ -294,42 +346,3 @@ class ExactExponential(MatrixBinghamMechanism):
         difference, shift = self._difference(data, other)
         captured = (releases * (difference @ releases)).sum(axis=(-2, -1))
         return np.asarray(captured - shift)
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return the pure epsilon of the pair: the largest loss, either way round.
-
-        tr V^T (A - A') V ranges from the sum of the k least eigenvalues of A - A' to
-        that of the k largest, and the density is positive and continuous.
-
-        Raises
-        ------
-        UnsupportedError
-            As `privacy_loss`.
-        """
-        difference, shift = self._difference(pair.data, pair.neighbour)
-        values, k = np.linalg.eigvalsh(difference), self.n_components
-        if k == len(values) or values[0] == values[-1]:
-            return NO_LOSS
-        return PureDP(float(max(values[-k:].sum() - shift, shift - values[:k].sum())))
-
-    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
-        """Return c (A - A'), and log Z(A) - log Z(A')."""
-        moments = np.stack([self.moment(rows) for rows in (data, other)])
-        moments *= self.coefficient
-        values = np.asarray(np.linalg.eigvalsh(moments), dtype=np.float64)
-        log_z, other_log_z = self._log_normaliser(values)
-        return moments[0] - moments[1], float(log_z - other_log_z)
-
-    def _log_normaliser(self, values: Array) -> Array:
-        k, d = self.n_components, values.shape[-1]
-        if k == 1:
-            return log_bingham_normaliser(values)
-        if k == d:
-            return np.asarray(values.sum(axis=-1))
-        if k == d - 1:
-            # tr V^T S V = tr S - w^T S w with w orthogonal to V.
-            return values.sum(axis=-1) + log_bingham_normaliser(-values)
-        raise UnsupportedError(
-            f"the exact loss is known for n_components = 1, {d - 1} or {d} where rows "
-            f"have length {d}, got {k}"
-        )
