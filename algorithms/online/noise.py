@@ -16,6 +16,7 @@ logarithm.
 in each step, N(0, 2 log(1.25/delta)/epsilon^2).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar, Protocol
@@ -27,6 +28,7 @@ __all__ = [
     "CalibratedNoise",
     "NodeNoise",
     "PublishedNodeNoise",
+    "PublishedNoise",
     "PublishedStepNoise",
 ]
 
@@ -77,15 +79,26 @@ class CalibratedNoise(Checked):
 
 
 @dataclass(frozen=True)
-class _Published(Checked):
+class PublishedNoise(Checked, ABC):
+    """Noise of one deviation in all entries of a triangle, as a paper prints it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the paper claims.
+    """
+
     epsilon: Positive
     delta: Fraction
 
     ratio: ClassVar[float] = 1.0
 
+    @abstractmethod
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float: ...
+
 
 @dataclass(frozen=True)
-class PublishedNodeNoise(_Published):
+class PublishedNodeNoise(PublishedNoise):
     """Section 2.3.2: what it prints for a node.
 
     Parameters
@@ -106,7 +119,7 @@ class PublishedNodeNoise(_Published):
 
 
 @dataclass(frozen=True)
-class PublishedStepNoise(_Published):
+class PublishedStepNoise(PublishedNoise):
     """Algorithm 1: what it prints for one step.
 
     Parameters

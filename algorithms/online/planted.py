@@ -33,8 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
-from dpaudit.algorithms.online.doubling_rules import CalibratedRule, EpochPlan
-from dpaudit.algorithms.online.doubling_stream import DoublingStream
+from dpaudit.algorithms.online.doubling_rules import (
+    CalibratedRule,
+    DoublingStream,
+    EpochPlan,
+)
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack

@@ -34,7 +34,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
-from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -46,7 +45,7 @@ from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_matrix
 
-__all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows"]
+__all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows", "replaced_row"]
 
 
 DEFAULT_PAIR_LENGTH = 8
@@ -68,6 +67,24 @@ def prepared_rows(data: ArrayLike, *, length: int | None, row_norm: float) -> Ar
             f"got {len(rows)}"
         )
     return rows
+
+
+def replaced_row(length: int, dimension: int, place: int, *, row_norm: float) -> Pair:
+    """Return zero rows but for one, at e_1 on one side and at e_2 on the other.
+
+    For d = 1 the other side is all zeros. Places are counted from 0.
+
+    Examples
+    --------
+    >>> replaced_row(2, 2, 0, row_norm=1.0).neighbour
+    array([[0., 1.],
+           [0., 0.]])
+    """
+    first, second = np.zeros((2, length, dimension))
+    first[place, 0] = row_norm
+    if dimension > 1:
+        second[place, 1] = row_norm
+    return Pair(first, second, Relation.REPLACE_ONE)
 
 
 @dataclass(frozen=True, kw_only=True)
