@@ -144,35 +144,15 @@ class Streams:
     possible: Mask
 
     @classmethod
-    def read(
-        cls,
-        releases: Array,
-        *,
-        below: float,
-        unreached: float,
-        values: bool,
-        limit: float,
-    ) -> "Streams":
-        """Read releases in which two numbers, or NaN, stand for below and unreached.
-
-        Parameters
-        ----------
-        releases : ndarray, shape (size, k)
-        below, unreached : float
-        values : bool
-            Whether answers above are told by any finite number, or by 1.
-        limit : float
-            Answers above that end a stream.
-        """
+    def read(cls, releases: Array, mechanism: "SparseVector") -> "Streams":
+        """Read releases of a mechanism, shape (size, k)."""
         digits = np.full(releases.shape, _NOTHING, dtype=np.int8)
+        values, below = mechanism.releases_values, mechanism.below
         above = np.isfinite(releases) if values else releases == 1.0
         is_below: Mask = np.isnan(releases) if isnan(below) else releases == below
-        for code, told in (
-            (ABOVE, above),
-            (BELOW, is_below),
-            (UNREACHED, releases == unreached),
-        ):
-            np.copyto(digits, code, where=told)
+        np.copyto(digits, ABOVE, where=above)
+        np.copyto(digits, BELOW, where=is_below)
+        np.copyto(digits, UNREACHED, where=releases == mechanism.unreached)
         of = np.zeros(len(releases), dtype=np.intp)
         for start in range(0, releases.shape[1], _DIGITS):
             block = digits[:, start : start + _DIGITS].astype(np.float64)
@@ -182,7 +162,8 @@ class Streams:
         example[of] = np.arange(len(of))
         codes = digits[example].astype(np.intp)
         earlier = np.cumsum(codes == ABOVE, axis=1) - (codes == ABOVE)
-        as_told = np.where(earlier >= limit, codes == UNREACHED, codes < UNREACHED)
+        ended = earlier >= mechanism.limit
+        as_told = np.where(ended, codes == UNREACHED, codes < UNREACHED)
         possible = np.asarray(as_told.all(axis=1))
         codes[~possible] = UNREACHED
         return cls(releases, codes, of, possible)
@@ -287,13 +268,7 @@ class SparseVector(CountingMechanism, ABC):
         loss = np.empty(len(releases))
         for start in range(0, len(releases), _BLOCK):
             block = slice(start, start + _BLOCK)
-            streams = Streams.read(
-                releases[block],
-                below=self.below,
-                unreached=self.unreached,
-                values=self.releases_values,
-                limit=self.limit,
-            )
+            streams = Streams.read(releases[block], self)
             with np.errstate(invalid="ignore"):  # impossible on both
                 loss[block] = self._log_density(streams, answers)
                 loss[block] -= self._log_density(streams, other_answers)

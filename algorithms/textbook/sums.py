@@ -263,21 +263,15 @@ class Gaussian(BoundedSum):
     @classmethod
     def from_mu(cls, mu: float, *, sensitivity: float = 1.0) -> "Gaussian":
         """Return the mechanism at the smallest sigma that is mu-GDP."""
-        sensitivity = check_positive("sensitivity", sensitivity)
-        claim = GaussianDP(mu)
-        return cls(sigma=sensitivity / mu, claim=claim, sensitivity=sensitivity)
+        return cls._at(mu, GaussianDP(mu), sensitivity)
 
     @classmethod
     def classical(
         cls, epsilon: float = 1.0, delta: float = 1e-5, *, sensitivity: float = 1.0
     ) -> "Gaussian":
         """Return the mechanism at the sigma of Theorem A.1, whatever epsilon is."""
-        sensitivity = check_positive("sensitivity", sensitivity)
-        return cls(
-            sigma=sensitivity / classical_mu(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            sensitivity=sensitivity,
-        )
+        mu = classical_mu(epsilon, delta)
+        return cls._at(mu, ApproxDP(epsilon, delta), sensitivity)
 
     @classmethod
     def under_noised(
@@ -289,13 +283,16 @@ class Gaussian(BoundedSum):
         sensitivity: float = 1.0,
     ) -> "Gaussian":
         """Return a mechanism at `factor` times the noise that its claim needs."""
+        mu, claim = gaussian_mu(epsilon, delta), ApproxDP(epsilon, delta)
+        return cls._at(mu, claim, sensitivity, check_positive("factor", factor))
+
+    @classmethod
+    def _at(
+        cls, mu: float, claim: Claim, sensitivity: float, factor: float = 1.0
+    ) -> "Gaussian":
         sensitivity = check_positive("sensitivity", sensitivity)
-        smallest = sensitivity / gaussian_mu(epsilon, delta)
-        return cls(
-            sigma=check_positive("factor", factor) * smallest,
-            claim=ApproxDP(epsilon, delta),
-            sensitivity=sensitivity,
-        )
+        sigma = factor * (sensitivity / mu)
+        return cls(sigma=sigma, claim=claim, sensitivity=sensitivity)
 
     @property
     def mu(self) -> float:
