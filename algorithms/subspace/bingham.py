@@ -81,13 +81,7 @@ from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
-__all__ = [
-    "VectorBingham",
-    "draw_vector_bingham",
-    "envelope",
-    "log_bingham_normaliser",
-    "log_mean_density",
-]
+__all__ = ["VectorBingham", "envelope", "log_bingham_normaliser", "log_mean_density"]
 
 
 _BUDGET = 2**18  # numbers in a temporary array
@@ -319,26 +313,3 @@ class VectorBingham:
             accepted[pending[done]] = points
             pending = pending[~done]
         return accepted
-
-
-def draw_vector_bingham(matrices: ArrayLike, *, rng: np.random.Generator) -> Array:
-    """Return one exact draw for each matrix, shape (m, d, d) -> (m, d).
-
-    Raises
-    ------
-    InputError
-        If `matrices` is not a stack of finite symmetric matrices.
-
-    Examples
-    --------
-    >>> matrices = np.array([np.diag([1e6, 0.0]), np.diag([0.0, 1e6])])
-    >>> np.abs(draw_vector_bingham(matrices, rng=np.random.default_rng(0))).round(1)
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    law = VectorBingham(np.asarray(matrices))
-    if law.matrix.ndim != 3:
-        raise InputError(
-            f"matrices must have shape (m, d, d), got shape {law.matrix.shape}"
-        )
-    return law.draw(1, rng=rng)[0]

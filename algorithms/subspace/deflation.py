@@ -47,11 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import (
-    VectorBingham,
-    draw_vector_bingham,
-    log_bingham_normaliser,
-)
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
 from dpaudit.arrays import Array
@@ -139,7 +135,7 @@ class DeflationExponential(PureSubspaceMechanism):
             for j, coefficient in enumerate(others, start=1):
                 rest = deflated_frames(rest, drawn)
                 inner = coefficient * _compressed(moment, rest)
-                drawn = draw_vector_bingham(inner, rng=rng)
+                drawn = VectorBingham(inner).draw(1, rng=rng)[0]
                 part[..., j] = (rest @ drawn[..., np.newaxis])[..., 0]
         return releases
 

@@ -49,14 +49,15 @@ Acceptance. If the first k eigenvalues are equal, and so are the others, it tend
 .. math:: \frac{\Gamma_k(d/2)}{\Gamma_k(k/2)} \,
           2^{k(d-k)/2} \, k^{k^2/2} \, e^{k(d-k)/2} \, d^{-kd/2}
 
-as the gap grows (Laplace's method; Gamma_k is the multivariate gamma function), see
-`wide_gap_acceptance`: 0.23 for (d, k) = (4, 2), 0.048 for (10, 2), 0.0079 for (10, 3),
-4.5e-4 for (10, 5), 0.016 for (20, 2), 0.0035 for (54, 2), 3.7e-5 for (54, 3), 4e-10 for
-(54, 5), 2e-26 for (54, 10). For decaying eigenvalues we measured between a third of
-that and all of it at k = 2, a tenth at (54, 3); it is 1 for S = 0. The exception in
-high dimension are directions that stand out far while the k-th does not: 4e-8 for
-eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up to d = 20
-or so, and k = 10 never.
+as the gap grows (Laplace's method; Gamma_k is the multivariate gamma function, and the
+smaller of k and d - k counts): 0.23 for (d, k) = (4, 2), 0.048 for (10, 2), 0.0079 for
+(10, 3), 4.5e-4 for (10, 5), 0.016 for (20, 2), 0.0035 for (54, 2), 3.7e-5 for (54, 3),
+4e-10 for (54, 5), 2e-26 for (54, 10). For decaying eigenvalues we measured between a
+third of that and all of it at k = 2, a tenth at (54, 3); it is 1 for S = 0. The
+exception in high dimension are directions that stand out far while the k-th does not:
+4e-8 for eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up
+to d = 20 or so, and k = 10 never.
+
 
 **The mechanism.** Source: Chaudhuri, Sarwate, Sinha, JMLR 14, 2013, algorithm PPCA. Its
 density and the proof of its privacy are in
@@ -75,7 +76,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import gammaln
 
 from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
@@ -86,7 +86,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
-__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG", "wide_gap_acceptance"]
+__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16
@@ -159,33 +159,6 @@ class MatrixACG:
             count += int(good.sum())
             tried += tries
         return np.concatenate(accepted)[:size]
-
-
-def wide_gap_acceptance(d: int, k: int) -> float:
-    """Return the acceptance probability for one wide gap, after the k-th eigenvalue.
-
-    A public number, which depends on no data: the formula at the head of this module.
-
-    Parameters
-    ----------
-    d, k : int
-        1 <= k <= d; the smaller of k and d - k counts.
-
-    Examples
-    --------
-    >>> [round(wide_gap_acceptance(54, k), 5) for k in (1, 2, 3)]
-    [0.11709, 0.00349, 4e-05]
-    """
-    d = check_count("d", d)
-    k = check_count("k", k, maximum=d)
-    k = min(k, d - k)
-    if k == 0:
-        return 1.0
-    halves = np.arange(k) / 2
-    log_acceptance = (gammaln(d / 2 - halves) - gammaln(k / 2 - halves)).sum()
-    log_acceptance += k / 2 * (d - k) * (np.log(2) + 1)
-    log_acceptance += k / 2 * (k * np.log(k) - d * np.log(d))
-    return float(np.exp(log_acceptance))
 
 
 def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
@@ -285,8 +258,8 @@ class ExactlyDrawn(PureSubspaceMechanism, ABC):
 class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
     """A basis V with density proportional to exp(coefficient tr V^T A V), exactly.
 
-    Draws take long where acceptance is low: see `wide_gap_acceptance` before using it
-    for k > 2.
+    Draws take long where acceptance is low: see what is said of it at the head of this
+    module before using it for k > 2.
 
     Parameters
     ----------

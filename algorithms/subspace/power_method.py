@@ -72,6 +72,7 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.covariance.second_moment import full_row_pair
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
 from dpaudit.algorithms.subspace.frames import orthonormalise, uniform_frames
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
@@ -176,13 +177,7 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         if dimension > k:
             gap = 4 * gap_sensitivity(self.relation) * self.deviation(dimension)
             return turned_pair(k, dimension, gap, self.relation, self.row_norm)
-        first, second = np.zeros((2, 1, dimension))
-        first[0, 0] = self.row_norm
-        if self.relation is Relation.ADD_REMOVE:
-            return Pair(second, np.vstack([second, first]), self.relation)
-        if dimension > 1:
-            second[0, 1] = self.row_norm
-        return Pair(second, first, self.relation)
+        return full_row_pair(dimension, self.relation, self.row_norm)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst cases for d = k + 1, and for d = k."""

@@ -28,7 +28,6 @@ from scipy import integrate, special, stats
 from dpaudit.algorithms.subspace import bingham
 from dpaudit.algorithms.subspace.bingham import (
     VectorBingham,
-    draw_vector_bingham,
     envelope,
     log_bingham_normaliser,
 )
@@ -313,7 +312,7 @@ def test_stacked_draws_follow_each_matrix(budget, monkeypatch):
     gaps, turns = rng.exponential(5.0, size), rng.uniform(0, np.pi, size)
     first = np.stack([np.cos(turns), np.sin(turns)], axis=-1)
     matrices = gaps[:, None, None] * first[:, :, None] * first[:, None, :]
-    draws = draw_vector_bingham(matrices, rng=rng)
+    draws = VectorBingham(matrices).draw(1, rng=rng)[0]
     assert draws.shape == (size, 2)
     relative = np.angle(np.exp(1j * (angles(draws) - 2 * turns)))
     levels = angle_law(gaps).cdf(relative)
@@ -355,8 +354,8 @@ def test_shapes_and_seeds():
         assert law.acceptance == pytest.approx(np.exp(law.log_acceptance))
     again = [one.draw(7, rng=np.random.default_rng(3)) for _ in range(2)]
     assert np.array_equal(*again)
-    empty = np.empty((0, 3, 3))
-    assert draw_vector_bingham(empty, rng=np.random.default_rng(0)).shape == (0, 3)
+    empty = VectorBingham(np.empty((0, 3, 3)))
+    assert empty.draw(1, rng=np.random.default_rng(0)).shape == (1, 0, 3)
 
 
 def test_the_log_density_is_the_quadratic_form():
@@ -397,8 +396,6 @@ def test_bad_matrices_are_refused(bad, message):
         VectorBingham(bad)
 
 
-def test_a_stack_is_needed_for_stacked_draws():
-    with pytest.raises(InputError, match=r"shape \(m, d, d\), got shape \(2, 2\)"):
-        draw_vector_bingham(np.eye(2), rng=np.random.default_rng(0))
+def test_a_negative_size_is_refused():
     with pytest.raises(InputError, match="size must be"):
         VectorBingham(np.eye(2)).draw(-1, rng=np.random.default_rng(0))
