@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,10 +45,15 @@ __all__ = [
     "MissingLibraryError",
     "PCAMechanism",
     "RowMechanism",
+    "Sampler",
     "ScalarSum",
     "ThirdPartyMechanism",
     "near_degenerate_pair",
 ]
+
+
+Sampler: TypeAlias = Callable[[], Release]
+"""What makes one release each time."""
 
 
 class MissingLibraryError(DPAuditError, ImportError):
@@ -97,9 +102,7 @@ class ThirdPartyMechanism(Checked, ABC):
         return PureDP(self.epsilon)
 
     @abstractmethod
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Release]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         """Return a function that makes one release on `data` each time.
 
         Here, and only here, the library is imported.
@@ -148,9 +151,7 @@ class ScalarSum(ThirdPartyMechanism):
     def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
         """Return a function from rows in [0, 1], shape (n,), to their noisy sum."""
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = check_scalars(data).clip(0.0, 1.0)
         noisy_sum = self._noisy_sum(rng)
         return lambda: np.asarray(noisy_sum(rows), dtype=np.float64)
@@ -224,12 +225,10 @@ class EigenvectorMechanism(RowMechanism):
     @abstractmethod
     def _eigenvector(
         self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    ) -> Sampler:
         """Return a sampler for the second-moment matrix A of `size` rows."""
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = self._rows(data)
         moment = second_moment(clip_rows(rows, self.row_norm))
         return self._eigenvector(moment, len(rows), rng)
