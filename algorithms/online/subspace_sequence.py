@@ -15,7 +15,7 @@ Each column of a basis has its largest entry positive, which makes a release a f
 of the subspaces where eigenvalues differ.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.prefix_sums import (
     PrefixSums,
-    prepared_rows,
+    RowSequence,
     replaced_row,
 )
 from dpaudit.algorithms.online.streams import (
@@ -44,7 +44,6 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
 __all__ = [
-    "SEQUENCE_PAIR_LENGTH",
     "BasisSequence",
     "SubspaceSequence",
     "check_rank",
@@ -53,9 +52,6 @@ __all__ = [
     "orient",
     "start_basis",
 ]
-
-
-SEQUENCE_PAIR_LENGTH = 32
 
 
 def start_basis(dimension: int, n_components: int) -> Array:
@@ -113,28 +109,18 @@ def check_rank(n_components: int, dimension: int) -> None:
         )
 
 
-class BasisSequence(ABC):
+class BasisSequence(RowSequence):
     """A basis after each row; releases have shape (n, d, k).
 
     A subclass has k, the most rows and their norm, and says how it draws.
     """
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    pair_length: ClassVar[int] = 32
 
     @property
     @abstractmethod
     def n_components(self) -> int:
         """k, from 1 to d."""
-
-    @property
-    @abstractmethod
-    def length(self) -> int | None:
-        """m, if it is declared."""
-
-    @property
-    @abstractmethod
-    def row_norm(self) -> float:
-        """R, public: longer rows are scaled down to it, each on its own."""
 
     @abstractmethod
     def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
@@ -142,7 +128,7 @@ class BasisSequence(ABC):
 
     def prepared(self, data: ArrayLike) -> Array:
         """Return the rows, clipped; raise `InputError` if they do not do."""
-        rows = prepared_rows(data, length=self.length, row_norm=self.row_norm)
+        rows = super().prepared(data)
         check_rank(self.n_components, rows.shape[1])
         return rows
 
@@ -161,10 +147,6 @@ class BasisSequence(ABC):
         self._fill(releases, rows, rng)
         return releases
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (n, d, k)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the last basis of each sequence, shape (..., d, k).
 
@@ -176,11 +158,6 @@ class BasisSequence(ABC):
         check_components(n_components, self.n_components)
         return np.asarray(releases[..., -1, :, :])
 
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """1: sums are in units of the deviation of their noise."""
-        return {"sums": 1.0}
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a stream whose first row turns the subspaces to opposite sides.
 
@@ -189,16 +166,6 @@ class BasisSequence(ABC):
         turns a subspace.
         """
         return self._pair(0, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, then the middle row, then the last."""
-        n = self._pair_length
-        places = dict.fromkeys((0, n // 2, n - 1))
-        return tuple(self._pair(place, None) for place in places)
-
-    @property
-    def _pair_length(self) -> int:
-        return SEQUENCE_PAIR_LENGTH if self.length is None else self.length
 
     def _pair(self, place: int, dimension: int | None) -> Pair:
         k = self.n_components
