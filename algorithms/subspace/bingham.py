@@ -70,7 +70,6 @@ is the limit for one dominant direction, about 0.86/sqrt(d): 0.06 at d = 200.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -239,36 +238,10 @@ class VectorBingham:
     @property
     def acceptance(self) -> Array:
         """The exact probability that a proposal is accepted, shape () or (m,)."""
-        return np.exp(self.log_acceptance)
-
-    @cached_property
-    def log_acceptance(self) -> Array:
-        """The logarithm of `acceptance`, shape () or (m,)."""
         half = self.matrix.shape[-1] / 2
         log_ratio = log_mean_density(self._weights)
         log_ratio += gammaln(half) + half - half * np.log(half)
-        return log_ratio.reshape(self.matrix.shape[:-2])
-
-    @cached_property
-    def log_normaliser(self) -> Array:
-        """The logarithm of c(S), shape () or (m,); see `log_bingham_normaliser`."""
-        return log_bingham_normaliser(self._values)
-
-    def log_density(self, points: ArrayLike) -> Array:
-        """Return u^T S u: the log-density without its constant `log_normaliser`.
-
-        Parameters
-        ----------
-        points : array_like, shape (..., d) or (..., m, d)
-            Unit vectors u.
-
-        Returns
-        -------
-        ndarray, shape (...) or (..., m)
-        """
-        u = np.asarray(points, dtype=np.float64)
-        image = (self.matrix @ u[..., np.newaxis])[..., 0]
-        return np.asarray((u * image).sum(axis=-1))
+        return np.exp(log_ratio.reshape(self.matrix.shape[:-2]))
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent draws, shape (size, d), or (size, m, d) of a stack."""
