@@ -74,11 +74,7 @@ from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["NoisyProjector", "PrivateSubspace"]
 

@@ -28,11 +28,7 @@ from dpaudit.algorithms.textbook.sparse_vector import (
     check_length,
     check_releases,
 )
-from dpaudit.algorithms.textbook.stream_losses import (
-    ABOVE,
-    BELOW,
-    log_laplace_interval,
-)
+from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, log_laplace_interval
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 
