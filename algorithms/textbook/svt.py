@@ -30,6 +30,7 @@ from dpaudit.algorithms.textbook.sparse_vector import (
 )
 from dpaudit.algorithms.textbook.stream_losses import ABOVE, BELOW, log_laplace_interval
 from dpaudit.arrays import Array
+from dpaudit.checked import Count, Nonnegative
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -285,12 +286,8 @@ class SVT34Parallel(CountingMechanism):
     """
 
     _: KW_ONLY
-    threshold: float = 1.0
-    cutoff: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "threshold", self.parts[0].threshold)
+    threshold: Nonnegative = 1.0
+    cutoff: Count = 2
 
     @property
     def parts(self) -> tuple[SVT3, SVT4]:

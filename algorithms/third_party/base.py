@@ -28,6 +28,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import ReleasesVector, check_components
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
@@ -215,7 +216,7 @@ class RowMechanism(ThirdPartyMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EigenvectorMechanism(RowMechanism):
+class EigenvectorMechanism(ReleasesVector, RowMechanism):
     """A private first eigenvector of the second-moment matrix.
 
     Releases are unit vectors, shape (d,). The library takes the matrix; the adapter
@@ -232,17 +233,6 @@ class EigenvectorMechanism(RowMechanism):
         rows = self._rows(data)
         moment = second_moment(clip_rows(rows, self.row_norm))
         return self._eigenvector(moment, len(rows), rng)
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the released vectors as bases, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            If `n_components` is not 1.
-        """
-        check_count("n_components", n_components, maximum=1)
-        return np.asarray(releases)[..., np.newaxis]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,12 +263,7 @@ class PCAMechanism(RowMechanism):
         InputError
             For any other number of components.
         """
-        check_count(
-            "n_components",
-            n_components,
-            minimum=self.n_components,
-            maximum=self.n_components,
-        )
+        check_components(n_components, self.n_components)
         if isinstance(releases, np.ndarray):
             raise InputError("releases must be dictionaries with 'components'")
         return releases["components"].swapaxes(-2, -1)
