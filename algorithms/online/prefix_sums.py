@@ -225,10 +225,8 @@ class PrefixSums(RowSequence, Checked, ABC):
         size = check_count("size", size, minimum=0)
         n, d = rows.shape
         releases = np.empty((size, n, d, d))
-        first = 0
-        for noisy in self.noisy_prefixes(rows, size, rng=rng):
-            releases[first : first + len(noisy)] = unpack(noisy, self.noise.ratio)
-            first += len(noisy)
+        for trials, noisy in self.noisy_prefixes(rows, size, rng=rng):
+            releases[trials] = noisy
         return releases
 
     def components(self, releases: Array, n_components: int) -> Array:
@@ -237,8 +235,8 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     def noisy_prefixes(
         self, rows: Array, size: int, *, rng: np.random.Generator
-    ) -> Iterator[Array]:
-        """Yield releases in coordinates, a few trials at a time, (trials, n, q)."""
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield releases, shape (trials, n, d, d), and which trials of all they are."""
         prefixes = self._prefixes(rows)
         width = max(1, _WORK // prefixes.size)
         for first in range(0, size, width):
@@ -246,7 +244,7 @@ class PrefixSums(RowSequence, Checked, ABC):
             noise *= self.deviation(len(rows))
             noise = self.mixed(noise)
             noise += prefixes
-            yield noise
+            yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator

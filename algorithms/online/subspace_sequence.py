@@ -30,7 +30,6 @@ from dpaudit.algorithms.online.streams import (
     SubspaceStream,
     saved_dimension,
 )
-from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
@@ -243,12 +242,8 @@ class SubspaceSequence(BasisSequence, Checked):
         return self.sums.length
 
     def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
-        first = 0
-        for noisy in self.sums.noisy_prefixes(rows, len(releases), rng=rng):
-            prefixes = unpack(noisy, self.sums.noise.ratio)
-            bases = leading_bases(prefixes, self.n_components)
-            releases[first : first + len(bases)] = bases
-            first += len(bases)
+        for trials, noisy in self.sums.noisy_prefixes(rows, len(releases), rng=rng):
+            releases[trials] = leading_bases(noisy, self.n_components)
 
     def start(
         self,
