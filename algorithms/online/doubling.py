@@ -43,7 +43,6 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
-    DoublingRule,
     DoublingStream,
     EpochPlan,
     Epochs,
@@ -77,7 +76,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
 
     Parameters
     ----------
-    rule : DoublingRule
+    rule : PublishedRule or CalibratedRule
         Its noise, and when it doubles.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -98,7 +97,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
     array([0.6, 0.8])
     """
 
-    rule: DoublingRule
+    rule: PublishedRule | CalibratedRule
     claim: Claim
     n_components: Count = 1
     length: Count | None = None

@@ -38,17 +38,13 @@ and a stack of the noise of prefixes, one per level, as in
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.fenwick import tree_height
-from dpaudit.algorithms.online.noise import (
-    CalibratedNoise,
-    NodeNoise,
-    PublishedNodeNoise,
-)
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.streams import RowStream
 from dpaudit.algorithms.online.subspace_sequence import (
     leading_bases,
@@ -61,7 +57,6 @@ from dpaudit.checked import Checked, Fraction, Positive
 
 __all__ = [
     "CalibratedRule",
-    "DoublingRule",
     "DoublingStream",
     "EpochPlan",
     "Epochs",
@@ -97,21 +92,6 @@ class EpochPlan:
     forgets: bool
 
 
-class DoublingRule(Protocol):
-    """How to set the numbers of Algorithm 4."""
-
-    @property
-    def noise(self) -> NodeNoise:
-        """The noise of a node in epoch 0."""
-        ...
-
-    def plan(
-        self, *, dimension: int, n_components: int, length: int, row_norm: float
-    ) -> EpochPlan:
-        """Return the numbers for streams of one shape."""
-        ...
-
-
 @dataclass(frozen=True)
 class PublishedRule(Checked):
     """The numbers of Algorithm 4.
@@ -132,6 +112,7 @@ class PublishedRule(Checked):
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
     ) -> EpochPlan:
+        """Return the numbers for streams of one shape."""
         size = n_components * sqrt(dimension) * log(length / self.delta) ** 2
         size *= row_norm**2
         return EpochPlan(
@@ -169,6 +150,7 @@ class CalibratedRule(Checked):
     def plan(
         self, *, dimension: int, n_components: int, length: int, row_norm: float
     ) -> EpochPlan:
+        """Return the numbers for streams of one shape."""
         height = tree_height(length)
         deviation = self.noise.deviation(uses=height, length=length, row_norm=row_norm)
         norm = 2 * (sqrt(dimension) + sqrt(log(2 * length / self.failure)))
