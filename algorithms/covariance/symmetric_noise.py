@@ -92,9 +92,8 @@ class SymmetricNoise(SecondMomentMechanism):
         )
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
-        return wishart(
-            size, dimension, degrees=dimension + 1, scale=self.scale, rng=rng
-        )
+        degrees = dimension + 1
+        return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair at which 1 - e^-epsilon is attained (default d = 2).

@@ -19,39 +19,17 @@ in each step, N(0, 2 log(1.25/delta)/epsilon^2).
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.gaussian import classical_mu
 
 __all__ = [
     "CalibratedNoise",
-    "NodeNoise",
     "PublishedNodeNoise",
     "PublishedNoise",
     "PublishedStepNoise",
 ]
-
-
-class NodeNoise(Protocol):
-    """A rule for the noise on a sum."""
-
-    ratio: ClassVar[float]
-    """Deviation on the diagonal over that above it."""
-
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
-        """Return the deviation of a coordinate.
-
-        Parameters
-        ----------
-        uses : int
-            How many noisy sums show one row, at most.
-        length : int
-            m, the number of rows at most.
-        row_norm : float
-            R.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,9 +50,20 @@ class CalibratedNoise(Checked):
     mu: Positive
 
     ratio: ClassVar[float] = sqrt(2)
+    """Deviation on the diagonal over that above it."""
 
     def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
-        """Return sqrt(2 uses) R^2/mu."""
+        """Return the deviation of a coordinate, sqrt(2 uses) R^2/mu.
+
+        Parameters
+        ----------
+        uses : int
+            How many noisy sums show one row, at most.
+        length : int
+            m, the number of rows at most.
+        row_norm : float
+            R.
+        """
         return sqrt(2 * uses) * row_norm**2 / self.mu
 
 
@@ -94,7 +83,8 @@ class PublishedNoise(Checked, ABC):
     ratio: ClassVar[float] = 1.0
 
     @abstractmethod
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float: ...
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return the deviation of a coordinate, see `CalibratedNoise`."""
 
 
 @dataclass(frozen=True)

@@ -208,9 +208,8 @@ class ExactTestDoubling(DoublingOnlinePCA):
         at least that.
         """
         k = self.n_components
-        d = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k + 1
-        )
+        dimension = k + 1 if dimension is None else dimension
+        d = check_count("dimension", dimension, minimum=k + 1)
         rows = np.zeros((_GUESS + 1, d))
         rows[:, 0] = self.row_norm
         other = rows.copy()

@@ -33,7 +33,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -137,7 +137,7 @@ class PrefixSums(RowSequence, Checked, ABC):
 
     Parameters
     ----------
-    noise : NodeNoise
+    noise : CalibratedNoise or PublishedNoise
         How much.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -148,7 +148,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         R, public: longer rows are scaled down to it, each on its own.
     """
 
-    noise: NodeNoise
+    noise: CalibratedNoise | PublishedNoise
     claim: Claim
     length: Count | None = None
     row_norm: Positive = 1.0

@@ -164,9 +164,8 @@ class BasisSequence(RowSequence):
 
     def _pair(self, place: int, dimension: int | None) -> Pair:
         k = self.n_components
-        d = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
+        dimension = k + 1 if dimension is None else dimension
+        d = check_count("dimension", dimension, minimum=k)
         return oblique_row(self._pair_length, d, k, place, row_norm=self.row_norm)
 
 

@@ -137,15 +137,10 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
         k + 2 for more: the least for which a draw is not that of a vector.
         """
         k = self.n_components
-        default = k + min(k, 2)
-        dimension = default if dimension is None else dimension
-        return new_direction_pair(
-            k,
-            check_count("dimension", dimension, minimum=k),
-            int(np.ceil(min(3 * k / self._unit_coefficient, 1e9))),
-            self.relation,
-            self.row_norm,
-        )
+        dimension = k + min(k, 2) if dimension is None else dimension
+        dimension = check_count("dimension", dimension, minimum=k)
+        copies = int(np.ceil(min(3 * k / self._unit_coefficient, 1e9)))
+        return new_direction_pair(k, dimension, copies, self.relation, self.row_norm)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst pair, and one whose loss is smaller but seen more often.

@@ -171,9 +171,8 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         not only its basis.
         """
         k = self.n_components
-        dimension = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
+        dimension = k + 1 if dimension is None else dimension
+        dimension = check_count("dimension", dimension, minimum=k)
         if dimension > k:
             gap = 4 * gap_sensitivity(self.relation) * self.deviation(dimension)
             return turned_pair(k, dimension, gap, self.relation, self.row_norm)
@@ -252,9 +251,8 @@ class PowerMethod(NoisyPowerMethod):
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
         epsilon = check_positive("epsilon", epsilon)
         log_term = log(1 / check_fraction("delta", delta))
-        entries = check_count("n_components", n_components) * check_count(
-            "iterations", iterations
-        )
+        entries = check_count("n_components", n_components)
+        entries *= check_count("iterations", iterations)
         sensitivity = check_positive("row_norm", row_norm) ** 2
         return cls(
             sigma=sensitivity * sqrt(4 * entries * log_term) / epsilon,
@@ -343,9 +341,8 @@ class LaplacePowerMethod(NoisyPowerMethod):
     ) -> "LaplacePowerMethod":
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
         epsilon = check_positive("epsilon", epsilon)
-        entries = check_count("n_components", n_components) * check_count(
-            "iterations", iterations
-        )
+        entries = check_count("n_components", n_components)
+        entries *= check_count("iterations", iterations)
         sensitivity = check_positive("row_norm", row_norm) ** 2
         return cls(
             unit_scale=sensitivity * 2 * entries / epsilon,

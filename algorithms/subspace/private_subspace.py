@@ -160,9 +160,8 @@ class NoisyProjector(SubspaceMechanism, ABC):
     ) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(moment)
         cut = len(values) - self.n_components
-        gaps = (
-            values[cut] - values[cut - 1] + rng.laplace(scale=self.gap_scale, size=size)
-        )
+        gap = values[cut] - values[cut - 1]
+        gaps = gap + rng.laplace(scale=self.gap_scale, size=size)
         noisy = symmetric_gaussian(
             size,
             len(values),
@@ -177,9 +176,8 @@ class NoisyProjector(SubspaceMechanism, ABC):
     def check_dimension(self, dimension: int | None) -> int:
         """Return the length of a row, by default the least, k + 1, or raise."""
         least = self.n_components + 1
-        return check_count(
-            "dimension", least if dimension is None else dimension, minimum=least
-        )
+        dimension = least if dimension is None else dimension
+        return check_count("dimension", dimension, minimum=least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,11 +233,8 @@ class PrivateSubspace(NoisyProjector):
             check_positive("epsilon", epsilon), check_fraction("delta", delta)
         )
         share = check_fraction("gap_share", gap_share)
-        scale = (
-            gap_sensitivity(relation)
-            * check_positive("row_norm", row_norm) ** 2
-            / (share * epsilon)
-        )
+        unit = check_positive("row_norm", row_norm) ** 2
+        scale = gap_sensitivity(relation) * unit / (share * epsilon)
         return cls(
             gap_scale=scale,
             margin=scale * max(0.0, log(1 / (2 * share * delta))),
@@ -268,7 +263,5 @@ class PrivateSubspace(NoisyProjector):
         return self.worst_case(), self._turned_pair(certain, None)
 
     def _turned_pair(self, gap: float, dimension: int | None) -> Pair:
-        dimension = self.check_dimension(dimension)
-        return turned_pair(
-            self.n_components, dimension, gap, self.relation, self.row_norm
-        )
+        k, dimension = self.n_components, self.check_dimension(dimension)
+        return turned_pair(k, dimension, gap, self.relation, self.row_norm)

@@ -117,8 +117,5 @@ class PublishedPrivateSubspace(NoisyProjector):
         if self.relation is Relation.ADD_REMOVE:
             data = np.vstack([heavy, basis[k - 1] / sqrt(2)])
             return Pair(data, np.vstack([data, basis[k]]), self.relation)
-        return Pair(
-            np.vstack([heavy, basis[k - 1]]),
-            np.vstack([heavy, basis[k]]),
-            self.relation,
-        )
+        data, other = (np.vstack([heavy, basis[j]]) for j in (k - 1, k))
+        return Pair(data, other, self.relation)

@@ -292,9 +292,8 @@ def near_degenerate_pair(
     >>> (pair.neighbour.T @ pair.neighbour).diagonal().astype(int).tolist()
     [2999, 2999]
     """
-    dimension = check_count(
-        "dimension", _DIMENSION if dimension is None else dimension, minimum=2
-    )
+    dimension = _DIMENSION if dimension is None else dimension
+    dimension = check_count("dimension", dimension, minimum=2)
     data = np.zeros((_ROWS, dimension))
     first = _ROWS // 2 + 1
     data[:first, 0] = data[first:, 1] = row_norm
