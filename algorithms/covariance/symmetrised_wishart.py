@@ -152,9 +152,8 @@ class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss for d <= 2, shape (size,); see `log_density`."""
-        return self.log_density(releases - self.statistic(data)) - self.log_density(
-            releases - self.statistic(other)
-        )
+        near, far = (releases - self.statistic(rows) for rows in (data, other))
+        return self.log_density(near) - self.log_density(far)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the pure epsilon of a pair, the supremum of its loss.

@@ -228,9 +228,8 @@ class Epochs:
 
     def end(self, total: Array) -> NDArray[np.bool_]:
         """End the epochs in which X says so, shape (trials,), and say which did."""
-        margin = self._plan.margin * (
-            2.0 ** (self.number / 2) if self._plan.margin_grows else 1.0
-        )
+        growth = 2.0 ** (self.number / 2) if self._plan.margin_grows else 1.0
+        margin = self._plan.margin * growth
         ended = total > self._plan.guess * 2.0**self.number - margin
         self.number += ended
         self.step[ended] = 0

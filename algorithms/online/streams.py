@@ -367,9 +367,8 @@ def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
         If it is no state.
     """
     try:
-        return check_count(
-            "dimension", json.loads(str(state["configuration"]))["dimension"]
-        )
+        configuration = json.loads(str(state["configuration"]))
+        return check_count("dimension", configuration["dimension"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"state must be what a stream's state() returned: {error}"

@@ -178,9 +178,8 @@ def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
         log_omega = least - np.log(total) / _SHARPNESS
         value = (d * log_c + beta).sum() / 2 - k / 2 * log_omega.sum()
         by_log_c = d / 2 - k / 2 * shares.sum(axis=0)
-        by_log_beta = beta / 2 - k / 2 * (shares * beta / (beta + 2 * differences)).sum(
-            axis=0
-        )
+        weighted = shares * beta / (beta + 2 * differences)
+        by_log_beta = beta / 2 - k / 2 * weighted.sum(axis=0)
         return value, np.concatenate([by_log_c[1:], by_log_beta])
 
     # Good for a wide gap after the k-th eigenvalue.

@@ -146,9 +146,8 @@ class PlaneRotations:
         for _ in range(count):
             numbering = rng.permuted(self._numbers, axis=0)
             self._order = np.take_along_axis(self._order, numbering, axis=0)
-            self._rows = np.take_along_axis(
-                self._rows, numbering[..., np.newaxis], axis=0
-            )
+            of_rows = numbering[..., np.newaxis]
+            self._rows = np.take_along_axis(self._rows, of_rows, axis=0)
             values = self._values[self._order]
             for first, second in self._rounds:
                 self._turn(first, second, values[first] - values[second], rng=rng)

@@ -276,9 +276,8 @@ class PowerMethod(NoisyPowerMethod):
     ) -> dict[str, Array]:
         """Return A V_0, ..., A V_(L-1) for A of `data`, shape (size, L, d, k)."""
         start, steps = transcript["start"], transcript["steps"]
-        bases = np.concatenate(
-            [start[:, np.newaxis], orthonormalise(steps[:, :-1])], axis=1
-        )
+        later = orthonormalise(steps[:, :-1])
+        bases = np.concatenate([start[:, np.newaxis], later], axis=1)
         return {"steps": self.moment(data) @ bases}
 
     @property

@@ -229,9 +229,8 @@ class PrivateSubspace(NoisyProjector):
         gap_share : float
             Share of epsilon and of delta that is spent on the eigengap, in (0, 1).
         """
-        claim = ApproxDP(
-            check_positive("epsilon", epsilon), check_fraction("delta", delta)
-        )
+        epsilon = check_positive("epsilon", epsilon)
+        delta = check_fraction("delta", delta)
         share = check_fraction("gap_share", gap_share)
         unit = check_positive("row_norm", row_norm) ** 2
         scale = gap_sensitivity(relation) * unit / (share * epsilon)
@@ -240,7 +239,7 @@ class PrivateSubspace(NoisyProjector):
             margin=scale * max(0.0, log(1 / (2 * share * delta))),
             mu=gaussian_mu((1 - share) * epsilon, (1 - share) * delta),
             n_components=n_components,
-            claim=claim,
+            claim=ApproxDP(epsilon, delta),
             relation=Relation.parse(relation),
             row_norm=row_norm,
         )

@@ -280,9 +280,7 @@ class SparseVector(CountingMechanism, ABC):
         return self._law(answers).log_mass(streams.codes)[streams.of]
 
     def _law(self, answers: Array) -> StreamLaw:
-        return StreamLaw(
-            answers, self.threshold, self.threshold_scale, self.query_scale
-        )
+        return StreamLaw(answers, self.threshold, *self.scales)
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         releases = np.full((len(answers), size), self.unreached)

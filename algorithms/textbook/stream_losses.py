@@ -270,9 +270,8 @@ class StreamLaw:
         near = Pieces(np.append(near.left, last), np.append(near.right, reach))
         near = near.cut(np.ones(len(near.left)))
         tails = np.exp(-np.maximum(near.left - self._places[:, np.newaxis], 0.0))
-        near = near.cut(
-            _FINENESS * (1 + self._ratio + (tails / (2 - tails)).sum(axis=0))
-        )
+        slope = 1 + self._ratio + (tails / (2 - tails)).sum(axis=0)
+        near = near.cut(_FINENESS * slope)
         left = np.concatenate([near.left, far.left])
         order = np.argsort(left)
         right = np.concatenate([near.right, far.right])

@@ -135,9 +135,8 @@ class SVT3(StoppingSparseVector):
 
     def _log_density(self, streams: Streams, answers: Array) -> Array:
         law = self._law(answers)
-        return streams.log_noise(answers, self.query_scale) + law.log_mass_up_to(
-            streams.least_values, streams.codes, streams.of
-        )
+        mass = law.log_mass_up_to(streams.least_values, streams.codes, streams.of)
+        return streams.log_noise(answers, self.query_scale) + mass
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1, `dimension` of them (default 10).
