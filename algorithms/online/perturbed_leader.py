@@ -30,9 +30,8 @@ place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
 
-from dpaudit.algorithms.online.noise import PublishedNoise, PublishedStepNoise
+from dpaudit.algorithms.online.noise import PublishedStepNoise
 from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
@@ -53,8 +52,8 @@ class StepwiseSums(StreamableSums):
         See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
 
-    keeps_noise: ClassVar[bool] = False  # every prefix has noise of its own
-    published: ClassVar[type[PublishedNoise]] = PublishedStepNoise
+    keeps_noise = False  # every prefix has noise of its own
+    published = PublishedStepNoise
 
     def uses(self, length: int) -> int:
         """Return m."""
@@ -81,6 +80,8 @@ class StepwiseSums(StreamableSums):
 class FollowPerturbedLeader(SubspaceSequence):
     """Follow the leader with new noise in each step; releases have shape (n, d, k).
 
+    `as_published` is Algorithm 3, held as a whole to what it claims of one step.
+
     Parameters
     ----------
     sums : StepwiseSums
@@ -102,7 +103,7 @@ class FollowPerturbedLeader(SubspaceSequence):
 
     sums: StepwiseSums
 
-    kind: ClassVar[type[StreamableSums]] = StepwiseSums
+    kind = StepwiseSums
 
     def step_claim(self, n_rows: int | None = None) -> GaussianDP:
         """Return what is true of one step by itself, under REPLACE_ONE."""

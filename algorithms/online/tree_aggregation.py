@@ -37,14 +37,9 @@ composition'.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
 
 from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
-from dpaudit.algorithms.online.noise import (
-    CalibratedNoise,
-    PublishedNodeNoise,
-    PublishedNoise,
-)
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
 from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
@@ -55,6 +50,8 @@ __all__ = ["TreeAggregation"]
 @dataclass(frozen=True, kw_only=True)
 class TreeAggregation(StreamableSums):
     """Noisy prefixes from noisy nodes; releases have shape (n, d, d).
+
+    `as_published` is section 2.3.2 to the letter.
 
     Parameters
     ----------
@@ -72,8 +69,8 @@ class TreeAggregation(StreamableSums):
     (5, 3, 3)
     """
 
-    keeps_noise: ClassVar[bool] = True  # a node is noised once
-    published: ClassVar[type[PublishedNoise]] = PublishedNodeNoise
+    keeps_noise = True  # a node is noised once
+    published = PublishedNodeNoise
 
     @classmethod
     def from_mu(
