@@ -66,10 +66,11 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.algorithms.shared.calibrations import GaussianCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
-from dpaudit.gaussian import classical_mu, gaussian_mu
+from dpaudit.gaussian import classical_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
@@ -77,7 +78,7 @@ __all__ = ["AnalyzeGauss", "GOEGaussian", "GaussianPerturbation"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianPerturbation(SecondMomentMechanism, ABC):
+class GaussianPerturbation(SecondMomentMechanism, GaussianCalibrated, ABC):
     """A + symmetric Gaussian noise.
 
     Parameters
@@ -97,42 +98,10 @@ class GaussianPerturbation(SecondMomentMechanism, ABC):
     """sqrt(<S, W>) over the norm of S named by `sensitivity_norm`."""
 
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> Self:
-        """Return the mechanism at the smallest sigma that is (epsilon, delta)-DP."""
-        mu = gaussian_mu(epsilon, delta)
-        return cls._at(mu, ApproxDP(epsilon, delta), relation, row_norm)
-
-    @classmethod
-    def from_mu(
-        cls,
-        mu: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> Self:
-        """Return the mechanism at the smallest sigma that is mu-GDP."""
-        return cls._at(mu, GaussianDP(mu), relation, row_norm)
-
-    @classmethod
-    def _at(
-        cls, mu: float, claim: Claim, relation: Relation | str, row_norm: float
-    ) -> Self:
-        sensitivity = second_moment_sensitivity(
-            cls.sensitivity_norm, relation, row_norm
-        )
-        return cls(
-            sigma=cls.distance_per_norm * sensitivity.value / mu,
-            claim=claim,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
+        bound = second_moment_sensitivity(cls.sensitivity_norm, relation, row_norm)
+        sigma = cls.distance_per_norm * bound.value / mu
+        return cls(sigma=sigma, claim=claim, relation=relation, row_norm=row_norm)
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
         return symmetric_gaussian(

@@ -59,12 +59,14 @@ eigenvalues is sqrt((d + 2)^2 + 4 h_1 h_2), at its eigenvectors.
 
 from dataclasses import dataclass
 from math import atan2, cos, sin, sqrt
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.covariance.noise import symmetric_laplace
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.shared.calibrations import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
@@ -98,7 +100,7 @@ def triangle_sensitivity(
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceCovariance(SecondMomentMechanism):
+class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
     """A + E with E symmetric, its upper triangle i.i.d. Laplace.
 
     Parameters
@@ -120,21 +122,10 @@ class LaplaceCovariance(SecondMomentMechanism):
     sensitivity_norm = "upper-triangle-l1"
 
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "LaplaceCovariance":
-        """Return the mechanism at the smallest scale that is epsilon-DP."""
-        epsilon = check_positive("epsilon", epsilon)
-        return cls(
-            epsilon=epsilon,
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+    def _at(
+        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
+    ) -> Self:
+        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
 
     def scale(self, dimension: int) -> float:
         """Return the scale of the noise for rows of length `dimension`."""

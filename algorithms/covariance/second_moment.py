@@ -34,7 +34,6 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
-from dpaudit.errors import UnsupportedError
 from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
@@ -43,8 +42,8 @@ from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "SecondMomentMechanism",
+    "full_row_pair",
     "second_moment_sensitivity",
-    "semi_definite_trace",
 ]
 
 
@@ -74,22 +73,18 @@ def second_moment_sensitivity(
     return Sensitivity(unit * check_positive("row_norm", row_norm) ** 2, norm)
 
 
-def semi_definite_trace(difference: Array) -> float:
-    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues.
+def full_row_pair(dimension: int, relation: Relation, row_norm: float) -> Pair:
+    """Return a row of zeros that a full row joins, or another one that e_1 replaces.
 
-    Raises
-    ------
-    UnsupportedError
-        If S has eigenvalues of both signs.
+    The full row is at e_1; the other one at e_2, or zero for d = 1.
     """
-    values = np.linalg.eigvalsh(difference)
-    rounding = 1e-12 * np.abs(values).max()
-    if values[0] < -rounding and values[-1] > rounding:
-        raise UnsupportedError(
-            "exact privacy needs A' - A to be semi-definite, but its eigenvalues "
-            f"reach from {values[0]:g} to {values[-1]:g}"
-        )
-    return float(abs(values.sum()))
+    first, second = np.zeros((2, 1, dimension))
+    first[0, 0] = row_norm
+    if relation is Relation.ADD_REMOVE:
+        return Pair(second, np.vstack([second, first]), relation)
+    if dimension > 1:
+        second[0, 1] = row_norm
+    return Pair(second, first, relation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +149,7 @@ class SecondMomentMechanism(Checked, ABC):
         least with room for two orthogonal rows.
         """
         dimension = check_count("dimension", 2 if dimension is None else dimension)
-        first, second = np.zeros((2, 1, dimension))
-        first[0, 0] = self.row_norm
-        if self.relation is Relation.ADD_REMOVE:
-            return Pair(second, np.vstack([second, first]), self.relation)
-        if dimension > 1:
-            second[0, 1] = self.row_norm
-        return Pair(second, first, self.relation)
+        return full_row_pair(dimension, self.relation, self.row_norm)
 
     def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:
         return self.statistic(data) - self.statistic(other)

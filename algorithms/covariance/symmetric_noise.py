@@ -40,17 +40,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.covariance.noise import wishart
-from dpaudit.algorithms.covariance.second_moment import (
-    SecondMomentMechanism,
-    semi_definite_trace,
-)
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import Claim, Profile, PureDP
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_positive
 
-__all__ = ["SymmetricNoise"]
+__all__ = ["SymmetricNoise", "semi_definite_trace"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,9 +92,8 @@ class SymmetricNoise(SecondMomentMechanism):
         )
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
-        return wishart(
-            size, dimension, degrees=dimension + 1, scale=self.scale, rng=rng
-        )
+        degrees = dimension + 1
+        return wishart(size, dimension, degrees=degrees, scale=self.scale, rng=rng)
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair at which 1 - e^-epsilon is attained (default d = 2).
@@ -135,3 +132,21 @@ class SymmetricNoise(SecondMomentMechanism):
         difference = semi_definite_trace(self._difference(pair.data, pair.neighbour))
         escape = -np.expm1(-difference / (2 * self.scale))
         return Profile(epsilons=(0.0,), deltas=(float(escape),))
+
+
+def semi_definite_trace(difference: Array) -> float:
+    """Return |tr S| of a semi-definite S, the sum of its absolute eigenvalues.
+
+    Raises
+    ------
+    UnsupportedError
+        If S has eigenvalues of both signs.
+    """
+    values = np.linalg.eigvalsh(difference)
+    rounding = 1e-12 * np.abs(values).max()
+    if values[0] < -rounding and values[-1] > rounding:
+        raise UnsupportedError(
+            "exact privacy needs A' - A to be semi-definite, but its eigenvalues "
+            f"reach from {values[0]:g} to {values[-1]:g}"
+        )
+    return float(abs(values.sum()))

@@ -73,6 +73,7 @@ over arc lengths, done by Gauss-Legendre quadrature. For d >= 3 we know no close
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,18 +83,18 @@ from dpaudit.algorithms.covariance.second_moment import (
     SecondMomentMechanism,
     second_moment_sensitivity,
 )
+from dpaudit.algorithms.shared.calibrations import PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_positive
 
 __all__ = ["SymmetrisedWishart"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymmetrisedWishart(SecondMomentMechanism):
+class SymmetrisedWishart(SecondMomentMechanism, PureCalibrated):
     """A + E1 - E2 with E1, E2 i.i.d. W_d(scale I, d + 1).
 
     Parameters
@@ -114,24 +115,12 @@ class SymmetrisedWishart(SecondMomentMechanism):
     sensitivity_norm = "nuclear"
 
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "SymmetrisedWishart":
-        """Return the mechanism at the smallest scale proven to be epsilon-DP."""
-        epsilon = check_positive("epsilon", epsilon)
-        sensitivity = second_moment_sensitivity(
-            cls.sensitivity_norm, relation, row_norm
-        )
-        return cls(
-            scale=sensitivity.value / (2 * epsilon),
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+    def _at(
+        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
+    ) -> Self:
+        bound = second_moment_sensitivity(cls.sensitivity_norm, relation, row_norm)
+        scale = bound.value / (2 * epsilon)
+        return cls(scale=scale, claim=claim, relation=relation, row_norm=row_norm)
 
     def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
         degrees = dimension + 1
@@ -163,9 +152,8 @@ class SymmetrisedWishart(SecondMomentMechanism):
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss for d <= 2, shape (size,); see `log_density`."""
-        return self.log_density(releases - self.statistic(data)) - self.log_density(
-            releases - self.statistic(other)
-        )
+        near, far = (releases - self.statistic(rows) for rows in (data, other))
+        return self.log_density(near) - self.log_density(far)
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return the pure epsilon of a pair, the supremum of its loss.

@@ -251,9 +251,8 @@ def largest_shift(
     delta = _check_delta(delta, relation)
 
     def log_ratio(log_shift: float) -> float:
-        found = neighbours_delta(
-            epsilon, excess=excess, shift=exp(log_shift), relation=relation
-        )
+        shift = exp(log_shift)
+        found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=relation)
         return log(max(float(found), 1e-300)) - log(delta)
 
     high = 0.0

@@ -165,9 +165,8 @@ class WishartApproximate(SecondMomentMechanism):
         square = check_positive("row_norm", row_norm) ** 2
         if scale is None:
             excess = efficient_excess(epsilon, delta)
-            scale = square / largest_shift(
-                epsilon, delta, excess=excess, relation=relation
-            )
+            shift = largest_shift(epsilon, delta, excess=excess, relation=relation)
+            scale = square / shift
         else:
             shift = square / check_positive("scale", scale)
             excess = smallest_excess(epsilon, delta, shift=shift, relation=relation)
@@ -195,10 +194,8 @@ class WishartApproximate(SecondMomentMechanism):
         """Return the exact loss, infinite off one support and NaN off both."""
         mean, other_mean = self.statistic(data), self.statistic(other)
         possible, log_determinant = _log_determinant(releases - mean)
-        possible_on_other, other_log_determinant = _log_determinant(
-            releases - other_mean
-        )
-        loss = (self.excess - 1) / 2 * (log_determinant - other_log_determinant)
+        possible_on_other, log_on_other = _log_determinant(releases - other_mean)
+        loss = (self.excess - 1) / 2 * (log_determinant - log_on_other)
         loss += np.trace(mean - other_mean) / (2 * self.scale)
         loss[possible & ~possible_on_other] = np.inf
         loss[~possible & possible_on_other] = -np.inf

@@ -49,12 +49,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.gram import gram, row_sum
 from dpaudit.mechanism import HasComponents, Mechanism
 from dpaudit.neighbours import Relation
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_matrix,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
 __all__ = ["Budget", "FitPlan", "Spending", "Spent", "recommended"]
 

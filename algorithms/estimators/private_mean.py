@@ -37,14 +37,15 @@ ball). The weight is ours.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.calibrations import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
-from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP, PureDP
-from dpaudit.gaussian import gaussian_mu
+from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
@@ -153,7 +154,7 @@ class MeanMechanism(Checked, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMean(MeanMechanism):
+class GaussianMean(MeanMechanism, GaussianCalibrated):
     """The query plus spherical Gaussian noise.
 
     Parameters
@@ -173,37 +174,8 @@ class GaussianMean(MeanMechanism):
     mu: Positive
 
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "GaussianMean":
-        """Return the mechanism with the least noise that is (epsilon, delta)-DP."""
-        return cls(
-            mu=gaussian_mu(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    @classmethod
-    def from_mu(
-        cls,
-        mu: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "GaussianMean":
-        """Return the mechanism with the least noise that is mu-GDP."""
-        return cls(
-            mu=mu,
-            claim=GaussianDP(mu),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+    def _at(cls, mu: float, claim: Claim, relation: Relation, row_norm: float) -> Self:
+        return cls(mu=mu, claim=claim, relation=relation, row_norm=row_norm)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.mu
@@ -226,7 +198,7 @@ class GaussianMean(MeanMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceMean(MeanMechanism):
+class LaplaceMean(MeanMechanism, PureCalibrated):
     """The query plus noise of density proportional to exp(-||z||/s).
 
     Parameters
@@ -245,20 +217,10 @@ class LaplaceMean(MeanMechanism):
     epsilon: Positive
 
     @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-    ) -> "LaplaceMean":
-        """Return the mechanism with the least such noise that is epsilon-DP."""
-        return cls(
-            epsilon=epsilon,
-            claim=PureDP(epsilon),
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
+    def _at(
+        cls, epsilon: float, claim: Claim, relation: Relation, row_norm: float
+    ) -> Self:
+        return cls(epsilon=epsilon, claim=claim, relation=relation, row_norm=row_norm)
 
     def scale(self, dimension: int) -> float:
         return self.sensitivity(dimension) / self.epsilon

@@ -37,37 +37,31 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
-    DoublingRule,
+    DoublingStream,
     EpochPlan,
     Epochs,
     PublishedRule,
 )
-from dpaudit.algorithms.online.doubling_stream import DoublingStream
 from dpaudit.algorithms.online.fenwick import tree_height
-from dpaudit.algorithms.online.pairs import oblique_row
-from dpaudit.algorithms.online.prefix_sums import prepared_rows
-from dpaudit.algorithms.online.streamable import saved_dimension
+from dpaudit.algorithms.online.streams import saved_dimension
 from dpaudit.algorithms.online.subspace_sequence import (
-    SEQUENCE_PAIR_LENGTH,
+    BasisSequence,
     check_rank,
     leading_bases,
     orient,
     start_basis,
 )
 from dpaudit.algorithms.online.triangles import pack_rows, unpack
-from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
 __all__ = ["DoublingOnlinePCA"]
@@ -77,12 +71,12 @@ _WORK = 2**20  # numbers in the stacks of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class DoublingOnlinePCA(Checked):
+class DoublingOnlinePCA(BasisSequence, Checked):
     """Online PCA with the doubling trick; releases have shape (n, d, k).
 
     Parameters
     ----------
-    rule : DoublingRule
+    rule : PublishedRule or CalibratedRule
         Its noise, and when it doubles.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -103,13 +97,11 @@ class DoublingOnlinePCA(Checked):
     array([0.6, 0.8])
     """
 
-    rule: DoublingRule
+    rule: PublishedRule | CalibratedRule
     claim: Claim
     n_components: Count = 1
     length: Count | None = None
     row_norm: Positive = 1.0
-
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
 
     @classmethod
     def calibrated(
@@ -157,12 +149,6 @@ class DoublingOnlinePCA(Checked):
             row_norm=row_norm,
         )
 
-    def prepared(self, data: ArrayLike) -> Array:
-        """Return the rows, clipped; raise `InputError` if they do not do."""
-        rows = prepared_rows(data, length=self.length, row_norm=self.row_norm)
-        check_rank(self.n_components, rows.shape[1])
-        return rows
-
     def plan(self, dimension: int, n_rows: int | None = None) -> EpochPlan:
         """Return the numbers of the algorithm for rows of length d.
 
@@ -179,39 +165,12 @@ class DoublingOnlinePCA(Checked):
             row_norm=self.row_norm,
         )
 
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, k).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or shorter than k; if `size` is
-            negative.
-        """
-        rows = self.prepared(data)
-        size = check_count("size", size, minimum=0)
+    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
         n, d = rows.shape
-        releases = np.empty((size, n, d, self.n_components))
         width = max(1, _WORK // (d * d * tree_height(self._length(n))))
-        for first in range(0, size, width):
+        for first in range(0, len(releases), width):
             part = releases[first : first + width]
             self._run(rows, len(part), lambda _, mean: _noisy(mean, rng), rng, part)
-        return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (n, d, k)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the last basis of each sequence, shape (..., d, k).
-
-        Raises
-        ------
-        InputError
-            For another number of components than that of the mechanism.
-        """
-        check_components(n_components, self.n_components)
-        return np.asarray(releases[..., -1, :, :])
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
@@ -250,11 +209,6 @@ class DoublingOnlinePCA(Checked):
         self._run(rows, len(sums), node, None, None)
         return {"sums": means}
 
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """1: nodes are in units of the deviation of their noise."""
-        return {"sums": 1.0}
-
     def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
         """Return a stream of rows of length d, which gives a basis after each.
 
@@ -284,28 +238,6 @@ class DoublingOnlinePCA(Checked):
         stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
         stream.restore(state)
         return stream
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a stream whose first row turns the subspaces to opposite sides.
-
-        See `dpaudit.algorithms.online.pairs.oblique_row`. The default d is k + 1;
-        there are as many rows as declared, or 32.
-        """
-        return self._pair(0, dimension)
-
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, then the middle row, then the last."""
-        n = self._length(SEQUENCE_PAIR_LENGTH)
-        places = dict.fromkeys((0, n // 2, n - 1))
-        return tuple(self._pair(place, None) for place in places)
-
-    def _pair(self, place: int, dimension: int | None) -> Pair:
-        k = self.n_components
-        d = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
-        n = self._length(SEQUENCE_PAIR_LENGTH)
-        return oblique_row(n, d, k, place, row_norm=self.row_norm)
 
     def _length(self, n_rows: int | None) -> int:
         return check_count("length", n_rows if self.length is None else self.length)

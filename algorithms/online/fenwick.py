@@ -28,7 +28,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 
-__all__ = ["accumulate", "differences", "nodes_of_row", "parent", "tree_height"]
+__all__ = ["accumulate", "differences", "parent", "tree_height"]
 
 
 def parent(step: int) -> int:
@@ -51,21 +51,6 @@ def tree_height(length: int) -> int:
     [1, 2, 2, 3, 3, 4]
     """
     return length.bit_length()
-
-
-def nodes_of_row(row: int, length: int) -> tuple[int, ...]:
-    """Return the nodes that hold a row; rows and nodes are counted from 1.
-
-    Examples
-    --------
-    >>> nodes_of_row(1, 8), nodes_of_row(5, 8), nodes_of_row(5, 7)
-    ((1, 2, 4, 8), (5, 6, 8), (5, 6))
-    """
-    nodes = []
-    while row <= length:
-        nodes.append(row)
-        row += row & -row
-    return tuple(nodes)
 
 
 def accumulate(nodes: Array) -> Array:

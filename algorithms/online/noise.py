@@ -16,40 +16,20 @@ logarithm.
 in each step, N(0, 2 log(1.25/delta)/epsilon^2).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.gaussian import classical_mu
 
 __all__ = [
     "CalibratedNoise",
-    "NodeNoise",
     "PublishedNodeNoise",
+    "PublishedNoise",
     "PublishedStepNoise",
 ]
-
-
-class NodeNoise(Protocol):
-    """A rule for the noise on a sum."""
-
-    ratio: ClassVar[float]
-    """Deviation on the diagonal over that above it."""
-
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
-        """Return the deviation of a coordinate.
-
-        Parameters
-        ----------
-        uses : int
-            How many noisy sums show one row, at most.
-        length : int
-            m, the number of rows at most.
-        row_norm : float
-            R.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -70,22 +50,45 @@ class CalibratedNoise(Checked):
     mu: Positive
 
     ratio: ClassVar[float] = sqrt(2)
+    """Deviation on the diagonal over that above it."""
 
     def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
-        """Return sqrt(2 uses) R^2/mu."""
+        """Return the deviation of a coordinate, sqrt(2 uses) R^2/mu.
+
+        Parameters
+        ----------
+        uses : int
+            How many noisy sums show one row, at most.
+        length : int
+            m, the number of rows at most.
+        row_norm : float
+            R.
+        """
         return sqrt(2 * uses) * row_norm**2 / self.mu
 
 
 @dataclass(frozen=True)
-class _Published(Checked):
+class PublishedNoise(Checked, ABC):
+    """Noise of one deviation in all entries of a triangle, as a paper prints it.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the paper claims.
+    """
+
     epsilon: Positive
     delta: Fraction
 
     ratio: ClassVar[float] = 1.0
 
+    @abstractmethod
+    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+        """Return the deviation of a coordinate, see `CalibratedNoise`."""
+
 
 @dataclass(frozen=True)
-class PublishedNodeNoise(_Published):
+class PublishedNodeNoise(PublishedNoise):
     """Section 2.3.2: what it prints for a node.
 
     Parameters
@@ -106,7 +109,7 @@ class PublishedNodeNoise(_Published):
 
 
 @dataclass(frozen=True)
-class PublishedStepNoise(_Published):
+class PublishedStepNoise(PublishedNoise):
     """Algorithm 1: what it prints for one step.
 
     Parameters

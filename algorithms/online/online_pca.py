@@ -20,9 +20,7 @@ worst-case streams.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 
@@ -32,6 +30,8 @@ __all__ = ["OnlinePCA"]
 @dataclass(frozen=True, kw_only=True)
 class OnlinePCA(SubspaceSequence):
     """Private online PCA; releases have shape (n, d, k).
+
+    `as_published` is section 4.2 with the noise that section 2.3.2 prints.
 
     Parameters
     ----------
@@ -50,20 +50,4 @@ class OnlinePCA(SubspaceSequence):
     array([0.6, 0.8])
     """
 
-    kind: ClassVar[type[PrefixSums]] = TreeAggregation
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "OnlinePCA":
-        """Return section 4.2 with the noise that section 2.3.2 prints."""
-        sums = TreeAggregation.as_published(
-            epsilon, delta, length=length, row_norm=row_norm
-        )
-        return cls(sums=sums, n_components=n_components)
+    kind = TreeAggregation

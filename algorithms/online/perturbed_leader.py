@@ -30,14 +30,12 @@ place, with t' <= h the ones of t and h = floor(log2 m) + 1: less from m = 37 on
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
 
 from dpaudit.algorithms.online.noise import PublishedStepNoise
-from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.streamable import StreamableSums
+from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.claims import GaussianDP
 
 __all__ = ["FollowPerturbedLeader", "StepwiseSums"]
 
@@ -46,33 +44,16 @@ __all__ = ["FollowPerturbedLeader", "StepwiseSums"]
 class StepwiseSums(StreamableSums):
     """Prefixes with independent noise; releases have shape (n, d, d).
 
+    `as_published` are the sums of Algorithm 3, with the claim of one step for them all.
+
     Parameters
     ----------
     noise, claim, length, row_norm
         See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
 
-    @classmethod
-    def of_steps(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "StepwiseSums":
-        """Return the sums of Algorithm 3, with the claim of one step for them all."""
-        return cls(
-            noise=PublishedStepNoise(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
-
-    @property
-    def keeps_noise(self) -> bool:
-        """False: every prefix has noise of its own."""
-        return False
+    keeps_noise = False  # every prefix has noise of its own
+    published = PublishedStepNoise
 
     def uses(self, length: int) -> int:
         """Return m."""
@@ -99,6 +80,8 @@ class StepwiseSums(StreamableSums):
 class FollowPerturbedLeader(SubspaceSequence):
     """Follow the leader with new noise in each step; releases have shape (n, d, k).
 
+    `as_published` is Algorithm 3, held as a whole to what it claims of one step.
+
     Parameters
     ----------
     sums : StepwiseSums
@@ -120,21 +103,7 @@ class FollowPerturbedLeader(SubspaceSequence):
 
     sums: StepwiseSums
 
-    kind: ClassVar[type[PrefixSums]] = StepwiseSums
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "FollowPerturbedLeader":
-        """Return Algorithm 3, held as a whole to what it claims of one step."""
-        sums = StepwiseSums.of_steps(epsilon, delta, length=length, row_norm=row_norm)
-        return cls(sums=sums, n_components=n_components)
+    kind = StepwiseSums
 
     def step_claim(self, n_rows: int | None = None) -> GaussianDP:
         """Return what is true of one step by itself, under REPLACE_ONE."""

@@ -33,8 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
-from dpaudit.algorithms.online.doubling_rules import CalibratedRule, EpochPlan
-from dpaudit.algorithms.online.doubling_stream import DoublingStream
+from dpaudit.algorithms.online.doubling_rules import (
+    CalibratedRule,
+    DoublingStream,
+    EpochPlan,
+)
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
@@ -205,9 +208,8 @@ class ExactTestDoubling(DoublingOnlinePCA):
         at least that.
         """
         k = self.n_components
-        d = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k + 1
-        )
+        dimension = k + 1 if dimension is None else dimension
+        d = check_count("dimension", dimension, minimum=k + 1)
         rows = np.zeros((_GUESS + 1, d))
         rows[:, 0] = self.row_norm
         other = rows.copy()

@@ -33,8 +33,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.online.noise import CalibratedNoise, NodeNoise
-from dpaudit.algorithms.online.pairs import replaced_row
+from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
@@ -46,37 +45,99 @@ from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
 from dpaudit.validation import check_count, check_matrix
 
-__all__ = ["DEFAULT_PAIR_LENGTH", "PrefixSums", "prepared_rows"]
+__all__ = ["PrefixSums", "RowSequence", "replaced_row"]
 
 
-DEFAULT_PAIR_LENGTH = 8
 _WORK = 2**20  # coordinates of the noise of the trials that are made side by side
 
 
-def prepared_rows(data: ArrayLike, *, length: int | None, row_norm: float) -> Array:
-    """Return rows, clipped.
+def replaced_row(length: int, dimension: int, place: int, *, row_norm: float) -> Pair:
+    """Return zero rows but for one, at e_1 on one side and at e_2 on the other.
 
-    Raises
-    ------
-    InputError
-        If they are no finite matrix, or none, or more than `length`.
+    For d = 1 the other side is all zeros. Places are counted from 0.
+
+    Examples
+    --------
+    >>> replaced_row(2, 2, 0, row_norm=1.0).neighbour
+    array([[0., 1.],
+           [0., 0.]])
     """
-    rows = clip_rows(check_matrix("data", data, min_rows=1), row_norm)
-    if length is not None and len(rows) > length:
-        raise InputError(
-            f"data must have at most the {length} rows of the declared length, "
-            f"got {len(rows)}"
-        )
-    return rows
+    first, second = np.zeros((2, length, dimension))
+    first[place, 0] = row_norm
+    if dimension > 1:
+        second[place, 1] = row_norm
+    return Pair(first, second, Relation.REPLACE_ONE)
+
+
+class RowSequence(ABC):
+    """A release after each row of a stream, whose length and row norm are public."""
+
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
+    pair_length: ClassVar[int]
+    """How many rows its pairs have where no length is declared."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int | None:
+        """m, if it is declared."""
+
+    @property
+    @abstractmethod
+    def row_norm(self) -> float:
+        """R, public: longer rows are scaled down to it, each on its own."""
+
+    @abstractmethod
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, stacked along the first axis."""
+
+    @abstractmethod
+    def _pair(self, place: int, dimension: int | None) -> Pair:
+        """Return a pair whose sides differ in the row at that place."""
+
+    def prepared(self, data: ArrayLike) -> Array:
+        """Return the rows, clipped.
+
+        Raises
+        ------
+        InputError
+            If they are no finite matrix, or none, or more than the declared length.
+        """
+        rows = clip_rows(check_matrix("data", data, min_rows=1), self.row_norm)
+        if self.length is not None and len(rows) > self.length:
+            raise InputError(
+                f"data must have at most the {self.length} rows of the declared "
+                f"length, got {len(rows)}"
+            )
+        return rows
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
+        """Return one release, without the first axis of `draw`."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+    @property
+    def step_scales(self) -> dict[str, float]:
+        """1: sums are in units of the deviation of their noise."""
+        return {"sums": 1.0}
+
+    def canonical_pairs(self) -> tuple[Pair, ...]:
+        """Return the worst case, then the middle row, then the last."""
+        n = self._pair_length
+        places = dict.fromkeys((0, n // 2, n - 1))
+        return tuple(self._pair(place, None) for place in places)
+
+    @property
+    def _pair_length(self) -> int:
+        return self.pair_length if self.length is None else self.length
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixSums(Checked, ABC):
+class PrefixSums(RowSequence, Checked, ABC):
     """A_t + noise for every t; releases have shape (n, d, d).
 
     Parameters
     ----------
-    noise : NodeNoise
+    noise : CalibratedNoise or PublishedNoise
         How much.
     claim : Claim
         What is promised for the whole sequence, under REPLACE_ONE.
@@ -87,12 +148,12 @@ class PrefixSums(Checked, ABC):
         R, public: longer rows are scaled down to it, each on its own.
     """
 
-    noise: NodeNoise
+    noise: CalibratedNoise | PublishedNoise
     claim: Claim
     length: Count | None = None
     row_norm: Positive = 1.0
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+    pair_length: ClassVar[int] = 8
 
     @classmethod
     def calibrated(
@@ -135,16 +196,6 @@ class PrefixSums(Checked, ABC):
 
     # What follows
 
-    def prepared(self, data: ArrayLike) -> Array:
-        """Return the rows, clipped.
-
-        Raises
-        ------
-        InputError
-            If they are no finite matrix, or none, or more than `length`.
-        """
-        return prepared_rows(data, length=self.length, row_norm=self.row_norm)
-
     def deviation(self, n_rows: int | None = None) -> float:
         """Return the deviation of a coordinate of the independent noise.
 
@@ -174,15 +225,9 @@ class PrefixSums(Checked, ABC):
         size = check_count("size", size, minimum=0)
         n, d = rows.shape
         releases = np.empty((size, n, d, d))
-        first = 0
-        for noisy in self.noisy_prefixes(rows, size, rng=rng):
-            releases[first : first + len(noisy)] = unpack(noisy, self.noise.ratio)
-            first += len(noisy)
+        for trials, noisy in self.noisy_prefixes(rows, size, rng=rng):
+            releases[trials] = noisy
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (n, d, d)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the leading eigenvectors of the last prefixes, (..., d, k)."""
@@ -190,15 +235,16 @@ class PrefixSums(Checked, ABC):
 
     def noisy_prefixes(
         self, rows: Array, size: int, *, rng: np.random.Generator
-    ) -> Iterator[Array]:
-        """Yield releases in coordinates, a few trials at a time, (trials, n, q)."""
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield releases, shape (trials, n, d, d), and which trials of all they are."""
         prefixes = self._prefixes(rows)
         width = max(1, _WORK // prefixes.size)
         for first in range(0, size, width):
-            trials = min(width, size - first)
-            noise = self._noise(trials, *prefixes.shape, rng=rng)
+            noise = rng.standard_normal((min(width, size - first), *prefixes.shape))
+            noise *= self.deviation(len(rows))
+            noise = self.mixed(noise)
             noise += prefixes
-            yield noise
+            yield slice(first, first + width), unpack(noise, self.noise.ratio)
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
@@ -211,26 +257,20 @@ class PrefixSums(Checked, ABC):
             ``sums``, shape (size, n, q): one per step, in coordinates, in units of the
             deviation of their noise.
         """
-        rows = self.prepared(data)
+        sums = self._exact_sums(data)
         size = check_count("size", size, minimum=0)
-        sums = self._exact_sums(rows)
         return {"sums": sums + rng.standard_normal((size, *sums.shape))}
 
     def step_means(
         self, transcript: Mapping[str, Array], data: ArrayLike
     ) -> dict[str, Array]:
         """Return the sums without their noise, of the shape of the transcript."""
-        sums = self._exact_sums(self.prepared(data))
+        sums = self._exact_sums(data)
         return {"sums": np.broadcast_to(sums, transcript["sums"].shape)}
-
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """1: sums are in units of the deviation of their noise."""
-        return {"sums": 1.0}
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss: linear in the release, shape (size,)."""
-        ours, theirs = (self._exact_sums(self.prepared(each)) for each in (data, other))
+        ours, theirs = (self._exact_sums(each) for each in (data, other))
         deviation = self.deviation(len(ours))
         n, d = releases.shape[1:3]
         packed = pack(releases, self.noise.ratio).reshape(-1, n, coordinates(d))
@@ -241,10 +281,7 @@ class PrefixSums(Checked, ABC):
 
     def exact_claim(self, pair: Pair) -> Claim:
         """Return mu-GDP, with the mu of the pair."""
-        ours, theirs = (
-            self._exact_sums(self.prepared(each))
-            for each in (pair.data, pair.neighbour)
-        )
+        ours, theirs = (self._exact_sums(each) for each in (pair.data, pair.neighbour))
         mu = float(np.linalg.norm(ours - theirs))
         return GaussianDP(mu) if mu > 0 else NO_LOSS
 
@@ -257,16 +294,6 @@ class PrefixSums(Checked, ABC):
         """
         return self._pair(0, dimension)
 
-    def canonical_pairs(self) -> tuple[Pair, ...]:
-        """Return the worst case, then the middle row, then the last."""
-        n = self._pair_length
-        places = dict.fromkeys((0, n // 2, n - 1))
-        return tuple(self._pair(place, None) for place in places)
-
-    @property
-    def _pair_length(self) -> int:
-        return DEFAULT_PAIR_LENGTH if self.length is None else self.length
-
     def _pair(self, place: int, dimension: int | None) -> Pair:
         d = check_count("dimension", 2 if dimension is None else dimension)
         return replaced_row(self._pair_length, d, place, row_norm=self.row_norm)
@@ -274,14 +301,7 @@ class PrefixSums(Checked, ABC):
     def _prefixes(self, rows: Array) -> Array:
         return np.cumsum(pack_rows(rows, self.noise.ratio), axis=0)
 
-    def _exact_sums(self, rows: Array) -> Array:
+    def _exact_sums(self, data: ArrayLike) -> Array:
         """Return the mean of the independent values, in units of their deviation."""
+        rows = self.prepared(data)
         return self.unmixed(self._prefixes(rows)) / self.deviation(len(rows))
-
-    def _noise(
-        self, trials: int, n_rows: int, width: int, *, rng: np.random.Generator
-    ) -> Array:
-        """Return the noise of all prefixes, shape (trials, n, q)."""
-        noise = rng.standard_normal((trials, n_rows, width))
-        noise *= self.deviation(n_rows)
-        return self.mixed(noise)

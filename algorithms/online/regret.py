@@ -9,7 +9,7 @@ negative.
 ||V_(t+1)^T x_t||^2, by induction: V_(m+1) earns OPT on all rows, and on the first m - 1
 rows it earns no more than V_m does, hence no more than the leaders did. So the regret
 of follow-the-leader is at most the sum of ||V_(t+1)^T x_t||^2 - ||V_t^T x_t||^2
-(Kalai, Vempala 2005): `stability_cost`.
+(Kalai, Vempala 2005).
 
 **Theorem 14 with constants.** For Algorithm 3, deviation s per entry of the triangle,
 and a stream that does not look at the subspaces,
@@ -64,8 +64,6 @@ __all__ = [
     "proven_regret_bound",
     "regret",
     "rewards",
-    "stability_cost",
-    "theorem_14_bound",
     "theorem_18_bound",
 ]
 
@@ -158,27 +156,6 @@ def follow_the_leader(data: ArrayLike, n_components: int) -> Array:
     return leading_bases(np.cumsum(rows[:, :, None] * rows[:, None, :], axis=0), k)
 
 
-def stability_cost(
-    data: ArrayLike, bases: Array, *, start: Array | None = None
-) -> Array:
-    """Return the sum of ||V_(t+1)^T x_t||^2 - ||V_t^T x_t||^2.
-
-    It bounds the regret of exact leaders.
-
-    Parameters
-    ----------
-    data, bases, start
-        As for `rewards`.
-
-    Returns
-    -------
-    ndarray, shape (...)
-    """
-    rows, bases = _checked(data, bases)
-    ahead = _squares(rows, bases).sum(axis=-1)
-    return np.asarray(ahead - rewards(rows, bases, start=start).sum(axis=-1))
-
-
 def proven_regret_bound(
     *,
     optimum: float,
@@ -213,11 +190,7 @@ def proven_regret_bound(
     ... )
     317.8
     """
-    d, k = (
-        check_count("dimension", dimension),
-        check_count("n_components", n_components),
-    )
-    check_rank(k, d)
+    d, k = _sizes(dimension, n_components)
     keep = exp(-check_positive("epsilon", epsilon))
     noise = 4 * k * check_nonnegative("sigma", sigma) * sqrt(d)
     delta = check_fraction("delta", delta, allow_zero=True)
@@ -225,25 +198,6 @@ def proven_regret_bound(
     if k == d:
         return 0.0
     return (1 - keep) * check_nonnegative("optimum", optimum) + keep * (noise + slack)
-
-
-def theorem_14_bound(
-    *, optimum: float, length: int, dimension: int, n_components: int, epsilon: float
-) -> float:
-    """Return k sqrt d log m/epsilon + epsilon OPT + 1: Theorem 14 with 1 for its O.
-
-    Examples
-    --------
-    >>> round(theorem_14_bound(
-    ...     optimum=500.0, length=1000, dimension=16, n_components=2, epsilon=0.5
-    ... ), 1)
-    361.5
-    """
-    first = _size(dimension, n_components) * log(
-        check_count("length", length, minimum=2)
-    )
-    epsilon = check_positive("epsilon", epsilon)
-    return first / epsilon + epsilon * check_nonnegative("optimum", optimum) + 1
 
 
 def corollary_17_bound(
@@ -260,7 +214,8 @@ def corollary_17_bound(
     """
     steps = check_count("length", length, minimum=2)
     optimum = check_nonnegative("optimum", optimum)
-    return sqrt(_size(dimension, n_components) * optimum * log(steps))
+    d, k = _sizes(dimension, n_components)
+    return sqrt(k * sqrt(d) * optimum * log(steps))
 
 
 def theorem_18_bound(
@@ -278,17 +233,16 @@ def theorem_18_bound(
     steps = check_count("length", length)
     logarithm = log(steps / check_fraction("delta", delta))
     optimum = check_nonnegative("optimum", optimum)
-    return sqrt(_size(dimension, n_components) * optimum * logarithm**5)
+    d, k = _sizes(dimension, n_components)
+    return sqrt(k * sqrt(d) * optimum * logarithm**5)
 
 
-def _size(dimension: int, n_components: int) -> float:
-    """Return k sqrt d."""
-    d, k = (
-        check_count("dimension", dimension),
-        check_count("n_components", n_components),
-    )
+def _sizes(dimension: int, n_components: int) -> tuple[int, int]:
+    """Return d and k, checked."""
+    d = check_count("dimension", dimension)
+    k = check_count("n_components", n_components)
     check_rank(k, d)
-    return k * sqrt(d)
+    return d, k
 
 
 def _checked(data: ArrayLike, bases: Array) -> tuple[Array, Array]:

@@ -26,53 +26,36 @@ to be trusted like code.
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.online.fenwick import parent
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
+from dpaudit.algorithms.online.noise import PublishedNoise
+from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
 from dpaudit.arrays import Array
+from dpaudit.claims import ApproxDP
 from dpaudit.codec import decode, differences, encode
 from dpaudit.errors import InputError
 from dpaudit.rows import clip_into
 from dpaudit.validation import check_count, check_real
 
-__all__ = ["PrefixStream", "RowStream", "State", "SubspaceStream"]
+__all__ = [
+    "PrefixStream",
+    "RowStream",
+    "State",
+    "StreamableSums",
+    "SubspaceStream",
+    "saved_dimension",
+]
 
 State = dict[str, NDArray[Any]]
 
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
-
-
-class StreamedSums(Protocol):
-    """What a stream needs to know of `PrefixSums`."""
-
-    @property
-    def length(self) -> int | None:
-        """The most rows."""
-        ...
-
-    @property
-    def row_norm(self) -> float:
-        """The bound on the length of a row."""
-        ...
-
-    @property
-    def keeps_noise(self) -> bool:
-        """Whether the noise of a prefix is that of its nodes, or all its own."""
-        ...
-
-    @property
-    def noise(self) -> Any:
-        """The rule for the noise."""
-        ...
-
-    def deviation(self, n_rows: int | None = None) -> float:
-        """Return the deviation of a coordinate."""
-        ...
 
 
 class RowStream:
@@ -81,11 +64,8 @@ class RowStream:
     Parameters
     ----------
     mechanism
-        Whose stream it is; it goes into the state as the configuration.
-    length : int or None
-        m; must have been declared.
-    row_norm : float
-        R.
+        Whose stream it is, with a declared length and a row norm; it goes into the
+        state as the configuration.
     dimension : int
         d.
     rng : numpy.random.Generator
@@ -97,21 +77,19 @@ class RowStream:
     def __init__(
         self,
         mechanism: Any,
-        *,
-        length: int | None,
-        row_norm: float,
         dimension: int,
+        *,
         rng: np.random.Generator,
         **options: float,
     ) -> None:
-        if length is None:
+        if mechanism.length is None:
             raise InputError(
                 "length must be declared for rows that arrive one by one, got None"
             )
-        self.length = length
+        self.length: int = mechanism.length
         self.dimension = check_count("dimension", dimension)
         self.step = 0
-        self._row_norm = row_norm
+        self._row_norm = mechanism.row_norm
         self._rng = rng
         self._configuration = {
             "class": type(mechanism).__name__,
@@ -198,7 +176,7 @@ class PrefixStream(RowStream):
 
     Parameters
     ----------
-    sums : PrefixSums
+    sums : StreamableSums
         With a declared length.
     dimension : int
         d.
@@ -210,21 +188,14 @@ class PrefixStream(RowStream):
 
     def __init__(
         self,
-        sums: StreamedSums,
+        sums: "StreamableSums",
         dimension: int,
         *,
         rng: np.random.Generator,
         mechanism: Any = None,
         **options: float,
     ) -> None:
-        super().__init__(
-            sums if mechanism is None else mechanism,
-            length=sums.length,
-            row_norm=sums.row_norm,
-            dimension=dimension,
-            rng=rng,
-            **options,
-        )
+        super().__init__(mechanism or sums, dimension, rng=rng, **options)
         self._ratio = sums.noise.ratio
         self._deviation = sums.deviation()
         self._moment = np.zeros(coordinates(self.dimension))
@@ -256,16 +227,86 @@ class PrefixStream(RowStream):
         self._moment, self._stack = arrays["moment"], arrays["stack"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class StreamableSums(PrefixSums):
+    """Prefix sums with a stream.
+
+    Parameters
+    ----------
+    noise, claim, length, row_norm
+        See `PrefixSums`.
+    """
+
+    keeps_noise: ClassVar[bool]
+    """Whether the noise of a prefix is that of its nodes, or all its own."""
+
+    published: ClassVar[type[PublishedNoise]]
+    """What the paper prints."""
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return what the paper prints, with its claim for the whole sequence."""
+        return cls(
+            noise=cls.published(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            length=length,
+            row_norm=row_norm,
+        )
+
+    def start(self, dimension: int, *, rng: np.random.Generator) -> PrefixStream:
+        """Return a stream of rows of length d.
+
+        Parameters
+        ----------
+        dimension : int
+            d.
+        rng : numpy.random.Generator
+            Belongs to the stream from now on.
+
+        Raises
+        ------
+        InputError
+            If no length is declared.
+
+        Examples
+        --------
+        >>> from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+        >>> mechanism = TreeAggregation.calibrated(1.0, 1e-5, length=1000)
+        >>> stream = mechanism.start(3, rng=np.random.default_rng(0))
+        >>> stream.add([0.0, 1.0, 0.0]).shape
+        (3, 3)
+        >>> mechanism.resume(stream.state()).step
+        1
+        """
+        return PrefixStream(self, dimension, rng=rng)
+
+    def resume(self, state: Mapping[str, ArrayLike]) -> PrefixStream:
+        """Return a stream that goes on where another one gave this state.
+
+        Raises
+        ------
+        InputError
+            If the state is of another configuration, which is named.
+        """
+        stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
+        stream.restore(state)
+        return stream
+
+
 class SubspaceStream(PrefixStream):
     """The leading subspaces of noisy prefixes, row by row.
 
     Parameters
     ----------
     mechanism : SubspaceSequence
-    sums : PrefixSums
-        Its prefixes, with a declared length.
-    n_components : int
-        k.
+        Of sums with a declared length.
     dimension : int
         d.
     tolerance : float
@@ -282,18 +323,17 @@ class SubspaceStream(PrefixStream):
     def __init__(
         self,
         mechanism: Any,
-        sums: StreamedSums,
-        n_components: int,
         dimension: int,
         *,
         tolerance: float,
         rng: np.random.Generator,
     ) -> None:
         super().__init__(
-            sums, dimension, rng=rng, mechanism=mechanism, tolerance=tolerance
+            mechanism.sums, dimension, rng=rng, mechanism=mechanism, tolerance=tolerance
         )
-        self.leading = LeadingSubspace(dimension, n_components, tolerance=tolerance)
-        self.basis = np.eye(dimension, n_components)
+        k = mechanism.n_components
+        self.leading = LeadingSubspace(dimension, k, tolerance=tolerance)
+        self.basis = np.eye(dimension, k)
 
     def add(self, row: ArrayLike) -> Array:
         """Take a row, and return the basis for the next one, shape (d, k).
@@ -316,6 +356,23 @@ class SubspaceStream(PrefixStream):
         solver = {name.removeprefix("solver_"): value for name, value in arrays.items()}
         self.leading.restore(solver)
         self.basis = solver["last"]
+
+
+def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
+    """Return d of a saved state.
+
+    Raises
+    ------
+    InputError
+        If it is no state.
+    """
+    try:
+        configuration = json.loads(str(state["configuration"]))
+        return check_count("dimension", configuration["dimension"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"state must be what a stream's state() returned: {error}"
+        ) from error
 
 
 def _level(step: int) -> int:

@@ -15,6 +15,7 @@ Each column of a basis has its largest entry positive, which makes a release a f
 of the subspaces where eigenvalues differ.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -23,11 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
-from dpaudit.algorithms.online.pairs import oblique_row
-from dpaudit.algorithms.online.prefix_sums import PrefixSums
-from dpaudit.algorithms.online.streamable import StreamableSums, saved_dimension
-from dpaudit.algorithms.online.streams import SubspaceStream
-from dpaudit.algorithms.online.triangles import unpack
+from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, replaced_row
+from dpaudit.algorithms.online.streams import (
+    StreamableSums,
+    SubspaceStream,
+    saved_dimension,
+)
 from dpaudit.algorithms.shared.bases import check_components
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count
@@ -37,16 +39,14 @@ from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
 
 __all__ = [
-    "SEQUENCE_PAIR_LENGTH",
+    "BasisSequence",
     "SubspaceSequence",
     "check_rank",
     "leading_bases",
+    "oblique_row",
     "orient",
     "start_basis",
 ]
-
-
-SEQUENCE_PAIR_LENGTH = 32
 
 
 def start_basis(dimension: int, n_components: int) -> Array:
@@ -67,8 +67,110 @@ def leading_bases(matrices: Array, n_components: int) -> Array:
     return orient(vectors[..., : -n_components - 1 : -1])
 
 
+def oblique_row(
+    length: int, dimension: int, n_components: int, place: int, *, row_norm: float
+) -> Pair:
+    """Return rows at the first k basis vectors in turn, but for one row.
+
+    That is half-way from e_k to e_(k+1) on one side, and to -e_(k+1) on the other: it
+    turns the leading subspace to opposite sides. For d = k, where no subspace can turn,
+    it is as in `replaced_row`.
+
+    Examples
+    --------
+    >>> oblique_row(2, 2, 1, 0, row_norm=1.0).data.round(2)
+    array([[0.71, 0.71],
+           [1.  , 0.  ]])
+    """
+    k = n_components
+    if dimension <= k:
+        return replaced_row(length, dimension, place, row_norm=row_norm)
+    rows = row_norm * np.eye(dimension)[np.arange(length) % k]
+    sides = []
+    for sign in (1, -1):
+        side = rows.copy()
+        side[place] = 0
+        side[place, [k - 1, k]] = row_norm * np.sqrt(0.5) * np.array([1, sign])
+        sides.append(side)
+    return Pair(sides[0], sides[1], Relation.REPLACE_ONE)
+
+
+def check_rank(n_components: int, dimension: int) -> None:
+    """Raise unless k <= d."""
+    if n_components > dimension:
+        raise InputError(
+            f"n_components must be at most the length of a row, {dimension}, "
+            f"got {n_components}"
+        )
+
+
+class BasisSequence(RowSequence):
+    """A basis after each row; releases have shape (n, d, k).
+
+    A subclass has k, the most rows and their norm, and says how it draws.
+    """
+
+    pair_length: ClassVar[int] = 32
+
+    @property
+    @abstractmethod
+    def n_components(self) -> int:
+        """k, from 1 to d."""
+
+    @abstractmethod
+    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+        """Write releases, shape (size, n, d, k), on prepared rows."""
+
+    def prepared(self, data: ArrayLike) -> Array:
+        """Return the rows, clipped; raise `InputError` if they do not do."""
+        rows = super().prepared(data)
+        check_rank(self.n_components, rows.shape[1])
+        return rows
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, n, d, k).
+
+        Raises
+        ------
+        InputError
+            If the data are not rows, none or too many, or shorter than k; if `size` is
+            negative.
+        """
+        rows = self.prepared(data)
+        size = check_count("size", size, minimum=0)
+        releases = np.empty((size, *rows.shape, self.n_components))
+        self._fill(releases, rows, rng)
+        return releases
+
+    def components(self, releases: Array, n_components: int) -> Array:
+        """Return the last basis of each sequence, shape (..., d, k).
+
+        Raises
+        ------
+        InputError
+            For another number of components than that of the mechanism.
+        """
+        check_components(n_components, self.n_components)
+        return np.asarray(releases[..., -1, :, :])
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return a stream whose first row turns the subspaces to opposite sides.
+
+        See `oblique_row`. The default d is k + 1; there are as many rows as declared,
+        or 32: the others are the signal that makes the direction known in which the row
+        turns a subspace.
+        """
+        return self._pair(0, dimension)
+
+    def _pair(self, place: int, dimension: int | None) -> Pair:
+        k = self.n_components
+        dimension = k + 1 if dimension is None else dimension
+        d = check_count("dimension", dimension, minimum=k)
+        return oblique_row(self._pair_length, d, k, place, row_norm=self.row_norm)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SubspaceSequence(Checked):
+class SubspaceSequence(BasisSequence, Checked):
     """The leading subspaces of noisy prefixes; releases have shape (n, d, k).
 
     Parameters
@@ -82,8 +184,8 @@ class SubspaceSequence(Checked):
     sums: PrefixSums
     n_components: Count = 1
 
-    kind: ClassVar[type[PrefixSums]]
-    """What the prefixes of `calibrated` are made by."""
+    kind: ClassVar[type[StreamableSums]]
+    """What the prefixes of `calibrated` and `as_published` are made by."""
 
     @classmethod
     def calibrated(
@@ -109,15 +211,24 @@ class SubspaceSequence(Checked):
         sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
         return cls(sums=sums, n_components=n_components)
 
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return the paper's algorithm with the noise and the claim that it prints."""
+        sums = cls.kind.as_published(epsilon, delta, length=length, row_norm=row_norm)
+        return cls(sums=sums, n_components=n_components)
+
     @property
     def claim(self) -> Claim:
         """That of the prefixes."""
         return self.sums.claim
-
-    @property
-    def relation(self) -> Relation:
-        """REPLACE_ONE."""
-        return self.sums.relation
 
     @property
     def row_norm(self) -> float:
@@ -129,36 +240,9 @@ class SubspaceSequence(Checked):
         """m, if it is declared."""
         return self.sums.length
 
-    def prepared(self, data: ArrayLike) -> Array:
-        """Return the rows, clipped; raise `InputError` if they do not do."""
-        rows = self.sums.prepared(data)
-        check_rank(self.n_components, rows.shape[1])
-        return rows
-
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, shape (size, n, d, k).
-
-        Raises
-        ------
-        InputError
-            If the data are not rows, none or too many, or shorter than k; if `size` is
-            negative.
-        """
-        rows = self.prepared(data)
-        size = check_count("size", size, minimum=0)
-        n, d = rows.shape
-        releases = np.empty((size, n, d, self.n_components))
-        first = 0
-        for noisy in self.sums.noisy_prefixes(rows, size, rng=rng):
-            prefixes = unpack(noisy, self.sums.noise.ratio)
-            bases = leading_bases(prefixes, self.n_components)
-            releases[first : first + len(bases)] = bases
-            first += len(bases)
-        return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (n, d, k)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
+    def _fill(self, releases: Array, rows: Array, rng: np.random.Generator) -> None:
+        for trials, noisy in self.sums.noisy_prefixes(rows, len(releases), rng=rng):
+            releases[trials] = leading_bases(noisy, self.n_components)
 
     def start(
         self,
@@ -187,9 +271,7 @@ class SubspaceSequence(Checked):
         if not isinstance(self.sums, StreamableSums):
             raise UnsupportedError(f"{type(self.sums).__name__} has no stream")
         check_rank(self.n_components, check_count("dimension", dimension))
-        return SubspaceStream(
-            self, self.sums, self.n_components, dimension, tolerance=tolerance, rng=rng
-        )
+        return SubspaceStream(self, dimension, tolerance=tolerance, rng=rng)
 
     def resume(
         self, state: Mapping[str, ArrayLike], *, tolerance: float = DEFAULT_TOLERANCE
@@ -207,17 +289,6 @@ class SubspaceSequence(Checked):
         stream.restore(state)
         return stream
 
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the last basis of each sequence, shape (..., d, k).
-
-        Raises
-        ------
-        InputError
-            For another number of components than that of the mechanism.
-        """
-        check_components(n_components, self.n_components)
-        return np.asarray(releases[..., -1, :, :])
-
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
     ) -> dict[str, Array]:
@@ -230,45 +301,9 @@ class SubspaceSequence(Checked):
         """Return the sums without their noise."""
         return self.sums.step_means(transcript, data)
 
-    @property
-    def step_scales(self) -> dict[str, float]:
-        """1: sums are in units of the deviation of their noise."""
-        return self.sums.step_scales
-
-    def worst_case(self, dimension: int | None = None) -> Pair:
-        """Return a stream whose first row turns the subspaces to opposite sides.
-
-        See `dpaudit.algorithms.online.pairs.oblique_row`. The default d is k + 1;
-        there are as many rows as declared, or 32: the others are the signal that makes
-        the direction known in which the row turns a subspace.
-        """
-        return self._pair(0, dimension)
-
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst case, then the middle row, the last row, then d = k."""
-        n = self._pair_length
-        places = dict.fromkeys((0, n // 2, n - 1))
-        turned = tuple(self._pair(place, None) for place in places)
+        turned = super().canonical_pairs()
         if self.n_components == 1:
             return turned
         return (*turned, self._pair(0, self.n_components))
-
-    @property
-    def _pair_length(self) -> int:
-        return SEQUENCE_PAIR_LENGTH if self.length is None else self.length
-
-    def _pair(self, place: int, dimension: int | None) -> Pair:
-        k = self.n_components
-        d = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
-        return oblique_row(self._pair_length, d, k, place, row_norm=self.row_norm)
-
-
-def check_rank(n_components: int, dimension: int) -> None:
-    """Raise unless k <= d."""
-    if n_components > dimension:
-        raise InputError(
-            f"n_components must be at most the length of a row, {dimension}, "
-            f"got {n_components}"
-        )

@@ -40,9 +40,9 @@ from math import sqrt
 
 from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
-from dpaudit.algorithms.online.streamable import StreamableSums
+from dpaudit.algorithms.online.streams import StreamableSums
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.claims import GaussianDP
 
 __all__ = ["TreeAggregation"]
 
@@ -50,6 +50,8 @@ __all__ = ["TreeAggregation"]
 @dataclass(frozen=True, kw_only=True)
 class TreeAggregation(StreamableSums):
     """Noisy prefixes from noisy nodes; releases have shape (n, d, d).
+
+    `as_published` is section 2.3.2 to the letter.
 
     Parameters
     ----------
@@ -67,6 +69,9 @@ class TreeAggregation(StreamableSums):
     (5, 3, 3)
     """
 
+    keeps_noise = True  # a node is noised once
+    published = PublishedNodeNoise
+
     @classmethod
     def from_mu(
         cls, mu: float, *, length: int | None = None, row_norm: float = 1.0
@@ -78,28 +83,6 @@ class TreeAggregation(StreamableSums):
             length=length,
             row_norm=row_norm,
         )
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> "TreeAggregation":
-        """Return section 2.3.2 to the letter, with the paper's claim."""
-        return cls(
-            noise=PublishedNodeNoise(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
-
-    @property
-    def keeps_noise(self) -> bool:
-        """True: a node is noised once."""
-        return True
 
     def uses(self, length: int) -> int:
         """Return floor(log2 m) + 1."""

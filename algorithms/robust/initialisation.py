@@ -50,7 +50,8 @@ from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.robust.grassmannian import settle
 from dpaudit.algorithms.robust.parts import Space
-from dpaudit.algorithms.subspace.power_method import orthonormalise, step_sensitivity
+from dpaudit.algorithms.subspace.frames import orthonormalise
+from dpaudit.algorithms.subspace.power_method import step_sensitivity
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, GaussianDP, PureDP

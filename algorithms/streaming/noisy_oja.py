@@ -48,7 +48,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
-from dpaudit.algorithms.subspace.power_method import orthonormalise
+from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim

@@ -6,7 +6,8 @@ public norm, each on its own, so that clipping maps neighbours to neighbours.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +15,13 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.shared.bases import ReleasesBasis
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gram import gram
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count
 
-__all__ = ["SubspaceMechanism"]
+__all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +73,54 @@ class SubspaceMechanism(ReleasesBasis, Checked, ABC):
     def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
         """Return one release, shape (d, k)."""
         return np.asarray(self.draw(data, 1, rng=rng)[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureSubspaceMechanism(SubspaceMechanism, ABC):
+    """A basis by the exponential mechanism: pure epsilon-DP.
+
+    Parameters
+    ----------
+    n_components : int
+        k, at least 1 and at most the length of a row.
+    epsilon : float
+        The pure epsilon that is promised, > 0.
+    relation, row_norm
+        See `SubspaceMechanism`.
+    """
+
+    n_components: int = 1
+    epsilon: Positive = 1.0
+    claim: Claim = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "claim", PureDP(self.epsilon))
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+        n_components: int = 1,
+    ) -> Self:
+        """Return the mechanism with the largest coefficients that are epsilon-DP."""
+        return cls(
+            n_components=n_components,
+            epsilon=epsilon,
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    @property
+    def coefficient(self) -> float:
+        """The largest c for which density exp(c tr V^T A V) is epsilon-DP."""
+        share = 1.0 if self.relation is Relation.ADD_REMOVE else 0.5
+        return share * self.epsilon / self.row_norm**2
+
+    @property
+    def _unit_coefficient(self) -> float:
+        """The coefficient for rows of length 1."""
+        return self.coefficient * self.row_norm**2

@@ -70,7 +70,6 @@ is the limit for one dominant direction, about 0.86/sqrt(d): 0.06 at d = 200.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,13 +80,7 @@ from dpaudit.errors import InputError
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
-__all__ = [
-    "VectorBingham",
-    "draw_vector_bingham",
-    "envelope",
-    "log_bingham_normaliser",
-    "log_mean_density",
-]
+__all__ = ["VectorBingham", "envelope", "log_bingham_normaliser", "log_mean_density"]
 
 
 _BUDGET = 2**18  # numbers in a temporary array
@@ -245,36 +238,10 @@ class VectorBingham:
     @property
     def acceptance(self) -> Array:
         """The exact probability that a proposal is accepted, shape () or (m,)."""
-        return np.exp(self.log_acceptance)
-
-    @cached_property
-    def log_acceptance(self) -> Array:
-        """The logarithm of `acceptance`, shape () or (m,)."""
         half = self.matrix.shape[-1] / 2
         log_ratio = log_mean_density(self._weights)
         log_ratio += gammaln(half) + half - half * np.log(half)
-        return log_ratio.reshape(self.matrix.shape[:-2])
-
-    @cached_property
-    def log_normaliser(self) -> Array:
-        """The logarithm of c(S), shape () or (m,); see `log_bingham_normaliser`."""
-        return log_bingham_normaliser(self._values)
-
-    def log_density(self, points: ArrayLike) -> Array:
-        """Return u^T S u: the log-density without its constant `log_normaliser`.
-
-        Parameters
-        ----------
-        points : array_like, shape (..., d) or (..., m, d)
-            Unit vectors u.
-
-        Returns
-        -------
-        ndarray, shape (...) or (..., m)
-        """
-        u = np.asarray(points, dtype=np.float64)
-        image = (self.matrix @ u[..., np.newaxis])[..., 0]
-        return np.asarray((u * image).sum(axis=-1))
+        return np.exp(log_ratio.reshape(self.matrix.shape[:-2]))
 
     def draw(self, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent draws, shape (size, d), or (size, m, d) of a stack."""
@@ -319,26 +286,3 @@ class VectorBingham:
             accepted[pending[done]] = points
             pending = pending[~done]
         return accepted
-
-
-def draw_vector_bingham(matrices: ArrayLike, *, rng: np.random.Generator) -> Array:
-    """Return one exact draw for each matrix, shape (m, d, d) -> (m, d).
-
-    Raises
-    ------
-    InputError
-        If `matrices` is not a stack of finite symmetric matrices.
-
-    Examples
-    --------
-    >>> matrices = np.array([np.diag([1e6, 0.0]), np.diag([0.0, 1e6])])
-    >>> np.abs(draw_vector_bingham(matrices, rng=np.random.default_rng(0))).round(1)
-    array([[1., 0.],
-           [0., 1.]])
-    """
-    law = VectorBingham(np.asarray(matrices))
-    if law.matrix.ndim != 3:
-        raise InputError(
-            f"matrices must have shape (m, d, d), got shape {law.matrix.shape}"
-        )
-    return law.draw(1, rng=rng)[0]

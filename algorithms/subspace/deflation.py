@@ -41,23 +41,16 @@ in any dimension, at k eigendecompositions.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import (
-    VectorBingham,
-    draw_vector_bingham,
-    log_bingham_normaliser,
-)
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
+from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
 from dpaudit.algorithms.subspace.frames import deflated_frames
 from dpaudit.algorithms.subspace.pairs import repeated_direction_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
-from dpaudit.claims import Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.stacks import check_symmetric
@@ -69,19 +62,15 @@ _BUDGET = 2**18  # numbers in a temporary array
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeflationExponential(SubspaceMechanism):
+class DeflationExponential(PureSubspaceMechanism):
     """Columns u_j, each with density proportional to exp(c_j u^T A u) given the others.
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
-    epsilon : float
-        The pure epsilon that is promised, > 0.
     shares : sequence of float, optional
         k public numbers > 0 in the ratio of the coefficients c_j. Default: all equal.
-    relation, row_norm
-        See `SubspaceMechanism`.
+    n_components, epsilon, relation, row_norm
+        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -97,14 +86,10 @@ class DeflationExponential(SubspaceMechanism):
            [0., 0.]])
     """
 
-    n_components: int = 1
-    epsilon: Positive = 1.0
     shares: Sequence[float] | None = None
-    claim: Claim = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "claim", PureDP(self.epsilon))
         if self.shares is None:
             return
         shares = tuple(check_positive("shares", share) for share in self.shares)
@@ -114,23 +99,6 @@ class DeflationExponential(SubspaceMechanism):
                 f"shares must be {self.n_components} numbers, one for each component, "
                 f"got {len(shares)}"
             )
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        n_components: int = 1,
-    ) -> Self:
-        """Return the mechanism with equal shares, as large as epsilon-DP allows."""
-        return cls(
-            n_components=n_components,
-            epsilon=epsilon,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
 
     @property
     def coefficients(self) -> Array:
@@ -167,7 +135,7 @@ class DeflationExponential(SubspaceMechanism):
             for j, coefficient in enumerate(others, start=1):
                 rest = deflated_frames(rest, drawn)
                 inner = coefficient * _compressed(moment, rest)
-                drawn = draw_vector_bingham(inner, rng=rng)
+                drawn = VectorBingham(inner).draw(1, rng=rng)[0]
                 part[..., j] = (rest @ drawn[..., np.newaxis])[..., 0]
         return releases
 

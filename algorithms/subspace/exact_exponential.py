@@ -49,14 +49,15 @@ Acceptance. If the first k eigenvalues are equal, and so are the others, it tend
 .. math:: \frac{\Gamma_k(d/2)}{\Gamma_k(k/2)} \,
           2^{k(d-k)/2} \, k^{k^2/2} \, e^{k(d-k)/2} \, d^{-kd/2}
 
-as the gap grows (Laplace's method; Gamma_k is the multivariate gamma function), see
-`wide_gap_acceptance`: 0.23 for (d, k) = (4, 2), 0.048 for (10, 2), 0.0079 for (10, 3),
-4.5e-4 for (10, 5), 0.016 for (20, 2), 0.0035 for (54, 2), 3.7e-5 for (54, 3), 4e-10 for
-(54, 5), 2e-26 for (54, 10). For decaying eigenvalues we measured between a third of
-that and all of it at k = 2, a tenth at (54, 3); it is 1 for S = 0. The exception in
-high dimension are directions that stand out far while the k-th does not: 4e-8 for
-eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up to d = 20
-or so, and k = 10 never.
+as the gap grows (Laplace's method; Gamma_k is the multivariate gamma function, and the
+smaller of k and d - k counts): 0.23 for (d, k) = (4, 2), 0.048 for (10, 2), 0.0079 for
+(10, 3), 4.5e-4 for (10, 5), 0.016 for (20, 2), 0.0035 for (54, 2), 3.7e-5 for (54, 3),
+4e-10 for (54, 5), 2e-26 for (54, 10). For decaying eigenvalues we measured between a
+third of that and all of it at k = 2, a tenth at (54, 3); it is 1 for S = 0. The
+exception in high dimension are directions that stand out far while the k-th does not:
+4e-8 for eigenvalues 1e8, 100, ..., 0 at (54, 2). So k = 2 is mostly at hand, k = 3 up
+to d = 20 or so, and k = 10 never.
+
 
 **The mechanism.** Source: Chaudhuri, Sarwate, Sinha, JMLR 14, 2013, algorithm PPCA. Its
 density and the proof of its privacy are in
@@ -69,13 +70,14 @@ whoever can measure it is not covered by the proof. For the same reason nothing 
 gives up when acceptance is low; the decision not to start must not depend on the data.
 """
 
+from abc import ABC
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
-from scipy.special import gammaln
 
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import log_bingham_normaliser
 from dpaudit.algorithms.subspace.matrix_bingham import MatrixBinghamMechanism
 from dpaudit.arrays import Array
@@ -84,7 +86,7 @@ from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count
 
-__all__ = ["ExactExponential", "MatrixACG", "wide_gap_acceptance"]
+__all__ = ["ExactExponential", "ExactlyDrawn", "MatrixACG"]
 
 _BUDGET = 2**18  # numbers in a temporary array
 _FEWEST_TRIES = 16
@@ -159,33 +161,6 @@ class MatrixACG:
         return np.concatenate(accepted)[:size]
 
 
-def wide_gap_acceptance(d: int, k: int) -> float:
-    """Return the acceptance probability for one wide gap, after the k-th eigenvalue.
-
-    A public number, which depends on no data: the formula at the head of this module.
-
-    Parameters
-    ----------
-    d, k : int
-        1 <= k <= d; the smaller of k and d - k counts.
-
-    Examples
-    --------
-    >>> [round(wide_gap_acceptance(54, k), 5) for k in (1, 2, 3)]
-    [0.11709, 0.00349, 4e-05]
-    """
-    d = check_count("d", d)
-    k = check_count("k", k, maximum=d)
-    k = min(k, d - k)
-    if k == 0:
-        return 1.0
-    halves = np.arange(k) / 2
-    log_acceptance = (gammaln(d / 2 - halves) - gammaln(k / 2 - halves)).sum()
-    log_acceptance += k / 2 * (d - k) * (np.log(2) + 1)
-    log_acceptance += k / 2 * (k * np.log(k) - d * np.log(d))
-    return float(np.exp(log_acceptance))
-
-
 def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
     """Return omega and B for ascending g, see step 1."""
     d = len(gaps)
@@ -203,9 +178,8 @@ def _envelope(gaps: Array, k: int) -> tuple[Array, float]:
         log_omega = least - np.log(total) / _SHARPNESS
         value = (d * log_c + beta).sum() / 2 - k / 2 * log_omega.sum()
         by_log_c = d / 2 - k / 2 * shares.sum(axis=0)
-        by_log_beta = beta / 2 - k / 2 * (shares * beta / (beta + 2 * differences)).sum(
-            axis=0
-        )
+        weighted = shares * beta / (beta + 2 * differences)
+        by_log_beta = beta / 2 - k / 2 * weighted.sum(axis=0)
         return value, np.concatenate([by_log_c[1:], by_log_beta])
 
     # Good for a wide gap after the k-th eigenvalue.
@@ -225,16 +199,71 @@ def _unpack(parameters: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactExponential(MatrixBinghamMechanism):
-    """A basis V with density proportional to exp(coefficient tr V^T A V), exactly.
-
-    Draws take long where acceptance is low: see `wide_gap_acceptance` before using it
-    for k > 2.
+class ExactlyDrawn(PureSubspaceMechanism, ABC):
+    """What is known of a basis that is drawn exactly, V of density exp(c tr V^T A V).
 
     Parameters
     ----------
     n_components, epsilon, relation, row_norm
-        See `MatrixBinghamMechanism`.
+        See `PureSubspaceMechanism`.
+    """
+
+    @property
+    def true_epsilon(self) -> float:
+        """epsilon: the supremum over all pairs of rows with d > k."""
+        return self.epsilon
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        """Return the pure epsilon of the pair: the largest loss, either way round.
+
+        tr V^T (A - A') V ranges from the sum of the k least eigenvalues of A - A' to
+        that of the k largest, and the density is positive and continuous.
+
+        Raises
+        ------
+        UnsupportedError
+            Unless k is 1, d - 1 or d: Z(A) has no closed form otherwise.
+        """
+        difference, shift = self._difference(pair.data, pair.neighbour)
+        values, k = np.linalg.eigvalsh(difference), self.n_components
+        if k == len(values) or values[0] == values[-1]:
+            return NO_LOSS
+        return PureDP(float(max(values[-k:].sum() - shift, shift - values[:k].sum())))
+
+    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
+        """Return c (A - A'), and log Z(A) - log Z(A')."""
+        moments = np.stack([self.moment(rows) for rows in (data, other)])
+        moments *= self.coefficient
+        values = np.asarray(np.linalg.eigvalsh(moments), dtype=np.float64)
+        log_z, other_log_z = self._log_normaliser(values)
+        return moments[0] - moments[1], float(log_z - other_log_z)
+
+    def _log_normaliser(self, values: Array) -> Array:
+        k, d = self.n_components, values.shape[-1]
+        if k == 1:
+            return log_bingham_normaliser(values)
+        if k == d:
+            return np.asarray(values.sum(axis=-1))
+        if k == d - 1:
+            # tr V^T S V = tr S - w^T S w with w orthogonal to V.
+            return values.sum(axis=-1) + log_bingham_normaliser(-values)
+        raise UnsupportedError(
+            f"the exact loss is known for n_components = 1, {d - 1} or {d} where rows "
+            f"have length {d}, got {k}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactExponential(ExactlyDrawn, MatrixBinghamMechanism):
+    """A basis V with density proportional to exp(coefficient tr V^T A V), exactly.
+
+    Draws take long where acceptance is low: see what is said of it at the head of this
+    module before using it for k > 2.
+
+    Parameters
+    ----------
+    n_components, epsilon, relation, row_norm
+        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -251,11 +280,6 @@ class ExactExponential(MatrixBinghamMechanism):
         self, values: Array, k: int, size: int, *, rng: np.random.Generator
     ) -> Array:
         return MatrixACG(values, k).draw(size, rng=rng)
-
-    @property
-    def true_epsilon(self) -> float:
-        """epsilon: the supremum over all pairs of rows with d > k."""
-        return self.epsilon
 
     def acceptance(
         self, data: ArrayLike, *, size: int = 10_000, rng: np.random.Generator
@@ -294,42 +318,3 @@ class ExactExponential(MatrixBinghamMechanism):
         difference, shift = self._difference(data, other)
         captured = (releases * (difference @ releases)).sum(axis=(-2, -1))
         return np.asarray(captured - shift)
-
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return the pure epsilon of the pair: the largest loss, either way round.
-
-        tr V^T (A - A') V ranges from the sum of the k least eigenvalues of A - A' to
-        that of the k largest, and the density is positive and continuous.
-
-        Raises
-        ------
-        UnsupportedError
-            As `privacy_loss`.
-        """
-        difference, shift = self._difference(pair.data, pair.neighbour)
-        values, k = np.linalg.eigvalsh(difference), self.n_components
-        if k == len(values) or values[0] == values[-1]:
-            return NO_LOSS
-        return PureDP(float(max(values[-k:].sum() - shift, shift - values[:k].sum())))
-
-    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
-        """Return c (A - A'), and log Z(A) - log Z(A')."""
-        moments = np.stack([self.moment(rows) for rows in (data, other)])
-        moments *= self.coefficient
-        values = np.asarray(np.linalg.eigvalsh(moments), dtype=np.float64)
-        log_z, other_log_z = self._log_normaliser(values)
-        return moments[0] - moments[1], float(log_z - other_log_z)
-
-    def _log_normaliser(self, values: Array) -> Array:
-        k, d = self.n_components, values.shape[-1]
-        if k == 1:
-            return log_bingham_normaliser(values)
-        if k == d:
-            return np.asarray(values.sum(axis=-1))
-        if k == d - 1:
-            # tr V^T S V = tr S - w^T S w with w orthogonal to V.
-            return values.sum(axis=-1) + log_bingham_normaliser(-values)
-        raise UnsupportedError(
-            f"the exact loss is known for n_components = 1, {d - 1} or {d} where rows "
-            f"have length {d}, got {k}"
-        )

@@ -34,16 +34,15 @@ neighbourhood of the directions where the loss is largest has positive probabili
 pure epsilon of the pair is exact.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.subspace.base import SubspaceMechanism
-from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
+from dpaudit.algorithms.subspace.bingham import VectorBingham
+from dpaudit.algorithms.subspace.exact_exponential import ExactlyDrawn
+from dpaudit.algorithms.subspace.pairs import tied_directions_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
-from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count
@@ -54,17 +53,15 @@ _MOST_COPIES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExponentialMechanism(SubspaceMechanism):
+class ExponentialMechanism(ExactlyDrawn):
     """A unit vector u with density proportional to exp(coefficient u^T A u).
 
     Parameters
     ----------
     n_components : int
         1, and no other number.
-    epsilon : float
-        The pure epsilon that is promised, > 0.
-    relation, row_norm
-        See `SubspaceMechanism`.
+    epsilon, relation, row_norm
+        See `PureSubspaceMechanism`.
 
     Examples
     --------
@@ -77,47 +74,14 @@ class ExponentialMechanism(SubspaceMechanism):
            [0.8]])
     """
 
-    n_components: int = 1
-    epsilon: Positive = 1.0
-    claim: Claim = field(init=False, repr=False)
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "claim", PureDP(self.epsilon))
         if self.n_components != 1:
             raise InputError(
                 "n_components of exponential-pca must be 1, got "
                 f"{self.n_components}; for more see exponential-pca-gibbs and "
                 "exponential-pca-deflation"
             )
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        n_components: int = 1,
-    ) -> "ExponentialMechanism":
-        """Return the mechanism with the largest coefficient that is epsilon-DP."""
-        return cls(
-            n_components=n_components,
-            epsilon=epsilon,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    @property
-    def coefficient(self) -> float:
-        """The c above."""
-        share = 1.0 if self.relation is Relation.ADD_REMOVE else 0.5
-        return share * self.epsilon / self.row_norm**2
-
-    @property
-    def true_epsilon(self) -> float:
-        """epsilon: the supremum over all pairs of rows with d >= 2."""
-        return self.epsilon
 
     def draw_from(self, moment: Array, size: int, *, rng: np.random.Generator) -> Array:
         law = VectorBingham(self.coefficient * moment)
@@ -129,27 +93,19 @@ class ExponentialMechanism(SubspaceMechanism):
         vectors = releases[..., 0]
         return np.asarray(((vectors @ difference) * vectors).sum(axis=-1) - shift)
 
-    def exact_claim(self, pair: Pair) -> Claim:
-        """Return the pure epsilon of the pair: the largest loss, either way round."""
-        difference, shift = self._difference(pair.data, pair.neighbour)
-        values = np.linalg.eigvalsh(difference)
-        if values[0] == values[-1]:
-            return NO_LOSS
-        return PureDP(float(max(values[-1] - shift, shift - values[0])))
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose pure epsilon is about 0.9 of the claim, or more.
 
-        ADD_REMOVE: a row e_2 joins m rows e_1. REPLACE_ONE: e_1 takes the place of the
-        row e_2 beside m rows e_1. With more rows epsilon is approached more closely,
+        ADD_REMOVE: a row e_d joins m rows e_1. REPLACE_ONE: e_1 takes the place of the
+        row e_d beside m rows e_1. With more rows epsilon is approached more closely,
         and the releases that show it become rarer. m is about 2.5 d over the
         coefficient, and at most 10,000, which is less for epsilons below 0.001 or so.
         The default d is 2; for d = 1 releases are a random sign, which says nothing.
         """
         dimension = check_count("dimension", 2 if dimension is None else dimension)
         row = np.eye(dimension)[[-1]] * self.row_norm
-        scale = self.coefficient * self.row_norm**2
-        copies = 1 + min(int(np.ceil(2.5 * dimension / scale)), _MOST_COPIES - 1)
+        copies = int(np.ceil(2.5 * dimension / self._unit_coefficient))
+        copies = 1 + min(copies, _MOST_COPIES - 1)
         data = np.zeros((copies, dimension))
         data[:, 0] = self.row_norm
         if self.relation is Relation.ADD_REMOVE:
@@ -166,18 +122,8 @@ class ExponentialMechanism(SubspaceMechanism):
         an e_2, is enough to prefer e_1. It tells a rejection step with the wrong sign
         from the right one.
         """
-        copies = np.ceil(20 / (self.coefficient * self.row_norm**2))
-        count = int(min(copies, _MOST_COPIES))
-        rows = np.repeat(np.eye(8)[:2] * self.row_norm, count, axis=0)
-        other = np.vstack([rows, rows[:1]])
-        if self.relation is Relation.REPLACE_ONE:
-            other = rows.copy()
-            other[-1] = rows[0]
-        return self.worst_case(), Pair(rows, other, self.relation)
-
-    def _difference(self, data: ArrayLike, other: ArrayLike) -> tuple[Array, float]:
-        """Return c (A - A'), and log Z(A) - log Z(A')."""
-        moments = np.stack([self.moment(rows) for rows in (data, other)])
-        moments *= self.coefficient
-        log_z, other_log_z = log_bingham_normaliser(np.linalg.eigvalsh(moments))
-        return moments[0] - moments[1], float(log_z - other_log_z)
+        copies = int(min(np.ceil(20 / self._unit_coefficient), _MOST_COPIES))
+        tied = tied_directions_pair(
+            1, 8, copies, self.relation, self.row_norm, most_rows=2 * _MOST_COPIES
+        )
+        return self.worst_case(), tied

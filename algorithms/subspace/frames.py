@@ -13,7 +13,12 @@ import numpy as np
 
 from dpaudit.arrays import Array
 
-__all__ = ["deflated_frames", "uniform_complements", "uniform_frames"]
+__all__ = [
+    "deflated_frames",
+    "orthonormalise",
+    "uniform_complements",
+    "uniform_frames",
+]
 
 
 def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Array:
@@ -25,7 +30,7 @@ def uniform_frames(size: int, d: int, k: int, *, rng: np.random.Generator) -> Ar
     >>> np.allclose(v.swapaxes(-2, -1) @ v, np.eye(2))
     True
     """
-    return _orthonormal_columns(rng.standard_normal((size, d, k)))
+    return orthonormalise(rng.standard_normal((size, d, k)))
 
 
 def uniform_complements(frames: Array, *, rng: np.random.Generator) -> Array:
@@ -35,7 +40,7 @@ def uniform_complements(frames: Array, *, rng: np.random.Generator) -> Array:
     """
     size, d, k = frames.shape
     columns = rng.standard_normal((size, d, d - k))
-    return _orthonormal_columns(np.concatenate([frames, columns], axis=-1))[..., k:]
+    return orthonormalise(np.concatenate([frames, columns], axis=-1))[..., k:]
 
 
 def deflated_frames(frames: Array, directions: Array) -> Array:
@@ -65,7 +70,24 @@ def deflated_frames(frames: Array, directions: Array) -> Array:
     return np.asarray(frames[..., 1:] - along * normals[:, np.newaxis, 1:])
 
 
-def _orthonormal_columns(matrices: Array) -> Array:
+def orthonormalise(matrices: Array) -> Array:
+    """Return the Q of QR decompositions whose R has a positive diagonal.
+
+    Parameters
+    ----------
+    matrices : ndarray, shape (..., d, k)
+        Of rank k <= d.
+
+    Returns
+    -------
+    ndarray, shape (..., d, k)
+
+    Examples
+    --------
+    >>> orthonormalise(np.array([[-3.0], [4.0]]))
+    array([[-0.6],
+           [ 0.8]])
+    """
     q, r = np.linalg.qr(matrices)
-    signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
-    return np.asarray(q * signs[..., np.newaxis, :])
+    diagonal = np.diagonal(r, axis1=-2, axis2=-1)[..., np.newaxis, :]
+    return np.asarray(q * np.where(diagonal < 0, -1.0, 1.0))

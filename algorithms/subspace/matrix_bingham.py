@@ -36,19 +36,16 @@ classes here differ in how they draw.
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.algorithms.subspace.base import SubspaceMechanism
+from dpaudit.algorithms.subspace.base import PureSubspaceMechanism
 from dpaudit.algorithms.subspace.bingham import VectorBingham
 from dpaudit.algorithms.subspace.frames import uniform_complements, uniform_frames
 from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_directions_pair
 from dpaudit.arrays import Array
-from dpaudit.checked import Positive
-from dpaudit.claims import Claim, PureDP
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.stacks import check_symmetric
 from dpaudit.validation import check_count
 
@@ -58,49 +55,14 @@ _BUDGET = 2**18  # numbers in a temporary array
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixBinghamMechanism(SubspaceMechanism):
+class MatrixBinghamMechanism(PureSubspaceMechanism):
     """A basis V with density proportional to exp(coefficient tr V^T A V).
 
     Parameters
     ----------
-    n_components : int
-        k, at least 1 and at most the length of a row.
-    epsilon : float
-        The pure epsilon that is promised, > 0.
-    relation, row_norm
-        See `SubspaceMechanism`.
+    n_components, epsilon, relation, row_norm
+        See `PureSubspaceMechanism`.
     """
-
-    n_components: int = 1
-    epsilon: Positive = 1.0
-    claim: Claim = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "claim", PureDP(self.epsilon))
-
-    @classmethod
-    def calibrated(
-        cls,
-        epsilon: float,
-        *,
-        relation: Relation | str = Relation.ADD_REMOVE,
-        row_norm: float = 1.0,
-        n_components: int = 1,
-    ) -> Self:
-        """Return the mechanism with the largest coefficient that is epsilon-DP."""
-        return cls(
-            n_components=n_components,
-            epsilon=epsilon,
-            relation=Relation.parse(relation),
-            row_norm=row_norm,
-        )
-
-    @property
-    def coefficient(self) -> float:
-        """The c above."""
-        share = 1.0 if self.relation is Relation.ADD_REMOVE else 0.5
-        return share * self.epsilon / self.row_norm**2
 
     @abstractmethod
     def draw_frames(
@@ -175,15 +137,10 @@ class MatrixBinghamMechanism(SubspaceMechanism):
         k + 2 for more: the least for which a draw is not that of a vector.
         """
         k = self.n_components
-        default = k + min(k, 2)
-        dimension = default if dimension is None else dimension
-        return new_direction_pair(
-            k,
-            check_count("dimension", dimension, minimum=k),
-            int(np.ceil(min(3 * k / self._unit_coefficient, 1e9))),
-            self.relation,
-            self.row_norm,
-        )
+        dimension = k + min(k, 2) if dimension is None else dimension
+        dimension = check_count("dimension", dimension, minimum=k)
+        copies = int(np.ceil(min(3 * k / self._unit_coefficient, 1e9)))
+        return new_direction_pair(k, dimension, copies, self.relation, self.row_norm)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst pair, and one whose loss is smaller but seen more often.
@@ -197,11 +154,6 @@ class MatrixBinghamMechanism(SubspaceMechanism):
         copies = int(np.ceil(min(20 / self._unit_coefficient, 1e9)))
         tied = tied_directions_pair(k, k + 7, copies, self.relation, self.row_norm)
         return self.worst_case(), tied
-
-    @property
-    def _unit_coefficient(self) -> float:
-        """The coefficient for rows of length 1."""
-        return self.coefficient * self.row_norm**2
 
     def _draw_reduced(
         self, exponent: Array, k: int, size: int, *, rng: np.random.Generator

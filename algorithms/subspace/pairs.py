@@ -97,12 +97,14 @@ def tied_directions_pair(
     copies: int,
     relation: Relation,
     row_norm: float = 1.0,
+    *,
+    most_rows: int = _MOST_ROWS,
 ) -> Pair:
     """Return a pair on which one row says which of k + 1 directions is not left out.
 
-    `copies` rows at each of the first k + 1 basis vectors, but at most 10,000 in all.
-    ADD_REMOVE: another one at the first basis vector joins them. REPLACE_ONE: it takes
-    the place of one at the last of the k + 1.
+    `copies` rows at each of the first k + 1 basis vectors, but at most `most_rows` in
+    all. ADD_REMOVE: another one at the first basis vector joins them. REPLACE_ONE: it
+    takes the place of one at the last of the k + 1.
 
     Parameters
     ----------
@@ -113,6 +115,7 @@ def tied_directions_pair(
     relation : Relation
     row_norm : float
         Length of every row.
+    most_rows : int
 
     Examples
     --------
@@ -122,7 +125,7 @@ def tied_directions_pair(
     """
     basis = row_norm * np.eye(dimension)
     count = n_components + 1
-    copies = max(1, min(copies, _MOST_ROWS // count))
+    copies = max(1, min(copies, most_rows // count))
     rows = np.repeat(basis[:count], copies, axis=0)
     if relation is Relation.ADD_REMOVE:
         return Pair(rows, np.vstack([rows, basis[:1]]), relation)

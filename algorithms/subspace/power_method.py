@@ -9,10 +9,9 @@ analysis*, ICASSP 2016, section 3 ('PPM').
 2. For l = 1, ..., L: Y_l = A V_(l-1) + G_l, and V_l R_l = Y_l is a QR decomposition.
 3. Output V_L.
 
-The entries of G_l are i.i.d., normal (`PowerMethod`) or Laplace
-(`dpaudit.algorithms.subspace.laplace_power_method`). L is public. The diagonal of R_l
-is positive, which makes V_l a continuous function of Y_l; then V_0 = qr(Gaussian) is
-Haar distributed.
+The entries of G_l are i.i.d., normal (`PowerMethod`) or Laplace (`LaplacePowerMethod`,
+for pure differential privacy). L is public. The diagonal of R_l is positive, which
+makes V_l a continuous function of Y_l; then V_0 = qr(Gaussian) is Haar distributed.
 
 Sensitivity. Given V (d x k, orthonormal columns), let S = A - A' for neighbours with
 rows in the unit ball; everything scales with the square of `row_norm`. For x the row
@@ -36,8 +35,9 @@ Frobenius norm:
 - normal entries of deviation sigma: every step is (Delta/sigma)-GDP and the whole
   mu-GDP with mu = sqrt(L) Delta/sigma (Dong, Roth, Su, *Gaussian differential privacy*,
   Corollary 3.3);
-- Laplace entries of scale b: every step is (sqrt(d k) Delta/b)-DP, the whole L times
-  that.
+- Laplace entries of scale b: every step is (sqrt(d k) Delta/b)-DP, as its entries move
+  by at most sqrt(d k) Delta in sum, the whole L times that. The scale of the noise
+  depends on d, which is public.
 
 For the transcript (V_0, Y_1, ..., Y_L) the first is tight: if d = k then ||S V||_F =
 ||S||_F whatever V is, so the privacy loss on the worst pair is that of N(mu, 1) against
@@ -50,7 +50,8 @@ noise it is, whatever L and the row norm are,
 - normal: sqrt(4 k log(1/delta)) mu(epsilon, delta)/(epsilon Delta), where
   mu(epsilon, delta) is `dpaudit.gaussian.gaussian_mu`; at (1, 1e-5) this is
   1.82 sqrt k under ADD_REMOVE, 1.29 sqrt k under REPLACE_ONE (1.82 for k = 1);
-- Laplace: 2 sqrt(k)/Delta.
+- Laplace: 2 sqrt(k)/Delta, which is 2 sqrt k under ADD_REMOVE, and under REPLACE_ONE
+  sqrt(2 k) for k >= 2 and 2 for k = 1.
 
 (For the normal noise this is below 1 where epsilon is very large; at k = 1 the promise
 is proven up to epsilon = 24.5 at delta 1e-3, 36.0 at 1e-5, and fails for the transcript
@@ -71,20 +72,22 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.covariance.second_moment import full_row_pair
 from dpaudit.algorithms.subspace.base import SubspaceMechanism
+from dpaudit.algorithms.subspace.frames import orthonormalise, uniform_frames
 from dpaudit.algorithms.subspace.perturbation import gap_sensitivity, turned_pair
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Positive
-from dpaudit.claims import ApproxDP
+from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = [
     "DEFAULT_ITERATIONS",
+    "LaplacePowerMethod",
     "NoisyPowerMethod",
     "PowerMethod",
-    "orthonormalise",
     "step_sensitivity",
 ]
 
@@ -106,29 +109,6 @@ def step_sensitivity(
     two_rows = Relation.parse(relation) is Relation.REPLACE_ONE
     unit = sqrt(2) if two_rows and check_count("n_components", n_components) > 1 else 1
     return unit * check_positive("row_norm", row_norm) ** 2
-
-
-def orthonormalise(matrices: Array) -> Array:
-    """Return the Q of QR decompositions whose R has a positive diagonal.
-
-    Parameters
-    ----------
-    matrices : ndarray, shape (..., d, k)
-        Of rank k <= d.
-
-    Returns
-    -------
-    ndarray, shape (..., d, k)
-
-    Examples
-    --------
-    >>> orthonormalise(np.array([[-3.0], [4.0]]))
-    array([[-0.6],
-           [ 0.8]])
-    """
-    q, r = np.linalg.qr(matrices)
-    diagonal = np.diagonal(r, axis1=-2, axis2=-1)[..., np.newaxis, :]
-    return np.asarray(q * np.where(diagonal < 0, -1.0, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,27 +171,19 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         not only its basis.
         """
         k = self.n_components
-        dimension = check_count(
-            "dimension", k + 1 if dimension is None else dimension, minimum=k
-        )
+        dimension = k + 1 if dimension is None else dimension
+        dimension = check_count("dimension", dimension, minimum=k)
         if dimension > k:
             gap = 4 * gap_sensitivity(self.relation) * self.deviation(dimension)
             return turned_pair(k, dimension, gap, self.relation, self.row_norm)
-        first, second = np.zeros((2, 1, dimension))
-        first[0, 0] = self.row_norm
-        if self.relation is Relation.ADD_REMOVE:
-            return Pair(second, np.vstack([second, first]), self.relation)
-        if dimension > 1:
-            second[0, 1] = self.row_norm
-        return Pair(second, first, self.relation)
+        return full_row_pair(dimension, self.relation, self.row_norm)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
         """Return the worst cases for d = k + 1, and for d = k."""
         return self.worst_case(), self.worst_case(self.n_components)
 
     def _start(self, moment: Array, size: int, rng: np.random.Generator) -> Array:
-        shape = (size, len(moment), self.n_components)
-        return orthonormalise(rng.standard_normal(shape))
+        return uniform_frames(size, len(moment), self.n_components, rng=rng)
 
     def _step(self, moment: Array, basis: Array, rng: np.random.Generator) -> Array:
         noisy = self.noise(len(basis), len(moment), rng=rng)
@@ -279,9 +251,8 @@ class PowerMethod(NoisyPowerMethod):
         """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
         epsilon = check_positive("epsilon", epsilon)
         log_term = log(1 / check_fraction("delta", delta))
-        entries = check_count("n_components", n_components) * check_count(
-            "iterations", iterations
-        )
+        entries = check_count("n_components", n_components)
+        entries *= check_count("iterations", iterations)
         sensitivity = check_positive("row_norm", row_norm) ** 2
         return cls(
             sigma=sensitivity * sqrt(4 * entries * log_term) / epsilon,
@@ -305,12 +276,85 @@ class PowerMethod(NoisyPowerMethod):
     ) -> dict[str, Array]:
         """Return A V_0, ..., A V_(L-1) for A of `data`, shape (size, L, d, k)."""
         start, steps = transcript["start"], transcript["steps"]
-        bases = np.concatenate(
-            [start[:, np.newaxis], orthonormalise(steps[:, :-1])], axis=1
-        )
+        later = orthonormalise(steps[:, :-1])
+        bases = np.concatenate([start[:, np.newaxis], later], axis=1)
         return {"steps": self.moment(data) @ bases}
 
     @property
     def step_scales(self) -> dict[str, float]:
         """The standard deviation of every entry of the steps."""
         return {"steps": self.sigma}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplacePowerMethod(NoisyPowerMethod):
+    """The power method with Laplace noise, for pure differential privacy.
+
+    Parameters
+    ----------
+    unit_scale : float
+        Scale of every entry of the noise, over sqrt(d).
+    iterations, n_components, claim, relation, row_norm
+        See `NoisyPowerMethod`.
+
+    Examples
+    --------
+    >>> LaplacePowerMethod.calibrated(0.5, n_components=4, iterations=3).unit_scale
+    12.0
+    """
+
+    unit_scale: Positive
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        *,
+        n_components: int,
+        iterations: int = DEFAULT_ITERATIONS,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "LaplacePowerMethod":
+        """Return the mechanism at the smallest proven scale, L sqrt(d k) Delta/eps."""
+        epsilon = check_positive("epsilon", epsilon)
+        sensitivity = step_sensitivity(n_components, relation, row_norm)
+        steps = check_count("iterations", iterations)
+        return cls(
+            unit_scale=steps * sqrt(n_components) * sensitivity / epsilon,
+            iterations=iterations,
+            n_components=n_components,
+            claim=PureDP(epsilon),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        *,
+        n_components: int,
+        iterations: int = DEFAULT_ITERATIONS,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        row_norm: float = 1.0,
+    ) -> "LaplacePowerMethod":
+        """Return the mechanism as Imtiaz and Sarwate compare it, with their claim."""
+        epsilon = check_positive("epsilon", epsilon)
+        entries = check_count("n_components", n_components)
+        entries *= check_count("iterations", iterations)
+        sensitivity = check_positive("row_norm", row_norm) ** 2
+        return cls(
+            unit_scale=sensitivity * 2 * entries / epsilon,
+            iterations=iterations,
+            n_components=n_components,
+            claim=PureDP(epsilon),
+            relation=Relation.parse(relation),
+            row_norm=row_norm,
+        )
+
+    def noise(self, size: int, dimension: int, *, rng: np.random.Generator) -> Array:
+        scale = self.unit_scale * sqrt(dimension)
+        return rng.laplace(scale=scale, size=(size, dimension, self.n_components))
+
+    def deviation(self, dimension: int) -> float:
+        return sqrt(2 * dimension) * self.unit_scale

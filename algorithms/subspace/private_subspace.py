@@ -74,11 +74,7 @@ from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_fraction, check_positive
 
 __all__ = ["NoisyProjector", "PrivateSubspace"]
 
@@ -164,9 +160,8 @@ class NoisyProjector(SubspaceMechanism, ABC):
     ) -> tuple[Array, Array]:
         values, vectors = np.linalg.eigh(moment)
         cut = len(values) - self.n_components
-        gaps = (
-            values[cut] - values[cut - 1] + rng.laplace(scale=self.gap_scale, size=size)
-        )
+        gap = values[cut] - values[cut - 1]
+        gaps = gap + rng.laplace(scale=self.gap_scale, size=size)
         noisy = symmetric_gaussian(
             size,
             len(values),
@@ -181,9 +176,8 @@ class NoisyProjector(SubspaceMechanism, ABC):
     def check_dimension(self, dimension: int | None) -> int:
         """Return the length of a row, by default the least, k + 1, or raise."""
         least = self.n_components + 1
-        return check_count(
-            "dimension", least if dimension is None else dimension, minimum=least
-        )
+        dimension = least if dimension is None else dimension
+        return check_count("dimension", dimension, minimum=least)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,21 +229,17 @@ class PrivateSubspace(NoisyProjector):
         gap_share : float
             Share of epsilon and of delta that is spent on the eigengap, in (0, 1).
         """
-        claim = ApproxDP(
-            check_positive("epsilon", epsilon), check_fraction("delta", delta)
-        )
+        epsilon = check_positive("epsilon", epsilon)
+        delta = check_fraction("delta", delta)
         share = check_fraction("gap_share", gap_share)
-        scale = (
-            gap_sensitivity(relation)
-            * check_positive("row_norm", row_norm) ** 2
-            / (share * epsilon)
-        )
+        unit = check_positive("row_norm", row_norm) ** 2
+        scale = gap_sensitivity(relation) * unit / (share * epsilon)
         return cls(
             gap_scale=scale,
             margin=scale * max(0.0, log(1 / (2 * share * delta))),
             mu=gaussian_mu((1 - share) * epsilon, (1 - share) * delta),
             n_components=n_components,
-            claim=claim,
+            claim=ApproxDP(epsilon, delta),
             relation=Relation.parse(relation),
             row_norm=row_norm,
         )
@@ -272,7 +262,5 @@ class PrivateSubspace(NoisyProjector):
         return self.worst_case(), self._turned_pair(certain, None)
 
     def _turned_pair(self, gap: float, dimension: int | None) -> Pair:
-        dimension = self.check_dimension(dimension)
-        return turned_pair(
-            self.n_components, dimension, gap, self.relation, self.row_norm
-        )
+        k, dimension = self.n_components, self.check_dimension(dimension)
+        return turned_pair(k, dimension, gap, self.relation, self.row_norm)

@@ -82,9 +82,8 @@ class PublishedPrivateSubspace(NoisyProjector):
         row_norm: float = 1.0,
     ) -> "PublishedPrivateSubspace":
         """Return Algorithm 2 at epsilon/2 and delta/2, with the claim of Theorem 11."""
-        claim = ApproxDP(
-            check_positive("epsilon", epsilon), check_fraction("delta", delta)
-        )
+        epsilon = check_positive("epsilon", epsilon)
+        delta = check_fraction("delta", delta)
         unit = check_positive("row_norm", row_norm) ** 2
         stage_epsilon, log_term = epsilon / 2, log(2 / delta)
         return cls(
@@ -92,7 +91,7 @@ class PublishedPrivateSubspace(NoisyProjector):
             margin=unit * 2 * (1 + log_term / stage_epsilon),
             numerator=unit * (1 + sqrt(2 * log_term)) / stage_epsilon,
             n_components=n_components,
-            claim=claim,
+            claim=ApproxDP(epsilon, delta),
             relation=Relation.parse(relation),
             row_norm=row_norm,
         )
@@ -117,8 +116,5 @@ class PublishedPrivateSubspace(NoisyProjector):
         if self.relation is Relation.ADD_REMOVE:
             data = np.vstack([heavy, basis[k - 1] / sqrt(2)])
             return Pair(data, np.vstack([data, basis[k]]), self.relation)
-        return Pair(
-            np.vstack([heavy, basis[k - 1]]),
-            np.vstack([heavy, basis[k]]),
-            self.relation,
-        )
+        data, other = (np.vstack([heavy, basis[j]]) for j in (k - 1, k))
+        return Pair(data, other, self.relation)

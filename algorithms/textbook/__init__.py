@@ -22,13 +22,12 @@ from dpaudit.algorithms.textbook.noisy_max import (
     NoisyMax3,
     NoisyMax4,
 )
-from dpaudit.algorithms.textbook.parallel import LaplaceParallel, SVT34Parallel
 from dpaudit.algorithms.textbook.randomised_response import (
     OneTimeRappor,
     RandomisedResponse,
     Rappor,
 )
-from dpaudit.algorithms.textbook.sums import Gaussian, Laplace
+from dpaudit.algorithms.textbook.sums import Gaussian, Laplace, LaplaceParallel
 from dpaudit.algorithms.textbook.svt import (
     SVT1,
     SVT2,
@@ -37,6 +36,7 @@ from dpaudit.algorithms.textbook.svt import (
     SVT5,
     SVT6,
     NumericalSVT,
+    SVT34Parallel,
 )
 
 __all__ = [

@@ -88,6 +88,11 @@ class PureTextbookMechanism(TextbookMechanism):
         super().__post_init__()
         object.__setattr__(self, "claim", PureDP(self.epsilon))
 
+    @property
+    def true_epsilon(self) -> float:
+        """The claimed epsilon, where a subclass proves nothing else."""
+        return self.epsilon
+
 
 def laplace_noise(
     shape: int | tuple[int, ...], scale: float, *, rng: np.random.Generator

@@ -42,16 +42,15 @@ f(y - x_i)/F(y - x_i) times the product of all F.
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from math import ceil, inf
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import check_dimension, laplace_noise
 from dpaudit.algorithms.textbook.counts import FixedQueriesMechanism, neighbours_with
-from dpaudit.algorithms.textbook.quadrature import unit_rule
-from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw
+from dpaudit.algorithms.textbook.stream_losses import BELOW, StreamLaw, unit_rule
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
@@ -67,6 +66,9 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
     _: KW_ONLY
     queries: int = 5
 
+    exponential: ClassVar[bool] = False
+    """Whether the noise is exponential, or Laplace."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.queries < 2:
@@ -77,16 +79,13 @@ class _NoisyMax(FixedQueriesMechanism, ABC):
         """2/epsilon."""
         return 2 / self.epsilon
 
-    def _laplace(self, answers: Array, size: int, rng: np.random.Generator) -> Array:
-        noisy = laplace_noise((size, self.queries), self.scale, rng=rng)
-        noisy += answers
-        return noisy
-
-    def _exponential(
-        self, answers: Array, size: int, rng: np.random.Generator
-    ) -> Array:
-        noisy = rng.standard_exponential((size, self.queries))
-        noisy *= self.scale
+    def _noisy(self, answers: Array, size: int, rng: np.random.Generator) -> Array:
+        shape = (size, self.queries)
+        if self.exponential:
+            noisy = rng.standard_exponential(shape)
+            noisy *= self.scale
+        else:
+            noisy = laplace_noise(shape, self.scale, rng=rng)
         noisy += answers
         return noisy
 
@@ -101,6 +100,9 @@ class _PlaceOfMax(_NoisyMax, ABC):
     def _log_chances(self, answers: Array) -> Array:
         """Return the log-probability of each place, shape (queries,)."""
 
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._noisy(answers, size, rng).argmax(axis=1).astype(np.float64)
+
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss, NaN for what is no place, shape (size,)."""
         by_place, by_place_on_other = (
@@ -111,6 +113,27 @@ class _PlaceOfMax(_NoisyMax, ABC):
         at = releases[places].astype(np.intp)
         loss[places] = (by_place - by_place_on_other)[at]
         return loss
+
+
+@dataclass(frozen=True)
+class _ValueOfMax(_NoisyMax, ABC):
+    @abstractmethod
+    def _log_density(self, releases: Array, answers: Array) -> Array:
+        """Return the log-density of the largest noisy answer, shape (size,)."""
+
+    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return self._noisy(answers, size, rng).max(axis=1)
+
+    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
+        """Return the exact loss, shape (size,).
+
+        Infinite where a value is impossible on one dataset, NaN where on both.
+        """
+        near, far = (
+            self._log_density(releases, self.answers(x)) for x in (data, other)
+        )
+        with np.errstate(invalid="ignore"):  # impossible on both
+            return near - far
 
 
 @dataclass(frozen=True)
@@ -126,14 +149,6 @@ class NoisyMax1(_PlaceOfMax):
     queries : int
         Columns of the data, >= 2.
     """
-
-    @property
-    def true_epsilon(self) -> float:
-        """The claim is exact, as a supremum."""
-        return self.epsilon
-
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
-        return self._laplace(answers, size, rng).argmax(axis=1).astype(np.float64)
 
     def _log_chances(self, answers: Array) -> Array:
         others_below = np.full((1, self.queries - 1), BELOW)
@@ -167,13 +182,7 @@ class NoisyMax2(_PlaceOfMax):
         Columns of the data, >= 2.
     """
 
-    @property
-    def true_epsilon(self) -> float:
-        """The claim is exact."""
-        return self.epsilon
-
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
-        return self._exponential(answers, size, rng).argmax(axis=1).astype(np.float64)
+    exponential: ClassVar[bool] = True
 
     def _log_chances(self, answers: Array) -> Array:
         behind = (answers.max() - answers) / self.scale
@@ -189,7 +198,7 @@ class NoisyMax2(_PlaceOfMax):
 
 
 @dataclass(frozen=True)
-class NoisyMax3(_NoisyMax):
+class NoisyMax3(_ValueOfMax):
     """The largest noisy count, Laplace noise: exactly (queries epsilon/2)-DP.
 
     Releases are real numbers, shape ().
@@ -207,15 +216,17 @@ class NoisyMax3(_NoisyMax):
         """Half of queries times epsilon, exactly."""
         return self.queries * self.epsilon / 2
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
-        return self._laplace(answers, size, rng).max(axis=1)
-
-    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,)."""
-        log_density = partial(_log_density_of_max, scale=self.scale)
-        return log_density(releases, self.answers(data)) - log_density(
-            releases, self.answers(other)
-        )
+    def _log_density(self, releases: Array, answers: Array) -> Array:
+        """Return the log-density of the largest of answers + Lap(scale)."""
+        # Worst cases have few different answers.
+        levels, times = np.unique(answers, return_counts=True)
+        excess = (releases[:, np.newaxis] - levels) / self.scale
+        tail = np.exp(-np.abs(excess)) / 2
+        in_tail = np.minimum(excess, 0) - np.log(2)
+        log_below = np.where(excess < 0, in_tail, np.log1p(-tail))
+        # f/F is 1/scale below the answer, where both are tails.
+        hazard = np.where(excess < 0, 1.0, tail / (1 - tail)) / self.scale
+        return np.asarray(log_below @ times + np.log(hazard @ times))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return all answers 0 against all 1: attained on {y <= 0}."""
@@ -224,7 +235,7 @@ class NoisyMax3(_NoisyMax):
 
 
 @dataclass(frozen=True)
-class NoisyMax4(_NoisyMax):
+class NoisyMax4(_ValueOfMax):
     """The largest noisy count, exponential noise: not private at any epsilon.
 
     Releases are real numbers, shape ().
@@ -237,63 +248,35 @@ class NoisyMax4(_NoisyMax):
         Columns of the data, >= 2.
     """
 
+    exponential: ClassVar[bool] = True
+
     @property
     def true_epsilon(self) -> float:
         """Infinite: some values are impossible on a neighbour."""
         return inf
 
-    def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
-        return self._exponential(answers, size, rng).max(axis=1)
-
     def in_support(self, releases: Array, data: ArrayLike) -> NDArray[np.bool_]:
         """Say which releases are at least the largest answer, shape (size,)."""
         return np.asarray(releases >= self.answers(data).max())
 
-    def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
-        """Return the exact loss, shape (size,).
-
-        Infinite below the largest count of one dataset, NaN below that of both.
-        """
-        near, far = (
-            _log_density_of_exponential_max(releases, self.answers(x), scale=self.scale)
-            for x in (data, other)
-        )
-        with np.errstate(invalid="ignore"):  # impossible on both
-            return near - far
+    def _log_density(self, releases: Array, answers: Array) -> Array:
+        """Return the log-density of the largest of answers + Exp(scale)."""
+        levels, times = np.unique(answers, return_counts=True)
+        excess = (releases[:, np.newaxis] - levels) / self.scale
+        possible = excess.min(axis=1) >= 0
+        # A largest count that is met exactly stands for the values that round to it.
+        excess = np.where(possible[:, np.newaxis], np.maximum(excess, _TINY), 1.0)
+        log_below = np.log(-np.expm1(-excess)) @ times
+        # The sum of f/F, in which the count that is nearest has the largest term.
+        nearest = excess.min(axis=1)
+        ratios = np.exp(nearest[:, np.newaxis] - excess)
+        ratios *= np.expm1(-nearest)[:, np.newaxis] / np.expm1(-excess)
+        log_hazard = np.log(ratios @ times) - nearest - np.log(-np.expm1(-nearest))
+        density = log_below + log_hazard - np.log(self.scale)
+        return np.asarray(np.where(possible, density, -inf))
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return largest answers A - 1 and A, the others 0: attained on {y < A}."""
         others = check_dimension(dimension, self.queries) - 1
         largest = self._rows(6.0)
         return neighbours_with([largest - 1] + [0] * others, [largest] + [0] * others)
-
-
-def _log_density_of_max(releases: Array, answers: Array, *, scale: float) -> Array:
-    """Return the log-density of the largest of answers + Lap(scale), shape (size,)."""
-    # Worst cases have few different answers.
-    levels, times = np.unique(answers, return_counts=True)
-    excess = (releases[:, np.newaxis] - levels) / scale
-    tail = np.exp(-np.abs(excess)) / 2
-    log_below = np.where(excess < 0, np.minimum(excess, 0) - np.log(2), np.log1p(-tail))
-    # f/F is 1/scale below the answer, where both are tails.
-    hazard = np.where(excess < 0, 1.0, tail / (1 - tail)) / scale
-    return np.asarray(log_below @ times + np.log(hazard @ times))
-
-
-def _log_density_of_exponential_max(
-    releases: Array, answers: Array, *, scale: float
-) -> Array:
-    """Return the log-density of the largest of answers + Exp(scale), shape (size,)."""
-    levels, times = np.unique(answers, return_counts=True)
-    excess = (releases[:, np.newaxis] - levels) / scale
-    possible = excess.min(axis=1) >= 0
-    # A largest count that is met exactly stands for the values that round to it.
-    excess = np.where(possible[:, np.newaxis], np.maximum(excess, _TINY), 1.0)
-    log_below = np.log(-np.expm1(-excess)) @ times
-    # The sum of f/F, in which the count that is nearest has the largest term.
-    nearest = excess.min(axis=1)
-    ratios = np.exp(nearest[:, np.newaxis] - excess)
-    ratios *= np.expm1(-nearest)[:, np.newaxis] / np.expm1(-excess)
-    log_hazard = np.log(ratios @ times) - nearest - np.log(-np.expm1(-nearest))
-    density = log_below + log_hazard - np.log(scale)
-    return np.asarray(np.where(possible, density, -inf))

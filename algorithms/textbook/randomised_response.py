@@ -87,11 +87,6 @@ class RandomisedResponse(PureTextbookMechanism):
         """The probability that the bit is told truly."""
         return float(expit(self.epsilon))
 
-    @property
-    def true_epsilon(self) -> float:
-        """The claim is exact."""
-        return self.epsilon
-
     def answers(self, data: ArrayLike) -> Array:
         """Return the bit, shape ()."""
         return np.rint(np.clip(check_one_scalar(data), 0.0, 1.0))

@@ -77,8 +77,10 @@ k/b2 = k epsilon/2, by the argument for SVT3. At epsilon = 0.1 and k = 10 that i
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from math import inf
+from functools import cached_property
+from math import inf, isnan, log
 from typing import ClassVar
 
 import numpy as np
@@ -86,25 +88,121 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.textbook.base import laplace_noise
 from dpaudit.algorithms.textbook.counts import CountingMechanism, neighbours_with
-from dpaudit.algorithms.textbook.stream_codes import Streams, check_releases
-from dpaudit.algorithms.textbook.stream_losses import StreamLaw
+from dpaudit.algorithms.textbook.stream_losses import (
+    ABOVE,
+    BELOW,
+    UNREACHED,
+    Codes,
+    StreamLaw,
+)
 from dpaudit.arrays import Array
 from dpaudit.checked import Count, Nonnegative
+from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_real
 
 __all__ = [
     "EndlessSparseVector",
     "Mask",
     "SparseVector",
     "StoppingSparseVector",
+    "Streams",
     "check_length",
+    "check_releases",
 ]
 
 Mask = NDArray[np.bool_]
 
 _STREAM = 10  # queries in DP-Sniper
 _BLOCK = 2**18  # releases whose loss is computed together
+_NOTHING = 3  # that a mechanism tells
+_DIGITS = 16  # base 4: they and the number of one of 2^20 patterns are exact as a float
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """Releases of a sparse vector mechanism, sorted by the pattern of their answers.
+
+    Patterns are few where releases are many, so a law is evaluated once for each of
+    those that occur.
+
+    Parameters
+    ----------
+    releases : ndarray, shape (size, k)
+        At most 2^20.
+    codes : ndarray, shape (count, k)
+        The patterns that occur: BELOW, ABOVE, UNREACHED.
+    of : ndarray, shape (size,)
+        Which pattern each release has.
+    possible : ndarray, shape (count,)
+        Which patterns are those of a stream; the codes of the others mean nothing.
+    """
+
+    releases: Array
+    codes: Codes
+    of: Codes
+    possible: Mask
+
+    @classmethod
+    def read(cls, releases: Array, mechanism: "SparseVector") -> "Streams":
+        """Read releases of a mechanism, shape (size, k)."""
+        digits = np.full(releases.shape, _NOTHING, dtype=np.int8)
+        values, below = mechanism.releases_values, mechanism.below
+        above = np.isfinite(releases) if values else releases == 1.0
+        is_below: Mask = np.isnan(releases) if isnan(below) else releases == below
+        np.copyto(digits, ABOVE, where=above)
+        np.copyto(digits, BELOW, where=is_below)
+        np.copyto(digits, UNREACHED, where=releases == mechanism.unreached)
+        of = np.zeros(len(releases), dtype=np.intp)
+        for start in range(0, releases.shape[1], _DIGITS):
+            block = digits[:, start : start + _DIGITS].astype(np.float64)
+            keys = of * 4.0**_DIGITS + block @ 4.0 ** np.arange(block.shape[1])
+            of = np.unique(keys, return_inverse=True)[1]
+        example = np.zeros(of.max(initial=-1) + 1, dtype=np.intp)
+        example[of] = np.arange(len(of))
+        codes = digits[example].astype(np.intp)
+        earlier = np.cumsum(codes == ABOVE, axis=1) - (codes == ABOVE)
+        ended = earlier >= mechanism.limit
+        as_told = np.where(ended, codes == UNREACHED, codes < UNREACHED)
+        possible = np.asarray(as_told.all(axis=1))
+        codes[~possible] = UNREACHED
+        return cls(releases, codes, of, possible)
+
+    def runs(self) -> Iterator[Codes]:
+        """Yield the codes of the first run that ends above, of the second, ..."""
+        above = self.codes == ABOVE
+        run = np.cumsum(above, axis=1) - above
+        for number in range(run.max(initial=-1) + 1):
+            yield np.where(run == number, self.codes, UNREACHED)
+
+    @cached_property
+    def least_values(self) -> Array:
+        """The least value of each release, infinite if it has none, shape (size,)."""
+        values = np.where(np.isfinite(self.releases), self.releases, np.inf)
+        return np.asarray(values.min(axis=1))
+
+    def log_noise(self, answers: Array, scale: float) -> Array:
+        """Return the log-density of values that are answers + Lap(scale), (size,)."""
+        row, column = self._told
+        distance = np.abs(self.releases[row, column] - answers[column])
+        logs = -distance / scale - log(2 * scale)
+        sums = np.bincount(row, logs, minlength=len(self.releases))
+        return np.asarray(sums, dtype=np.float64)
+
+    @cached_property
+    def _told(self) -> tuple[Codes, Codes]:
+        row, column = np.nonzero(np.isfinite(self.releases))
+        return row, column
+
+
+def check_releases(releases: ArrayLike, length: int) -> Array:
+    """Return releases as floats, shape (size, length), or raise if they are not."""
+    checked = check_real("releases", releases)
+    if checked.ndim != 2 or checked.shape[1] != length:
+        raise InputError(
+            f"releases must have shape (size, {length}), got {checked.shape}"
+        )
+    return checked
 
 
 @dataclass(frozen=True)
@@ -170,13 +268,7 @@ class SparseVector(CountingMechanism, ABC):
         loss = np.empty(len(releases))
         for start in range(0, len(releases), _BLOCK):
             block = slice(start, start + _BLOCK)
-            streams = Streams.read(
-                releases[block],
-                below=self.below,
-                unreached=self.unreached,
-                values=self.releases_values,
-                limit=self.limit,
-            )
+            streams = Streams.read(releases[block], self)
             with np.errstate(invalid="ignore"):  # impossible on both
                 loss[block] = self._log_density(streams, answers)
                 loss[block] -= self._log_density(streams, other_answers)
@@ -188,9 +280,7 @@ class SparseVector(CountingMechanism, ABC):
         return self._law(answers).log_mass(streams.codes)[streams.of]
 
     def _law(self, answers: Array) -> StreamLaw:
-        return StreamLaw(
-            answers, self.threshold, self.threshold_scale, self.query_scale
-        )
+        return StreamLaw(answers, self.threshold, *self.scales)
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         releases = np.full((len(answers), size), self.unreached)

@@ -45,20 +45,15 @@ split an atom by the order in which a sum was taken.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
+from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import legendre
 from numpy.typing import NDArray
 from scipy.special import exprel
 
-from dpaudit.algorithms.textbook.quadrature import (
-    Pieces,
-    end_rule,
-    integral_coefficients,
-    log_sum,
-    unit_rule,
-)
 from dpaudit.arrays import Array
 
 __all__ = [
@@ -66,8 +61,11 @@ __all__ = [
     "BELOW",
     "UNREACHED",
     "Codes",
+    "Pieces",
     "StreamLaw",
+    "end_rule",
     "log_laplace_interval",
+    "unit_rule",
 ]
 
 Codes = NDArray[np.intp]
@@ -78,9 +76,93 @@ _FAR = 40.0
 _STEEPEST = 12.0  # hL of a panel
 _FINENESS = 4.0  # cells are at most 1/(4z) long
 _CHUNK = 2**19  # numbers in one array of a computation
+
+
+def unit_rule(count: int) -> tuple[Array, Array]:
+    """Return the nodes and weights of Gauss and Legendre on [0, 1], shape (count,)."""
+    nodes, weights = legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _integral_coefficients(count: int) -> Array:
+    """Return what takes values at the nodes of a `unit_rule` to an integral from 0.
+
+    Of the polynomial through the values, as a polynomial in 2t - 1, t in [0, 1]; shape
+    (count, count + 1).
+
+    Examples
+    --------
+    >>> _integral_coefficients(2).sum(axis=0).round(12)  # of 1: t = 1/2 + (2t - 1)/2
+    array([0.5, 0.5, 0. ])
+    """
+    nodes, weights = unit_rule(count)
+    degrees = np.arange(count)
+    to_series = legendre.legvander(2 * nodes - 1, count - 1)
+    to_series *= weights[:, np.newaxis] * (2 * degrees + 1)
+    integrals = np.zeros((count, count + 1))
+    for row, series in zip(integrals, np.eye(count), strict=True):
+        integral = legendre.leg2poly(legendre.legint(series, lbnd=-1)) / 2
+        row[: len(integral)] = integral
+    return np.asarray(to_series @ integrals)
+
+
+@lru_cache(maxsize=64)
+def end_rule(count: int, ratio: float) -> tuple[Array, Array]:
+    """Return nodes u and log(weight u^-ratio) of the rule for u^(ratio - 1) on [0, 1].
+
+    Gauss's, shape (count,): exact for u^(ratio - 1) times polynomials of degree
+    2 count - 1. By the eigenvalues of the Jacobi matrix (Golub, Welsch, *Calculation of
+    Gauss quadrature rules*, 1969).
+    """
+    power, place = ratio - 1, np.arange(1.0, count)
+    twice = 2 * place + power
+    middle = [power / (power + 2), *(power**2 / (twice * (twice + 2)))]
+    off = place * (place + power) / (twice * np.sqrt(twice**2 - 1))
+    nodes, vectors = np.linalg.eigh(np.diag(np.add(middle, 1) / 2) + np.diag(off, -1))
+    with np.errstate(divide="ignore"):  # of weights that are too small for a float
+        log_weights = np.log(vectors[0] ** 2 / ratio)
+    return nodes, log_weights - ratio * np.log(nodes)
+
+
+def _log_sum(logs: Array) -> Array:
+    """Return the logarithm of the sum over the last axis."""
+    top = logs.max(axis=-1, keepdims=True)
+    return np.asarray(top[..., 0] + np.log(np.exp(logs - top).sum(axis=-1)))
+
+
+class Pieces(NamedTuple):
+    """Intervals, by their ends, shape (m,) each."""
+
+    left: Array
+    right: Array
+
+    def cut(self, fineness: Array) -> "Pieces":
+        """Return the pieces cut into equal ones, at most 1/fineness long."""
+        lengths = self.right - self.left
+        counts = np.ceil(lengths * fineness).astype(np.intp)
+        edges = np.repeat(self.left, counts)
+        steps = np.repeat(lengths / np.maximum(counts, 1), counts)
+        places = np.arange(len(edges)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return Pieces(edges + places * steps, edges + (places + 1) * steps)
+
+    def nodes(self, on_unit: Array) -> Array:
+        """Return the nodes of a rule on each piece, one piece after the other."""
+        lengths = (self.right - self.left)[:, np.newaxis]
+        return (self.left[:, np.newaxis] + lengths * on_unit).ravel()
+
+    def log_weights(self, weights: Array) -> Array:
+        """Return the log-weights of the rule."""
+        return np.log(np.outer(self.right - self.left, weights)).ravel()
+
+    def log_of_exponential(self, at_left: Array, at_right: Array) -> Array:
+        """Return the log-integral over each piece of an exponential, by its ends."""
+        mean = exprel(-np.abs(at_right - at_left)) * (self.right - self.left)
+        return np.asarray(np.maximum(at_left, at_right) + np.log(mean))
+
+
 _PANEL, _PANEL_WEIGHTS = unit_rule(16)
 _CELL, _CELL_WEIGHTS = unit_rule(12)
-_INTEGRAL = integral_coefficients(12)
+_INTEGRAL = _integral_coefficients(12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +210,7 @@ class StreamLaw:
             parts, ends = np.split(logs, [len(log_weights)], axis=1)
             parts += log_weights
             gaps = far.log_of_exponential(*np.split(ends, 2, axis=1))
-            total[part] = log_sum(np.hstack([parts, gaps]))
+            total[part] = _log_sum(np.hstack([parts, gaps]))
         return total
 
     def log_mass_up_to(self, values: Array, codes: Codes, of: Codes) -> Array:
@@ -188,9 +270,8 @@ class StreamLaw:
         near = Pieces(np.append(near.left, last), np.append(near.right, reach))
         near = near.cut(np.ones(len(near.left)))
         tails = np.exp(-np.maximum(near.left - self._places[:, np.newaxis], 0.0))
-        near = near.cut(
-            _FINENESS * (1 + self._ratio + (tails / (2 - tails)).sum(axis=0))
-        )
+        slope = 1 + self._ratio + (tails / (2 - tails)).sum(axis=0)
+        near = near.cut(_FINENESS * slope)
         left = np.concatenate([near.left, far.left])
         order = np.argsort(left)
         right = np.concatenate([near.right, far.right])
@@ -216,7 +297,7 @@ class _Cumulative:
         inside, ends = np.split(logs[:, :-1], [len(far) * len(_CELL)], axis=1)
         inside = inside.reshape(len(codes), len(far), len(_CELL))
         lengths = cells.right - cells.left
-        parts = np.log(lengths) + log_sum(inside + np.log(_CELL_WEIGHTS))
+        parts = np.log(lengths) + _log_sum(inside + np.log(_CELL_WEIGHTS))
         at_left, at_right = np.split(ends, 2, axis=1)
         parts = np.where(far, cells.log_of_exponential(at_left, at_right), parts)
         # Of the exponential that g is below the first break point.

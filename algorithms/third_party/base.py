@@ -23,11 +23,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import ReleasesVector, check_components
 from dpaudit.algorithms.textbook.base import check_dimension, check_scalars
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
@@ -45,10 +46,15 @@ __all__ = [
     "MissingLibraryError",
     "PCAMechanism",
     "RowMechanism",
+    "Sampler",
     "ScalarSum",
     "ThirdPartyMechanism",
     "near_degenerate_pair",
 ]
+
+
+Sampler: TypeAlias = Callable[[], Release]
+"""What makes one release each time."""
 
 
 class MissingLibraryError(DPAuditError, ImportError):
@@ -97,9 +103,7 @@ class ThirdPartyMechanism(Checked, ABC):
         return PureDP(self.epsilon)
 
     @abstractmethod
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Release]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         """Return a function that makes one release on `data` each time.
 
         Here, and only here, the library is imported.
@@ -148,9 +152,7 @@ class ScalarSum(ThirdPartyMechanism):
     def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
         """Return a function from rows in [0, 1], shape (n,), to their noisy sum."""
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = check_scalars(data).clip(0.0, 1.0)
         noisy_sum = self._noisy_sum(rng)
         return lambda: np.asarray(noisy_sum(rows), dtype=np.float64)
@@ -214,7 +216,7 @@ class RowMechanism(ThirdPartyMechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EigenvectorMechanism(RowMechanism):
+class EigenvectorMechanism(ReleasesVector, RowMechanism):
     """A private first eigenvector of the second-moment matrix.
 
     Releases are unit vectors, shape (d,). The library takes the matrix; the adapter
@@ -224,26 +226,13 @@ class EigenvectorMechanism(RowMechanism):
     @abstractmethod
     def _eigenvector(
         self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    ) -> Sampler:
         """Return a sampler for the second-moment matrix A of `size` rows."""
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = self._rows(data)
         moment = second_moment(clip_rows(rows, self.row_norm))
         return self._eigenvector(moment, len(rows), rng)
-
-    def components(self, releases: Array, n_components: int) -> Array:
-        """Return the released vectors as bases, shape (..., d, 1).
-
-        Raises
-        ------
-        InputError
-            If `n_components` is not 1.
-        """
-        check_count("n_components", n_components, maximum=1)
-        return np.asarray(releases)[..., np.newaxis]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,12 +263,7 @@ class PCAMechanism(RowMechanism):
         InputError
             For any other number of components.
         """
-        check_count(
-            "n_components",
-            n_components,
-            minimum=self.n_components,
-            maximum=self.n_components,
-        )
+        check_components(n_components, self.n_components)
         if isinstance(releases, np.ndarray):
             raise InputError("releases must be dictionaries with 'components'")
         return releases["components"].swapaxes(-2, -1)
@@ -308,9 +292,8 @@ def near_degenerate_pair(
     >>> (pair.neighbour.T @ pair.neighbour).diagonal().astype(int).tolist()
     [2999, 2999]
     """
-    dimension = check_count(
-        "dimension", _DIMENSION if dimension is None else dimension, minimum=2
-    )
+    dimension = _DIMENSION if dimension is None else dimension
+    dimension = check_count("dimension", dimension, minimum=2)
     data = np.zeros((_ROWS, dimension))
     first = _ROWS // 2 + 1
     data[:first, 0] = data[first:, 1] = row_norm

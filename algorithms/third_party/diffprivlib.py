@@ -40,7 +40,7 @@ on top of the bit generator of the caller. Without one the library would use
 `secrets.SystemRandom`, with the same code behind it.
 """
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,6 +53,7 @@ from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
     PCAMechanism,
+    Sampler,
     ScalarSum,
 )
 from dpaudit.arrays import Array
@@ -77,12 +78,13 @@ class _Diffprivlib:
 class _ScalarNoise(_Diffprivlib, ScalarSum, ABC):
     """A sum that a scalar mechanism of the library randomises."""
 
-    @abstractmethod
-    def _mechanism(self, random_state: np.random.RandomState) -> Any:
-        """Return the library's mechanism, with sensitivity 1."""
+    mechanism: ClassVar[str]
+    """Its name in the library, which is told the claim and a sensitivity of 1."""
 
     def _noisy_sum(self, rng: np.random.Generator) -> Callable[[Array], float]:
-        mechanism = self._mechanism(_random_state(rng))
+        mechanism = getattr(_mechanisms(), self.mechanism)(
+            **self.claim.parameters, sensitivity=1, random_state=_random_state(rng)
+        )
         return lambda rows: float(mechanism.randomise(float(rows.sum())))
 
 
@@ -101,10 +103,7 @@ class DiffprivlibLaplace(_ScalarNoise):
     PureDP(epsilon=0.5)
     """
 
-    def _mechanism(self, random_state: np.random.RandomState) -> Any:
-        return _mechanisms().Laplace(
-            epsilon=self.epsilon, sensitivity=1, random_state=random_state
-        )
+    mechanism: ClassVar[str] = "Laplace"
 
 
 @dataclass(frozen=True)
@@ -127,13 +126,7 @@ class DiffprivlibGaussian(_ScalarNoise, ApproximateScalarSum):
                 f"got {self.epsilon!r}"
             )
 
-    def _mechanism(self, random_state: np.random.RandomState) -> Any:
-        return _mechanisms().Gaussian(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sensitivity=1,
-            random_state=random_state,
-        )
+    mechanism: ClassVar[str] = "Gaussian"
 
 
 @dataclass(frozen=True)
@@ -148,13 +141,7 @@ class DiffprivlibGaussianAnalytic(_ScalarNoise, ApproximateScalarSum):
         In (0, 1).
     """
 
-    def _mechanism(self, random_state: np.random.RandomState) -> Any:
-        return _mechanisms().GaussianAnalytic(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sensitivity=1,
-            random_state=random_state,
-        )
+    mechanism: ClassVar[str] = "GaussianAnalytic"
 
 
 @dataclass(frozen=True)
@@ -178,7 +165,7 @@ class DiffprivlibBingham(_Diffprivlib, EigenvectorMechanism):
 
     def _eigenvector(
         self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    ) -> Sampler:
         mechanism = _mechanisms().Bingham(
             epsilon=self.epsilon,
             sensitivity=self.row_norm**2,
@@ -205,9 +192,7 @@ class DiffprivlibPCA(_Diffprivlib, PCAMechanism):
         What the library calls ``data_norm``, and clips rows to.
     """
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], dict[str, Array]]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         library = import_module("diffprivlib")
         rows, random_state = self._rows(data), _random_state(rng)
 

@@ -8,98 +8,76 @@ minutes. Of the others nothing is said beforehand: ``make third-party`` audits t
 from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Fall
-from dpaudit.algorithms.third_party.diffprivlib import (
-    DiffprivlibBingham,
-    DiffprivlibGaussian,
-    DiffprivlibGaussianAnalytic,
-    DiffprivlibLaplace,
-    DiffprivlibPCA,
-)
-from dpaudit.algorithms.third_party.opendp import (
-    OpenDPCentredPCA,
-    OpenDPEigenvector,
-    OpenDPGaussian,
-    OpenDPLaplace,
-    OpenDPPCA,
-)
+from dpaudit.algorithms.third_party import diffprivlib, opendp
 
 __all__ = ["THIRD_PARTY"]
 
-_entry = partial(Entry, family="third-party")
+_diffprivlib = partial(Entry, family="third-party", extra="diffprivlib")
+_opendp = partial(Entry, family="third-party", extra="opendp")
 
 THIRD_PARTY = (
-    _entry(
+    _diffprivlib(
         name="diffprivlib-bingham",
         source="diffprivlib, mechanisms.Bingham",
         summary="first eigenvector; its rejection sampler draws from another law",
-        constructor=DiffprivlibBingham,
+        constructor=diffprivlib.DiffprivlibBingham,
         falls=Fall(2_000),
-        extra="diffprivlib",
     ),
-    _entry(
+    _diffprivlib(
         name="diffprivlib-pca",
         source="diffprivlib, models.PCA",
         summary="eigenvalues with bounded Laplace noise, eigenvectors from Bingham",
-        constructor=DiffprivlibPCA,
-        extra="diffprivlib",
+        constructor=diffprivlib.DiffprivlibPCA,
     ),
-    _entry(
+    _diffprivlib(
         name="diffprivlib-laplace",
         source="diffprivlib, mechanisms.Laplace",
         summary="a sum with Laplace noise",
-        constructor=DiffprivlibLaplace,
-        extra="diffprivlib",
+        constructor=diffprivlib.DiffprivlibLaplace,
     ),
-    _entry(
+    _diffprivlib(
         name="diffprivlib-gaussian",
         source="diffprivlib, mechanisms.Gaussian",
         summary="a sum with Gaussian noise, classical constant",
-        constructor=DiffprivlibGaussian,
-        extra="diffprivlib",
+        constructor=diffprivlib.DiffprivlibGaussian,
     ),
-    _entry(
+    _diffprivlib(
         name="diffprivlib-gaussian-analytic",
         source="diffprivlib, mechanisms.GaussianAnalytic",
         summary="a sum with the least Gaussian noise",
-        constructor=DiffprivlibGaussianAnalytic,
-        extra="diffprivlib",
+        constructor=diffprivlib.DiffprivlibGaussianAnalytic,
     ),
-    _entry(
+    _opendp(
         name="opendp-eigenvector",
         source="OpenDP, extras.sklearn._make_eigenvector",
         summary="first eigenvector; its rejection sampler draws from another law",
-        constructor=OpenDPEigenvector,
+        constructor=opendp.OpenDPEigenvector,
         falls=Fall(2_000),
-        extra="opendp",
     ),
-    _entry(
+    _opendp(
         name="opendp-pca",
         source="OpenDP, sklearn.decomposition.PCA",
         summary="private mean, eigenvalues, eigenvectors; PCA(epsilon=1) claims 2",
-        constructor=OpenDPPCA,
+        constructor=opendp.OpenDPPCA,
         epsilon=2.0,
-        extra="opendp",
     ),
-    _entry(
+    _opendp(
         name="opendp-pca-centred",
         source="OpenDP, sklearn.decomposition.make_private_pca",
         summary="eigenvalues (a tenth of epsilon) and eigenvectors of centred data",
-        constructor=OpenDPCentredPCA,
-        extra="opendp",
+        constructor=opendp.OpenDPCentredPCA,
     ),
-    _entry(
+    _opendp(
         name="opendp-laplace",
         source="OpenDP, measurements.make_laplace",
         summary="a sum with Laplace noise",
-        constructor=OpenDPLaplace,
-        extra="opendp",
+        constructor=opendp.OpenDPLaplace,
     ),
-    _entry(
+    _opendp(
         name="opendp-gaussian",
         source="OpenDP, measurements.make_gaussian",
         summary="a sum with Gaussian noise, by way of zero-concentrated DP",
-        constructor=OpenDPGaussian,
-        extra="opendp",
+        constructor=opendp.OpenDPGaussian,
     ),
 )
 """Every mechanism of another library."""

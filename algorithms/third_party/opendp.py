@@ -54,6 +54,7 @@ from dpaudit.algorithms.third_party.base import (
     ApproximateScalarSum,
     EigenvectorMechanism,
     PCAMechanism,
+    Sampler,
     ScalarSum,
 )
 from dpaudit.arrays import Array
@@ -149,7 +150,7 @@ class OpenDPEigenvector(_OpenDP, EigenvectorMechanism):
 
     def _eigenvector(
         self, moment: Array, size: int, rng: np.random.Generator
-    ) -> Callable[[], Array]:
+    ) -> Sampler:
         measurement = self.measurement(len(moment), size)
         return lambda: np.asarray(measurement(moment), dtype=np.float64)
 
@@ -183,9 +184,7 @@ class OpenDPPCA(_OpenDP, PCAMechanism):
             n_components=self.n_components,
         )
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], dict[str, Array]]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
 
@@ -244,9 +243,7 @@ class OpenDPCentredPCA(_OpenDP, PCAMechanism):
             num_components=self.n_components,
         )
 
-    def _sampler(
-        self, data: ArrayLike, rng: np.random.Generator
-    ) -> Callable[[], dict[str, Array]]:
+    def _sampler(self, data: ArrayLike, rng: np.random.Generator) -> Sampler:
         rows = self._rows(data)
         size, dimension = rows.shape
         measurement = self.measurement(dimension, size)

@@ -25,13 +25,15 @@ from dpaudit.algorithms.textbook import (
     SVT34Parallel,
     neighbours_with,
 )
-from dpaudit.algorithms.textbook.quadrature import Pieces, end_rule, unit_rule
 from dpaudit.algorithms.textbook.stream_losses import (
     ABOVE,
     BELOW,
     UNREACHED,
+    Pieces,
     StreamLaw,
+    end_rule,
     log_laplace_interval,
+    unit_rule,
 )
 from dpaudit.audit.layers.consistency import loss_consistency
 from dpaudit.audit.layers.layer import Layer, applicable_layers

@@ -76,11 +76,11 @@ class ToyResponse(RandomisedResponse):
         return PureDP(max(2 * super().exact_claim(pair).epsilon(0.0), 1e-9))
 '''
 TEXTBOOK_ENTRY = """
-    _textbook(
-        "toy-response",
-        ToyResponse,
-        "a test",
-        "a toy",
+    _entry(
+        name="toy-response",
+        constructor=ToyResponse,
+        source="a test",
+        summary="a toy",
         epsilon=0.5,
         falls=Fall(3_000),
         truth=1.0,

@@ -16,8 +16,8 @@ from dpaudit.algorithms import (
 )
 from dpaudit.algorithms.covariance.second_moment import (
     second_moment_sensitivity,
-    semi_definite_trace,
 )
+from dpaudit.algorithms.covariance.symmetric_noise import semi_definite_trace
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Relation
 from dpaudit.rows import clip_rows

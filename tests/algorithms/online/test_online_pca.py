@@ -11,6 +11,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from online_oracles import nodes_of_row
 from scipy.stats import binom
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
@@ -20,11 +21,11 @@ from dpaudit.algorithms.online.doubling_rules import (
     PublishedRule,
 )
 from dpaudit.algorithms.online.entries import ONLINE
-from dpaudit.algorithms.online.fenwick import nodes_of_row, tree_height
+from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.pairs import replaced_row
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
+from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (
     SubspaceSequence,
     leading_bases,

@@ -8,6 +8,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 import pytest
+from online_oracles import stability_cost, theorem_14_bound
 
 from dpaudit.algorithms.online.noise import PublishedStepNoise
 from dpaudit.algorithms.online.online_pca import OnlinePCA
@@ -19,8 +20,6 @@ from dpaudit.algorithms.online.regret import (
     proven_regret_bound,
     regret,
     rewards,
-    stability_cost,
-    theorem_14_bound,
     theorem_18_bound,
 )
 from dpaudit.errors import InputError
@@ -183,8 +182,8 @@ def test_the_bounds_of_the_paper_have_its_exponents():
         (lambda: best_fixed_reward(np.eye(2), 0), "n_components must be an integer"),
         (lambda: follow_the_leader(np.eye(2), 3), "n_components must be at most"),
         (
-            lambda: theorem_14_bound(
-                optimum=1.0, length=1, dimension=2, n_components=1, epsilon=1.0
+            lambda: corollary_17_bound(
+                optimum=1.0, length=1, dimension=2, n_components=1
             ),
             "length must be an integer >= 2",
         ),

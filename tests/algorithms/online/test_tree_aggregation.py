@@ -12,12 +12,12 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from online_oracles import nodes_of_row
 from scipy.stats import multivariate_normal
 
 from dpaudit.algorithms.online.fenwick import (
     accumulate,
     differences,
-    nodes_of_row,
     parent,
     tree_height,
 )
@@ -228,7 +228,7 @@ def test_the_sensitivity_is_attained_and_never_passed(length, dimension):
 
 
 def test_the_first_row_of_many_steps_is_in_all_of_them():
-    sums = StepwiseSums.of_steps(0.7, 1e-4, length=25, row_norm=2.0)
+    sums = StepwiseSums.as_published(0.7, 1e-4, length=25, row_norm=2.0)
     mu = sums.exact_claim(sums.worst_case()).parameters["mu"]
     assert mu == pytest.approx(sums.composed_claim().parameters["mu"])
     assert mu == pytest.approx(5 * sums.step_claim().parameters["mu"])
@@ -360,7 +360,7 @@ def test_reused_noise_hides_nothing():
         TreeAggregation.calibrated,
         TreeAggregation.as_published,
         StepwiseSums.calibrated,
-        StepwiseSums.of_steps,
+        StepwiseSums.as_published,
         FreshNoiseTree.planted,
     ],
 )

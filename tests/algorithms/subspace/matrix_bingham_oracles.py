@@ -19,8 +19,25 @@ r = |(t_1 x_1, t_2 x_2, t_3 x_3)|.
 import numpy as np
 from bingham_oracles import TYPE_I_ERROR, marginal_cdf
 from scipy import stats
+from scipy.special import multigammaln
 
-__all__ = ["TYPE_I_ERROR", "normal_p_values", "plane_p_values", "same_law_p_values"]
+__all__ = [
+    "TYPE_I_ERROR",
+    "normal_p_values",
+    "plane_p_values",
+    "same_law_p_values",
+    "wide_gap_acceptance",
+]
+
+
+def wide_gap_acceptance(d, k):
+    """The acceptance probability of `MatrixACG` for one wide gap, after the k-th value.
+
+    The formula at the head of `dpaudit.algorithms.subspace.exact_exponential`.
+    """
+    log = multigammaln(d / 2, k) - multigammaln(k / 2, k)
+    power = k * (d - k) / 2
+    return np.exp(log + power) * 2**power * k ** (k**2 / 2) / d ** (k * d / 2)
 
 
 def slopes(values):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.subspace.convergence import effective_sample_size, split_r_hat
+from dpaudit.algorithms.subspace.gibbs import effective_sample_size, split_r_hat
 from dpaudit.errors import InputError
 
 

@@ -15,6 +15,7 @@ from matrix_bingham_oracles import (
     TYPE_I_ERROR,
     plane_p_values,
     same_law_p_values,
+    wide_gap_acceptance,
 )
 from scipy import stats
 
@@ -22,7 +23,6 @@ from dpaudit.algorithms import build, entry
 from dpaudit.algorithms.subspace.exact_exponential import (
     ExactExponential,
     MatrixACG,
-    wide_gap_acceptance,
 )
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.frames import uniform_frames

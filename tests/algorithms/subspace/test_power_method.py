@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.subspace.laplace_power_method import LaplacePowerMethod
+from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.algorithms.subspace.power_method import (
+    LaplacePowerMethod,
     PowerMethod,
-    orthonormalise,
     step_sensitivity,
 )
 from dpaudit.attacks import GaussianTranscript, Target
