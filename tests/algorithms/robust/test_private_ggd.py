@@ -387,6 +387,11 @@ def test_transcripts_of_full_batches_have_the_likelihood_of_gaussians():
     assert ours.mean() >= 0.3 * mu**2 / 2
 
 
+# Hard are audits that would find only what the tests of noise and losses above find in
+# a tenth of the time.
+
+
+@pytest.mark.hard
 @pytest.mark.parametrize("layer", ["black-box", "transcript"])
 @pytest.mark.parametrize("pair", [0, 1])
 def test_full_batch_descent_is_not_refuted(layer, pair):
@@ -409,6 +414,7 @@ def test_full_batch_descent_with_a_fraction_of_the_noise_is_refuted():
     assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.hard
 def test_minibatch_descent_is_not_refuted():
     mechanism = PrivateSGGD.calibrated(1.0, 1e-2)
     for layer in ("black-box", "transcript"):

@@ -528,9 +528,11 @@ def test_transcripts_of_full_batches_have_the_likelihood_of_gaussians():
     assert ours.mean() >= 0.8 * mu**2 / 2
 
 
-# Audits
+# Audits. Hard are those that would find only what the tests of noise and losses above
+# find in a tenth of the time.
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize("layer", ["black-box", "transcript"])
 @pytest.mark.parametrize("kind", [PrivateGradientReaper, PrivateMirrorReaper])
 def test_full_batch_descent_is_not_refuted(layer, kind):
@@ -555,6 +557,7 @@ def test_full_batch_descent_with_half_the_noise_is_refuted():
     assert result.verdict is Verdict.REFUTED
 
 
+@pytest.mark.hard
 def test_published_full_batches_are_not_refuted():
     mechanism = PrivateMirrorReaper.as_published(1.0, 1e-2, iterations=4)
     result = audit(
@@ -568,6 +571,7 @@ def test_published_full_batches_are_not_refuted():
     assert result.verdict is Verdict.NOT_REFUTED
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize(
     "kind", [PrivateStochasticGradientReaper, PrivateStochasticMirrorReaper]
 )
