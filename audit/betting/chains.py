@@ -54,7 +54,7 @@ class Chains:
         nothing = np.zeros((len(self.events), more))
         # New cells are empty and lie before the last one.
         return Chains(
-            np.pad(self.events, ((0, 0), (0, more)), mode="edge"),
+            np.hstack([self.events, np.repeat(self.events[:, -1:], more, axis=1)]),
             self.half_spaces.widen(spaces),
             np.hstack([self.p1[:, :-1], nothing, self.p1[:, -1:]]),
             np.hstack([self.q1[:, :-1], nothing, self.q1[:, -1:]]),

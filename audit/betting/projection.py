@@ -74,12 +74,13 @@ class HalfSpaces:
 
     def widen(self, spaces: int) -> "HalfSpaces":
         """Fill up to that many half-spaces with such as hold nothing."""
-        more = ((0, 0), (0, spaces - self.limit.shape[1]))
+        more = len(self.limit), spaces - self.limit.shape[1]
+        nothing = np.zeros(more)
         return HalfSpaces(
-            np.pad(self.cells, more),
-            np.pad(self.on_p, more),
-            np.pad(self.on_q, more),
-            np.pad(self.limit, more, constant_values=1.0),
+            np.hstack([self.cells, nothing.astype(np.intp)]),
+            np.hstack([self.on_p, nothing]),
+            np.hstack([self.on_q, nothing]),
+            np.hstack([self.limit, nothing + 1]),
         )
 
     def divide(self, size: Array) -> "HalfSpaces":
@@ -210,6 +211,9 @@ class _Dual:
         )
 
     def take(self, rows: NDArray[np.intp]) -> "_Dual":
+        """Return some of the problems, in the order that they have here."""
+        if len(rows) == len(self.cost):
+            return self
         return _Dual(self.weights[rows], self.slopes[rows], self.cost[rows])
 
     def value(self, x: Array) -> Array:
