@@ -68,7 +68,8 @@ SLOW = {*A_TENTH, "dp-pca-published", "minibatch-oja-search"}
 # Within `FEWER_SAMPLES` an audit refutes a sixteenth of the noise; with the others a
 # thousandth falls within `FEWEST_SAMPLES`, or the audit sees nothing of that either.
 SEEN = {
-    "dp-sggd",
+    "dp-sgd-reap",
+    "dp-smd-reap",
     "tree-aggregation",
     "tree-aggregation-fresh-noise",
     "follow-perturbed-leader",
@@ -80,11 +81,9 @@ UNSEEN = {
     "dp-pca",
     "dp-pca-published",
     "dp-pca-rank-k",
-    "dp-ggd",
+    "dp-sggd",
     "dp-gd-reap-published",
-    "dp-sgd-reap",
     "dp-md-reap-published",
-    "dp-smd-reap",
     "online-pca-doubling-published",
 }
 # With half of the noise these fall under either relation.
