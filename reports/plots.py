@@ -11,9 +11,10 @@ itself: what is refuted is also spelt out.
 import html
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import wraps
+from math import ceil, floor, log10
+from typing import Any, Literal, TypeAlias
 
 import matplotlib
 import numpy as np
@@ -23,6 +24,7 @@ from matplotlib.text import Text
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.reports.escaping import plain
+from dpaudit.reports.sections import Results
 
 __all__ = [
     "DOTTED",
@@ -33,28 +35,38 @@ __all__ = [
     "REFUTED",
     "RULE",
     "SERIES",
+    "STYLE",
     "WIDE",
     "Box",
+    "Drawing",
     "apart",
+    "band",
     "boxes",
     "canvas",
     "crossings",
+    "decades",
     "finish",
+    "mark",
     "name_ends",
     "names_width",
     "panel",
+    "picture",
     "pixels",
     "row_name",
     "row_panel",
     "standalone",
     "stroke",
     "thinned",
+    "tick",
     "to_svg",
     "write",
 ]
 
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, bottom, width and height in CSS pixels."""
+
+Drawing: TypeAlias = Callable[[Results, bool], tuple[Figure, str]]
+"""From results to a figure, and its description; see `picture`."""
 
 WIDE, NARROW = 760, 360  # CSS pixels
 DOTTED: Any = (0, (1, 2))
@@ -71,7 +83,7 @@ _VARIABLES = {
     **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
 }
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "dpaudit",
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same layout anywhere
@@ -105,28 +117,52 @@ def stroke(name: str, refuted: Collection[str], standing: Collection[str]) -> An
     return "-" if name in standing else (0, (5, 1.5, 1, 1.5))
 
 
-@contextmanager
-def canvas(width: int, height: int) -> Iterator[Figure]:
-    """Give a transparent figure of a size in CSS pixels, in the report's style."""
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-        figure.patch.set_visible(False)
-        yield figure
+def mark(name: str, refuted: Collection[str]) -> str:
+    """Return what is written behind the name of a mechanism whose claim fell."""
+    return " ✗" if name in refuted else ""
 
 
-def boxes(
-    count: int, width: float, height: float, *, narrow: bool, first: float | None = None
-) -> list[Box]:
+def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
+    """Make a function that draws one that returns an SVG, see `to_svg`.
+
+    The function draws results, for a wide screen or (True) for a phone, in the report's
+    style. It returns the figure, and a description of it.
+    """
+
+    def decorated(draw: Drawing) -> Callable[..., str]:
+        @wraps(draw)
+        def drawn(results: Results, narrow: bool = False) -> str:
+            with matplotlib.rc_context(STYLE):
+                figure, words = draw(results, narrow)
+                return to_svg(
+                    figure, name, narrow=narrow, title=title, description=words
+                )
+
+        return drawn
+
+    return decorated
+
+
+def canvas(height: int, *, narrow: bool = False) -> Figure:
+    """Return a transparent figure, `WIDE` or `NARROW`, of a height in CSS pixels."""
+    width = NARROW if narrow else WIDE
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    figure.patch.set_visible(False)
+    return figure
+
+
+def boxes(figure: Figure, count: int = 1, *, first: float | None = None) -> list[Box]:
     """Return places of panels: side by side, or one below the other on phones.
 
     The share of the width that the first has, and not the others, may be given.
 
     Examples
     --------
-    >>> boxes(2, 360, 500, narrow=True)
+    >>> boxes(canvas(500, narrow=True), 2)
     [(0.0, 250.0, 360, 250.0), (0.0, 0.0, 360, 250.0)]
     """
-    if narrow:
+    width, height = (round(72 * inches) for inches in figure.get_size_inches())
+    if width == NARROW:
         each = height / count
         return [(0.0, each * (count - 1 - i), width, each) for i in range(count)]
     if first is not None:
@@ -150,14 +186,8 @@ def panel(
 ) -> Axes:
     """Return axes in a box, with a heading above them; margins in CSS pixels."""
     x, y, width, height = box
-    across, up = figure.get_size_inches() * 72
-    axes = figure.add_axes(
-        (
-            (x + left) / across,
-            (y + bottom) / up,
-            (width - left - right) / across,
-            (height - top - bottom) / up,
-        )
+    axes = pixels(
+        figure, x + left, y + bottom, width - left - right, height - top - bottom
     )
     if heading:
         write(axes, heading, (x + 8, y + height - 22), weight="bold")
@@ -172,6 +202,45 @@ def finish(axes: Axes, label: str, *, pad: float = 6.0) -> None:
     axes.tick_params(which="both", length=0, pad=pad)
     axes.grid(axis="y")
     axes.set_axisbelow(True)
+
+
+def decades(low: float, high: float, digits: Sequence[int] = (1,)) -> list[float]:
+    """Return the powers of ten in an interval, or multiples of them by `digits`.
+
+    Examples
+    --------
+    >>> decades(0.3, 20.0), decades(4.0, 20.0, (1, 2, 5))
+    ([1.0, 10.0], [5.0, 10.0, 20.0])
+    """
+    powers = [10.0**e for e in range(floor(log10(low)), ceil(log10(high)) + 1)]
+    marks = [digit * power for power in powers for digit in digits]
+    return [mark for mark in marks if low <= mark <= high]
+
+
+def tick(
+    axes: Axes,
+    which: Literal["x", "y"],
+    marks: Sequence[float],
+    text: Callable[[float], str],
+    gap: float = 0.0,
+) -> None:
+    """Mark ascending places on an axis, but those nearer than `gap` CSS pixels."""
+    across = which == "x"
+    corner = axes.get_ylim()[0] if across else axes.get_xlim()[0]
+    points = [(mark, corner) if across else (corner, mark) for mark in marks]
+    places = axes.transData.transform(points)[:, 0 if across else 1]
+    kept = [marks[i] for i in thinned(places, gap)]
+    axis = axes.xaxis if across else axes.yaxis
+    axis.set_ticks(kept, labels=[text(mark) for mark in kept])
+
+
+def band(
+    axes: Axes, x: ArrayLike, quartiles: ArrayLike, colour: str, style: Any = "-"
+) -> None:
+    """Draw medians as a line, and the middle halves around them as a band."""
+    low, middle, high = np.asarray(quartiles)
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(x, middle, color=colour, linestyle=style, linewidth=2)
 
 
 def write(axes: Axes, text: str, place: tuple[float, float], **style: Any) -> None:

@@ -8,8 +8,8 @@ from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Printed, Row, records
-from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
+from dpaudit.reports.tables import Printed, Row, names_in, records
+from dpaudit.reports.words import count, delta, number, setting, spelt, verdict
 
 __all__ = ["SECTION", "suite_notes", "suite_rows"]
 
@@ -66,14 +66,14 @@ def suite_notes(suite: pd.DataFrame) -> list[str]:
     if unseen:
         most = count(max(row["samples"] for row in unseen))
         notes.append(
-            f"{most} releases a side were too few to see through {_names(unseen)}."
+            f"{most} releases a side were too few to see through {names_in(unseen)}."
         )
     wrong = [row for row in rows if row["verdict"] == "REFUTED" and row not in false]
     beyond = [r for r in rows if r["epsilon_lower"] > _bound(r["true_epsilon"])]
     if wrong:
-        notes.append(f"Wrongly refuted: the true claim of {_names(wrong)}.")
+        notes.append(f"Wrongly refuted: the true claim of {names_in(wrong)}.")
     if beyond:
-        notes.append(f"Wrong bounds, above the truth: {_names(beyond)}.")
+        notes.append(f"Wrong bounds, above the truth: {names_in(beyond)}.")
     if not wrong and not beyond:
         notes.append("No true claim was refuted, and no bound lies above the truth.")
     return notes
@@ -89,10 +89,6 @@ def _claim(row: Row) -> str:
     epsilon = setting(row["claimed_epsilon"])
     at = row["claimed_delta"]
     return f"{epsilon}, δ = {delta(at)}" if at else epsilon
-
-
-def _names(rows: list[Row]) -> str:
-    return listed(row["mechanism"] for row in rows)
 
 
 def _context(results: Results) -> dict[str, Any]:
