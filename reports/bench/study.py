@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
+__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "by_case", "seed_of"]
 
 Record: TypeAlias = dict[str, Any]
 
@@ -70,21 +70,29 @@ def seed_of(*parts: str | int) -> int:
     return int(stream(0, *key).integers(_SEEDS))
 
 
+def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
+    """Return a figure of all records, by the case of their unit."""
+    found: dict[str, list[Any]] = {}
+    for unit, record in records.items():
+        found.setdefault(unit.case, []).append(record[figure])
+    return found
+
+
 @dataclass(frozen=True)
 class Row:
     """One line of a table.
 
     Parameters
     ----------
-    cells : tuple of str
-        One per column of the table, ready to print.
+    cells : dict of str to str
+        By the heading of the column, ready to print; the same headings in all rows.
     met : bool or None
         Whether the target is met; None if there is no target, or no measurement yet.
     data : dict
         The figures behind the cells, JSON-ready.
     """
 
-    cells: tuple[str, ...]
+    cells: dict[str, str]
     met: bool | None
     data: Record
 
@@ -96,9 +104,8 @@ class Table:
     Parameters
     ----------
     title : str
-    columns : tuple of str
-        The verdict, "met" or "NOT MET", is one more column, added when printing.
     rows : tuple of Row
+        The verdict, "met" or "NOT MET", is one more column, added when printing.
     note : str
         How to read it.
     binding : bool
@@ -106,10 +113,14 @@ class Table:
     """
 
     title: str
-    columns: tuple[str, ...]
     rows: tuple[Row, ...]
     note: str
     binding: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings, but for that of the verdict."""
+        return tuple(self.rows[0].cells) if self.rows else ()
 
 
 class Study(ABC):

@@ -125,7 +125,7 @@ def _as_json(found: Findings) -> dict[str, Any]:
                 "note": table.note,
                 "binding": table.binding,
                 "columns": table.columns,
-                "cells": [row.cells for row in table.rows],
+                "cells": [list(row.cells.values()) for row in table.rows],
                 "rows": [{**row.data, "met": row.met} for row in table.rows],
             }
             for table in found.tables
@@ -142,9 +142,12 @@ def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
         tables=tuple(
             Table(
                 title=str(table["title"]),
-                columns=tuple(map(str, table["columns"])),
                 rows=tuple(
-                    Row(tuple(map(str, cells)), data.pop("met"), data)
+                    Row(
+                        dict(zip(table["columns"], map(str, cells), strict=True)),
+                        data.pop("met"),
+                        data,
+                    )
                     for cells, data in zip(table["cells"], table["rows"], strict=True)
                 ),
                 note=str(table["note"]),
@@ -219,7 +222,7 @@ def _header(table: Table) -> tuple[str, ...]:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    return (*row.cells, verdict(row))
+    return (*row.cells.values(), verdict(row))
 
 
 def _provenance(summary: Summary) -> str:

@@ -97,16 +97,12 @@ def test_runs_that_do_not_fit_together_have_the_same_data(monkeypatch):
 
 def test_final_errors_and_the_step_of_success(monkeypatch):
     path = [(1, 0.5), (2, 0.005), (3, 0.2), (4, 0.001)]
-    basis = np.eye(3)[:, :1]
 
-    def walk(cell, setting, data, kept):
+    def walk(cell, setting, kept):
         for step, error in path:
-            yield step, np.repeat(basis[np.newaxis] * (1 - error), len(data), axis=0)
+            yield 0, step, np.full(cell.size, error), 0.25
 
-    monkeypatch.setattr(recovery, "_path", walk)
-    monkeypatch.setattr(
-        recovery, "squared_distance", lambda bases, truth: 1 - bases[:, 0, 0]
-    )
+    monkeypatch.setattr(recovery, "_errors", walk)
     cell = cell_of("robust-phases", "dp-sggd")
     rows = recovery.recovery(cell)
     assert [row["repetition"] for row in rows] == [0, 1]

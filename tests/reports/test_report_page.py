@@ -703,7 +703,7 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
     """Studies of the auditor that lie beside the report are part of it."""
     bench = tmp_path / "bench"
     bench.mkdir()
-    table = Table("T", ("x",), (Row(("<found>",), True, {}),), "Note.")
+    table = Table("T", (Row({"x": "<found>"}, True, {}),), "Note.")
     Summary("quick", "1", (Findings("dice", "Dice", 1, 1, (table,)),)).save(bench)
     (bench / "bench.html").write_text("<script>alert(1)</script>")
     index = write_report(tmp_path / "report", profile="tiny").index

@@ -28,13 +28,7 @@ from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = [
-    "BUDGETS",
-    "audited",
-    "examine",
-    "library_versions",
-    "verdict_table",
-]
+__all__ = ["BUDGETS", "audited", "examine", "library_versions", "verdict_table"]
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,

@@ -51,11 +51,7 @@ _LENGTHS = (1000, 2000, 4000, 8000, 16_000, 32_000, 64_000)
 # Algorithm 4 has many epochs then, and its exponents are those of long streams.
 _RIVALS = {"stream": measures.RIVALS, "tuned": True, "epsilon": 100.0}
 # The false claim first: where not all are audited, it is.
-ONLINE_AUDITS = (
-    ALGORITHM_3,
-    *CORRECTED_ONLINE,
-    *PUBLISHED_ONLINE[:-1],
-)
+ONLINE_AUDITS = (ALGORITHM_3, *CORRECTED_ONLINE, *PUBLISHED_ONLINE[:-1])
 
 _THEOREMS = {ALGORITHM_3: "Corollary 17", ALGORITHM_4: "Theorem 18"}
 _SLACK = 0.1
@@ -65,9 +61,7 @@ _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     lengths = tuple(map(float, size.online_rows))
     experiment = partial(
-        Experiment,
-        measure=measures.online_regret,
-        repetitions=size.online_draws,
+        Experiment, measure=measures.online_regret, repetitions=size.online_draws
     )
     rivals = partial(
         experiment, source=f"{_PAPER}, Theorems 14, 18", mechanisms=_EXPONENTS
@@ -86,11 +80,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             title="Regret of online PCA",
             question="What does it cost to follow a subspace privately?",
             source=f"{_PAPER}, section 4",
-            mechanisms=(
-                *PUBLISHED_ONLINE,
-                *CORRECTED_ONLINE,
-                LEADER,
-            ),
+            mechanisms=(*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER),
             grid={"rows": lengths},
             options={
                 "stream": measures.GAUSSIAN,

@@ -26,14 +26,7 @@ from dpaudit.reports.tables import (
     refuted_mechanisms,
     verdict_rows,
 )
-from dpaudit.reports.words import (
-    count,
-    delta,
-    number,
-    setting,
-    spelt,
-    verdict,
-)
+from dpaudit.reports.words import count, delta, number, setting, spelt, verdict
 
 __all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
 

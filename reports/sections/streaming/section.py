@@ -33,9 +33,7 @@ _AROUND = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
     experiment = partial(
-        Experiment,
-        measure=measures.streaming_errors,
-        repetitions=size.streams,
+        Experiment, measure=measures.streaming_errors, repetitions=size.streams
     )
     return (
         experiment(
@@ -118,8 +116,7 @@ def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
 
 
 @plots.picture(
-    "signal-in-noise",
-    "Error of dp-pca and minibatch-oja by the spread of the rows",
+    "signal-in-noise", "Error of dp-pca and minibatch-oja by the spread of the rows"
 )
 def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors of both mechanisms in Example 4.1 against sigma."""

@@ -6,6 +6,7 @@ traced, and on list culling.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 from typing import Any
 
@@ -56,30 +57,29 @@ _APART = 1.04  # by how much the two points at one size are pulled apart
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.tracing_rows))
-    options = {**measures.HARD, "length": size.tracing_symbols}
+    experiment = partial(
+        Experiment,
+        measure=measures.traced,
+        repetitions=size.tracing_trials,
+        options={**measures.HARD, "length": size.tracing_symbols},
+    )
     return (
-        Experiment(
+        experiment(
             name="tracing-references",
             title="Tracing principal components",
             question="Are rows traced in components that owe nothing to privacy?",
             source=f"{_PAPER}, section 5",
-            measure=measures.traced,
             mechanisms=(BASELINE,),
             grid={"rows": rows},
-            repetitions=size.tracing_trials,
-            options=options,
             effort=2.0,
         ),
-        Experiment(
+        experiment(
             name="tracing",
             title="Tracing private components",
             question="Is what is useful on hard instances traced, and what is private?",
             source=f"{_PAPER}, Corollaries 25, 32",
-            measure=measures.traced,
             mechanisms=size.tracing_mechanisms,
             grid={"epsilon": (1.0, 3000.0), "rows": rows},
-            repetitions=size.tracing_trials,
-            options=options,
             effort=5.0,
         ),
         Experiment(
@@ -129,21 +129,12 @@ def shares(references: pd.DataFrame, table: pd.DataFrame) -> list[Shares]:
     groups = [((BASELINE, None), references)]
     groups += list(table.groupby(["mechanism", "epsilon"], sort=False))
     for (mechanism, epsilon), group in groups:
-        taken = group[group["refused"].fillna("") == ""]
-        by_rows = {int(m): part for m, part in taken.groupby("rows")}
-        useful, accused, innocent = (
-            {m: Proportion(int(g[name].sum()), len(g)) for m, g in by_rows.items()}
+        by_rows = group[group["refused"].fillna("") == ""].groupby("rows")
+        counted = (
+            {int(m): Proportion(int(g[name].sum()), len(g)) for m, g in by_rows}
             for name in ("useful", "traced", "innocent")
         )
-        found.append(
-            Shares(
-                mechanism=str(mechanism),
-                epsilon=None if epsilon is None else float(epsilon),
-                useful=useful,
-                traced=accused,
-                innocent=innocent,
-            )
-        )
+        found.append(Shares(mechanism, epsilon, *counted))
     return found
 
 
@@ -177,16 +168,11 @@ def tracing_notes(found: Sequence[Shares], dimension: int) -> list[str]:
             continue
         useful = [m for m, p in each.useful.items() if p.share >= 0.5]
         caught = [m for m, p in each.traced.items() if p.share >= 0.5]
-        first = (
-            f"is useful from {_rows(min(useful), dimension)} on"
-            if useful
-            else "is not useful at any size"
-        )
-        then = (
-            f"traced up to {_rows(max(caught), dimension)}"
-            if caught
-            else "not traced anywhere"
-        )
+        first, then = "is not useful at any size", "not traced anywhere"
+        if useful:
+            first = f"is useful from {_rows(min(useful), dimension)} on"
+        if caught:
+            then = f"traced up to {_rows(max(caught), dimension)}"
         notes.append(f"{each.name}: {first}, and {then}.")
     wrong = [p for each in found for p in each.innocent.values()]
     hits, trials = sum(p.hits for p in wrong), sum(p.trials for p in wrong)
@@ -196,26 +182,22 @@ def tracing_notes(found: Sequence[Shares], dimension: int) -> list[str]:
 
 def culling_rows(table: pd.DataFrame) -> list[Printed]:
     """Return the table of list culling."""
-    by_key = {(r["mechanism"], r["length"]): r for r in records(table)}
-    rows = []
-    for length in sorted({n for _, n in by_key}):
-        naive, half = (by_key[s, length] for s in ("most-agreement", "random-half"))
-        rows.append(
-            Printed(
-                length=count(length),
-                most_agreement=f"{count(naive['won'])} of {count(naive['games'])}",
-                random_half=f"{count(half['won'])} of {count(half['games'])}",
-                loss=_complement(float(half["exact"])),
-                bound=delta(float(half["loss_bound"])),
-            )
+    naive, half = (_culled(table, each) for each in measures.STRATEGIES)
+    return [
+        Printed(
+            length=count(own["length"]),
+            most_agreement=f"{count(other['won'])} of {count(other['games'])}",
+            random_half=f"{count(own['won'])} of {count(own['games'])}",
+            loss=_complement(own["exact"]),
+            bound=delta(own["loss_bound"]),
         )
-    return rows
+        for other, own in zip(records(naive), records(half), strict=True)
+    ]
 
 
 def culling_notes(table: pd.DataFrame) -> list[str]:
     """Return who wins, and the verdict on Theorem 26."""
-    half = table[table["mechanism"] == "random-half"].sort_values("length")
-    naive = table[table["mechanism"] == "most-agreement"]
+    naive, half = (_culled(table, each) for each in measures.STRATEGIES)
     bounds = half["loss_bound"].to_numpy(dtype=float)
     falls = bool((np.diff(bounds) < 0).all())
     verdict = "consistent with that" if falls and bounds[-1] < 0.01 else "not seen yet"
@@ -227,6 +209,10 @@ def culling_notes(table: pd.DataFrame) -> list[str]:
         f"{delta(float(bounds[-1]))} at n = {count(half['length'].iloc[-1])}: "
         f"Theorem 26 is {verdict}."
     ]
+
+
+def _culled(table: pd.DataFrame, strategy: str) -> pd.DataFrame:
+    return table[table["mechanism"] == strategy].sort_values("length")
 
 
 def _epsilon(value: float) -> str:
