@@ -22,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 from dpaudit.reports.escaping import plain
 from dpaudit.reports.sections import Results
@@ -33,6 +34,7 @@ __all__ = [
     "NARROW",
     "PAPER",
     "REFUTED",
+    "ROW",
     "RULE",
     "SERIES",
     "STYLE",
@@ -41,6 +43,7 @@ __all__ = [
     "Drawing",
     "apart",
     "band",
+    "beside",
     "boxes",
     "canvas",
     "crossings",
@@ -70,6 +73,7 @@ Drawing: TypeAlias = Callable[[Results, bool], tuple[Figure, str]]
 
 WIDE, NARROW = 760, 360  # CSS pixels
 DOTTED: Any = (0, (1, 2))
+ROW = ("axes fraction", "data")  # where rows of a panel are: from edge to edge
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
 INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
@@ -248,6 +252,20 @@ def write(axes: Axes, text: str, place: tuple[float, float], **style: Any) -> No
     axes.annotate(text, place, xycoords="figure pixels", **style)
 
 
+def beside(
+    axes: Axes,
+    text: str,
+    place: tuple[float, float],
+    away: tuple[float, float],
+    coordinates: str | tuple[str, str] = "data",
+    **style: Any,
+) -> None:
+    """Write so many CSS pixels away from a place."""
+    axes.annotate(
+        text, place, away, xycoords=coordinates, textcoords="offset points", **style
+    )
+
+
 def name_ends(
     axes: Axes,
     ends: Sequence[tuple[str, str, float]],
@@ -301,14 +319,7 @@ def row_panel(
     axes.grid(axis="x")
     axes.set_axisbelow(True)
     axes.spines["bottom"].set_visible(False)
-    axes.annotate(
-        heading,
-        (0, 1),
-        (0, 14),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        weight="bold",
-    )
+    beside(axes, heading, (0, 1), (0, 14), "axes fraction", weight="bold")
 
 
 def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None:
@@ -318,21 +329,11 @@ def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None
         colour = REFUTED if refuted else INK
         axes.annotate(text, (0, i - 0.33), va="center", color=colour)
         return
-    lines: list[tuple[str, int, dict[str, Any]]] = [(name, 8 if refuted else 0, {})]
+    style: dict[str, Any] = {"ha": "right", "va": "center"}
+    beside(axes, name, (0, i), (-14, 8 if refuted else 0), ROW, **style)
     if refuted:
-        loud = {"color": REFUTED, "size": 11, "weight": "bold"}
-        lines.append(("REFUTED", -9, loud))
-    for text, up, style in lines:
-        axes.annotate(
-            text,
-            (0, i),
-            (-14, up),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            **style,
-        )
+        style |= {"color": REFUTED, "size": 11, "weight": "bold"}
+        beside(axes, "REFUTED", (0, i), (-14, -9), ROW, **style)
 
 
 def to_svg(
@@ -414,8 +415,8 @@ def _font(match: re.Match[str]) -> str:
 def apart(wanted: Sequence[float], gap: float) -> list[float]:
     """Return places at least `gap` apart, as near to those wanted as can be.
 
-    Blocks of labels that touch are centred on the mean of what they want, and merged
-    while they overlap (the least-squares solution).
+    That is the least-squares solution: blocks of labels that touch are centred on the
+    mean of what they want.
 
     Examples
     --------
@@ -423,25 +424,10 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
     [8.0, 14.0, 100.0]
     """
     order = np.argsort(wanted, kind="stable")
-    blocks: list[list[int]] = []
-    for label in order:
-        blocks.append([int(label)])
-        while len(blocks) > 1 and _start(blocks[-1], wanted, gap) < (
-            _start(blocks[-2], wanted, gap) + gap * len(blocks[-2])
-        ):
-            last = blocks.pop()
-            blocks[-1] += last
-    places = [0.0] * len(wanted)
-    for block in blocks:
-        start = _start(block, wanted, gap)
-        for i, label in enumerate(block):
-            places[label] = start + gap * i
-    return places
-
-
-def _start(block: list[int], wanted: Sequence[float], gap: float) -> float:
-    mean = sum(wanted[label] for label in block) / len(block)
-    return mean - gap * (len(block) - 1) / 2
+    steps = gap * np.arange(len(order))
+    # What is left of a place without the gaps below it must not fall.
+    found = isotonic_regression(np.asarray(wanted)[order] - steps).x + steps
+    return [float(place) for place in found[np.argsort(order)]]
 
 
 def thinned(places: ArrayLike, gap: float) -> list[int]:

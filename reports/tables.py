@@ -20,6 +20,7 @@ __all__ = [
     "grouped",
     "names_in",
     "point",
+    "quarters",
     "quartiles",
     "records",
     "refuted_mechanisms",
@@ -57,11 +58,14 @@ def quartiles(
     table: pd.DataFrame, by: str | tuple[str, ...], column: str
 ) -> dict[Any, Quartiles]:
     """Return the quartiles of a column in every group, see `grouped`."""
-    found = {}
-    for key, values in grouped(table, by, column).items():
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        found[key] = (float(low), float(middle), float(high))
-    return found
+    groups = grouped(table, by, column)
+    return {key: quarters(values) for key, values in groups.items()}
+
+
+def quarters(values: Array) -> Quartiles:
+    """Return the quartiles of numbers."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return float(low), float(middle), float(high)
 
 
 def names_in(rows: Iterable[Row]) -> str:

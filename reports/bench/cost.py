@@ -20,15 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.audit import audit
-from dpaudit.reports.bench.study import (
-    Record,
-    Records,
-    Row,
-    Study,
-    Table,
-    Unit,
-    by_case,
-)
+from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count
 
 __all__ = ["Cost", "audit_and_tell_memory", "engine_share", "peak_memory"]
@@ -74,7 +66,7 @@ class Cost(Study):
         return {"measured": share, "seconds": seconds}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found = by_case(records, "measured")
+        found = self.by_case(records, "measured")
         rows = []
         for case, subject, target, unit_name in (
             (_SHARE, f"AnalyzeGauss, d = {_DIMENSION}", 100 * _LARGEST_SHARE, "%"),

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "by_case", "seed_of"]
+__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
 
 Record: TypeAlias = dict[str, Any]
 
@@ -70,14 +70,6 @@ def seed_of(*parts: str | int) -> int:
     return int(stream(0, *key).integers(_SEEDS))
 
 
-def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
-    """Return a figure of all records, by the case of their unit."""
-    found: dict[str, list[Any]] = {}
-    for unit, record in records.items():
-        found.setdefault(unit.case, []).append(record[figure])
-    return found
-
-
 @dataclass(frozen=True)
 class Row:
     """One line of a table.
@@ -95,6 +87,13 @@ class Row:
     cells: dict[str, str]
     met: bool | None
     data: Record
+
+    @property
+    def verdict(self) -> str:
+        """What is printed in the last column."""
+        if self.met is None:
+            return "no target"
+        return "met" if self.met else "NOT MET"
 
 
 @dataclass(frozen=True)
@@ -122,6 +121,12 @@ class Table:
         """The headings, but for that of the verdict."""
         return tuple(self.rows[0].cells) if self.rows else ()
 
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """The headings, then the cells of the rows: all that is printed."""
+        rows = [(*row.cells.values(), row.verdict) for row in self.rows]
+        return [(*self.columns, "verdict"), *rows]
+
 
 class Study(ABC):
     """A question about the auditor, answered by repeated measurements."""
@@ -142,3 +147,11 @@ class Study(ABC):
     @abstractmethod
     def tables(self, profile: str, records: Records) -> list[Table]:
         """Return the tables of a profile, made of the records that exist so far."""
+
+    @staticmethod
+    def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
+        """Return a figure of all records, by the case of their unit."""
+        found: dict[str, list[Any]] = {}
+        for unit, record in records.items():
+            found.setdefault(unit.case, []).append(record[figure])
+        return found

@@ -18,15 +18,7 @@ from dpaudit.audit import audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.study import (
-    Record,
-    Records,
-    Row,
-    Study,
-    Table,
-    Unit,
-    by_case,
-)
+from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
 from dpaudit.streams import stream
 
 __all__ = ["GOALS", "Goal", "Tightness"]
@@ -127,7 +119,7 @@ class Tightness(Study):
         return {"epsilon_lower": bound(goal, unit.seed)}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found = by_case(records, "epsilon_lower")
+        found = self.by_case(records, "epsilon_lower")
         rows = tuple(_row(g, found[g.case]) for g in GOALS if g.case in found)
         note = (
             "Lower bounds on epsilon at confidence 95 % where epsilon = 1 is claimed; "

@@ -323,7 +323,7 @@ def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
 def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
     errors = {10.0: np.array([1.0, 2.0, 4.0, 8.0, 100.0]), 1.0: np.array([np.nan, 3.0])}
     law = PowerLaw(-1.0, -1.25, -0.75, 7.0)
-    rate = Rate("noise", "m", "n", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
+    rate = Rate("noise", "m", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
     found = streaming._quartiles(rate)
     assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
     line = streaming._Line(rate, INK, "text", 0, True, True)

@@ -270,7 +270,6 @@ def test_regrets_are_medians_and_bounds_are_held_against_means():
     assert score_notes(found, skewed(optimum)) == score_notes(found, optimum)
     tables = {name: skewed(TABLES[name]) for name in online._VARIABLES}
     for before, after in zip(found, exponents(tables), strict=True):
-        assert after.points == before.points
         if before.mechanism == ALGORITHM_3:
             mean = (0.99 + 1 + 1010) / 3
             assert after.worst == pytest.approx(0.3 * mean)

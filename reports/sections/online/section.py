@@ -16,7 +16,6 @@ from functools import partial
 from math import isfinite, isnan, nan
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpaudit.reports.experiment import Experiment
@@ -144,8 +143,6 @@ class Exponent:
         That of the printed bound on this grid, with its logarithms.
     fit : PowerLaw
         Of the regret.
-    points : mapping of float to float
-        The median regret at each point.
     worst : float
         The largest ratio of a mean regret to its proven bound; NaN without one.
     """
@@ -155,7 +152,6 @@ class Exponent:
     predicted: float
     formula: float
     fit: PowerLaw
-    points: Mapping[float, float]
     worst: float
 
     @property
@@ -209,7 +205,6 @@ def exponents(tables: Mapping[str, pd.DataFrame]) -> list[Exponent]:
                     predicted=predicted,
                     formula=fit_power_law(formula).exponent,
                     fit=fit_power_law(regrets),
-                    points={x: float(np.median(r)) for x, r in regrets.items()},
                     worst=max(filter(isfinite, ratios), default=nan),
                 )
             )

@@ -73,7 +73,7 @@ def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     return [
         *(_refutation(row) for row in audited if row["verdict"] == "REFUTED"),
         *_survivors([row for row in audited if row["verdict"] != "REFUTED"]),
-        *_false_elsewhere(audited, records(exact)),
+        *_false_elsewhere(wall, exact),
     ]
 
 
@@ -132,20 +132,15 @@ def _survivors(standing: list[Row]) -> list[str]:
     return [text]
 
 
-def _false_elsewhere(audited: list[Row], exact: list[Row]) -> list[str]:
+def _false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     """Report claims that fall at some other epsilon than the audited one."""
-    broken = {
-        row["mechanism"]
-        for row in audited
-        if row["verdict"] == "REFUTED" or row["claim"] == "false"
-    }
-    false: dict[str, list[Row]] = {}
-    for row in exact:
-        if row["claim"] == "false" and row["mechanism"] not in broken:
-            false.setdefault(row["mechanism"], []).append(row)
+    broken = wall["mechanism"][
+        wall["verdict"].eq("REFUTED") | wall["claim"].eq("false")
+    ]
+    false = exact[exact["claim"].eq("false") & ~exact["mechanism"].isin(broken)]
     sentences = []
-    for name, rows in false.items():
-        least = min(rows, key=lambda row: row["epsilon"])
+    for name, rows in false.groupby("mechanism", sort=False):
+        least = rows.loc[rows["epsilon"].idxmin()]
         places = "at ε =" if len(rows) == 1 else "from ε ="
         sentences.append(
             f"The claim of {name} holds at the audited ε but is false {places} "
@@ -216,35 +211,16 @@ def _bar(
     if lower > claimed:
         beyond = place(lower) - within
         axes.barh(y, beyond, left=within, height=2 * half, color=REFUTED, linewidth=0)
-    axes.plot(
-        [place(claimed)] * 2,
-        [y - half - 0.08, y + half + 0.08],
-        color=INK,
-        linewidth=2.5,
-        clip_on=False,
-        solid_capstyle="butt",
-    )
+    ends, mark = (y - half - 0.08, y + half + 0.08), {"color": INK, "clip_on": False}
+    bar: dict[str, Any] = {**mark, "linewidth": 2.5, "solid_capstyle": "butt"}
+    axes.plot([place(claimed)] * 2, ends, **bar)
+    said = f"audit ≥ {text(lower)}"
     if not math.isnan(exact):
-        axes.plot(
-            place(exact),
-            y,
-            color=INK,
-            marker="D",
-            markersize=8,
-            markerfacecolor=PAPER,
-            markeredgecolor=INK,
-            markeredgewidth=1.6,
-            clip_on=False,
-            zorder=5,
-        )
-    known = "" if math.isnan(exact) else f" · exact {text(exact)}"
-    axes.annotate(
-        f"audit ≥ {text(lower)}{known}",
-        (0, y + half + 0.1),
-        va="top",
-        color=MUTED,
-        size=11,
-    )
+        said += f" · exact {text(exact)}"
+        diamond: dict[str, Any] = {**mark, "marker": "D", "markersize": 8, "zorder": 5}
+        diamond |= {"markeredgecolor": INK, "markeredgewidth": 1.6}
+        axes.plot(place(exact), y, markerfacecolor=PAPER, **diamond)
+    axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
 
 
 def _wall_sentence(row: Row) -> str:

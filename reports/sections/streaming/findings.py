@@ -48,8 +48,8 @@ class Rate:
     ----------
     key : str
         ``"sampling"``, ``"noise"``, ``"dimension"``, ``"signal"`` or ``"floor"``.
-    mechanism, against : str
-        Whose, and in what: ``"n"``, ``"d"`` or ``"noise"``.
+    mechanism : str
+        Whose.
     errors : mapping of float to ndarray
         By the point; NaN is bottom.
     fit : PowerLaw
@@ -66,7 +66,6 @@ class Rate:
 
     key: str
     mechanism: str
-    against: str
     errors: Mapping[float, Array]
     fit: PowerLaw
     target: tuple[float, float]
@@ -131,7 +130,6 @@ def _rate(
     return Rate(
         key=key,
         mechanism=table["mechanism"].iloc[0],
-        against=against,
         errors=grouped(table, against, column),
         fit=fit_power_law(grouped(fitted, against, column)),
         target=(target, target + above),

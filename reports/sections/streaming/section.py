@@ -16,7 +16,7 @@ from dpaudit.reports.plots import DOTTED, INK, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
-from dpaudit.reports.tables import Quartiles
+from dpaudit.reports.tables import Quartiles, quarters
 from dpaudit.reports.words import count, number, signed
 
 __all__ = ["SECTION", "error_by_size", "error_by_spread"]
@@ -171,16 +171,10 @@ def _draw(axes: Axes, line: _Line) -> None:
         (exponent, int(not line.above), INK, 11.5),
     ):
         up = (line.lift + 16 * row) * (1 if line.above else -1)
-        axes.annotate(
-            text,
-            (x, found[x][1]),
-            (4 if line.right else -4, up),
-            textcoords="offset points",
-            ha="left" if line.right else "right",
-            va="bottom" if line.above else "top",
-            color=inked,
-            size=size,
-        )
+        away, side = (4 if line.right else -4, up), "left" if line.right else "right"
+        style = {"ha": side, "va": "bottom" if line.above else "top"}
+        place = (x, found[x][1])
+        plots.beside(axes, text, place, away, color=inked, size=size, **style)
 
 
 def _quartiles(rate: Rate) -> dict[float, Quartiles]:
@@ -189,8 +183,7 @@ def _quartiles(rate: Rate) -> dict[float, Quartiles]:
     for x, values in rate.errors.items():
         usable = values[np.isfinite(values) & (values > 0)]
         if len(usable):
-            low, middle, high = np.quantile(usable, [0.25, 0.5, 0.75])
-            found[x] = (float(low), float(middle), float(high))
+            found[x] = quarters(usable)
     return found
 
 

@@ -17,7 +17,7 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import DOTTED, INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
-from dpaudit.reports.tables import quartiles, records, refuted_mechanisms
+from dpaudit.reports.tables import quartiles, refuted_mechanisms
 from dpaudit.reports.words import number, percent, setting
 
 __all__ = ["captured", "captured_variance", "run_time"]
@@ -73,7 +73,7 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
 
 def captured(references: pd.DataFrame) -> dict[str, float]:
     """Return what each yardstick without noise captures."""
-    return {row["mechanism"]: row["captured_share"] for row in records(references)}
+    return dict(zip(references["mechanism"], references["captured_share"], strict=True))
 
 
 def _curves(
@@ -81,11 +81,8 @@ def _curves(
 ) -> list[_Curve]:
     """Return the curves, the best at the smallest epsilon first."""
     found = quartiles(table, ("mechanism", "epsilon"), "captured_share")
-    false = {
-        (row["mechanism"], row["epsilon"])
-        for row in records(exact)
-        if row["claim"] == "false"
-    }
+    broken = exact[exact["claim"] == "false"]
+    false = set(zip(broken["mechanism"], broken["epsilon"], strict=True))
     curves, colours = [], itertools.cycle(SERIES)
     for name in dict.fromkeys(name for name, _ in found):
         epsilon = [e for other, e in found if other == name]
@@ -154,17 +151,10 @@ def _references(
         ("first component, no noise", int(right), _nines(first), above, right),
         (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], False, False),
     ):
-        axes.annotate(
-            text,
-            (x, y),
-            (-2 if over else 4, 6 if up else -6),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right" if over else "left",
-            va="bottom" if up else "top",
-            color=MUTED,
-            size=12,
-        )
+        away = (-2 if over else 4, 6 if up else -6)
+        style: dict[str, Any] = {"ha": "right" if over else "left", "size": 12}
+        style |= {"va": "bottom" if up else "top", "color": MUTED}
+        plots.beside(axes, text, (x, y), away, plots.ROW, **style)
 
 
 def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, bool]:
@@ -258,7 +248,6 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
     plots.row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
     _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
     labels = []
-    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
     for i, (name, (low, middle, high)) in enumerate(ratios.items()):
         y = i + (0.14 if narrow else 0.0)
         axes.plot([1, 1], [y - 0.25, y + 0.25], color=INK, linewidth=2)
@@ -267,10 +256,11 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
         text = f"{number(middle) if middle >= 10 else f'{middle:.2f}'} ×"
         labels.append(f"{name}: {text}.")
         if narrow:
-            axes.annotate(f"{name}  {text}", (0, i - 0.25), **beside)
+            above = (0, i - 0.25)
+            axes.annotate(f"{name}  {text}", above, xycoords=plots.ROW, va="center")
         else:
             plots.row_name(axes, i, name, False, narrow)
-            axes.annotate(text, (1, i), (14, 0), textcoords="offset points", **beside)
+            plots.beside(axes, text, (1, i), (14, 0), plots.ROW, va="center")
     return figure, " ".join(labels)
 
 

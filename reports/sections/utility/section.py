@@ -21,7 +21,13 @@ from dpaudit.reports.sections.utility.measures import (
     RANDOM_SUBSPACE,
     SYNTHETIC,
 )
-from dpaudit.reports.tables import Printed, point, quartiles, records
+from dpaudit.reports.tables import (
+    Printed,
+    point,
+    quartiles,
+    records,
+    refuted_mechanisms,
+)
 from dpaudit.reports.words import (
     delta,
     duration,
@@ -119,7 +125,7 @@ def variance_notes(
             f"Noise can cost more than the other components are worth: {who} {verb} "
             "less than the first component alone would."
         )
-    if any(row["claim"] == "false" for row in records(exact)):
+    if exact["claim"].eq("false").any():
         notes.append(
             "Dashed stretches with crosses are bought with a false claim: there the "
             "exact privacy loss exceeds the claimed one, so those points are no "
@@ -171,18 +177,14 @@ def utility_answer(
     wall: pd.DataFrame, exact: pd.DataFrame, variance: pd.DataFrame
 ) -> list[str]:
     """Name the best mechanism whose claim stands, pure and approximate apart."""
-    audited, medians = records(wall), _medians(variance)
-    wanted = math.log(audited[0]["claimed_epsilon"])
+    medians = _medians(variance)
+    wanted = math.log(wall["claimed_epsilon"].iloc[0])
     at = min((e for _, e in medians), key=lambda e: abs(math.log(e) - wanted))
     shares = {name: share for (name, e), share in medians.items() if e == at}
     ranking = sorted(shares, key=lambda name: -shares[name])
-    broken = {row["mechanism"] for row in audited if row["verdict"] == "REFUTED"}
-    broken |= {
-        row["mechanism"]
-        for row in records(exact)
-        if row["claim"] == "false" and row["epsilon"] == at
-    }
-    deltas = {row["mechanism"]: row["claimed_delta"] for row in audited}
+    false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
+    broken = {*refuted_mechanisms(wall), *exact["mechanism"][false]}
+    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
     standing = [name for name in ranking if name not in broken and name in deltas]
     pure = [name for name in standing if deltas[name] == 0]
     approximate = [name for name in standing if deltas[name] > 0]
