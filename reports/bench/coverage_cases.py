@@ -136,9 +136,7 @@ class AuditCase(_Audited):
         result = audit(
             BlackBox(self.mechanism) if self.black_box else self.mechanism,
             claim=self.claim,
-            confidence=CONFIDENCE,
-            max_samples=int(length),
-            seed=seed,
+            **_settings(seed, int(length)),
             stop_when_refuted=bool(stream(seed, 1).integers(2)),
             **options,
         )
@@ -153,6 +151,10 @@ class AuditCase(_Audited):
         if result.mu_lower is not None:
             wrong["mu"] = result.mu_lower > self.claim.parameters["mu"] * room
         return wrong
+
+
+def _settings(seed: int, releases: int) -> dict[str, Any]:
+    return {"confidence": CONFIDENCE, "max_samples": releases, "seed": seed}
 
 
 @cache
@@ -185,13 +187,8 @@ class WitnessCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        replay = verify(
-            _witness(self.convicted),
-            mechanism=self.mechanism,
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-        )
+        witness, settings = _witness(self.convicted), _settings(seed, releases)
+        replay = verify(witness, mechanism=self.mechanism, **settings)
         return {"confirmed": replay.confirmed}
 
 
@@ -220,14 +217,9 @@ class WhiteBoxCase(_Audited):
         assert isinstance(self.mechanism, HasExactClaim)
         exact = self.mechanism.exact_claim(pair).delta(np.array(self.epsilons))
         below = above = False
+        settings = {**_settings(seed, releases), "proposal": self.proposal}
         for result in white_box_steps(
-            self.mechanism,
-            pair,
-            epsilon=self.epsilons,
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-            proposal=self.proposal,
+            self.mechanism, pair, epsilon=self.epsilons, **settings
         ):
             below |= bool(np.any(result.delta_low > exact * (1 + SLACK)))
             above |= bool(np.any(result.delta_high < exact * (1 - SLACK)))
@@ -251,13 +243,8 @@ class LossConsistencyCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        found = loss_consistency(
-            self.mechanism,
-            self.mechanism.worst_case(),
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-        )
+        pair, settings = self.mechanism.worst_case(), _settings(seed, releases)
+        found = loss_consistency(self.mechanism, pair, **settings)
         return {"inconsistent": not found.consistent}
 
 

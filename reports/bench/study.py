@@ -122,6 +122,11 @@ class Table:
         return tuple(self.rows[0].cells) if self.rows else ()
 
     @property
+    def met(self) -> list[bool | None]:
+        """Which targets are met, in the order of the rows."""
+        return [row.met for row in self.rows]
+
+    @property
     def lines(self) -> list[tuple[str, ...]]:
         """The headings, then the cells of the rows: all that is printed."""
         rows = [(*row.cells.values(), row.verdict) for row in self.rows]

@@ -46,22 +46,17 @@ class Findings:
     @property
     def met(self) -> int:
         """How many targets are met."""
-        return sum(row.met is True for table in self.tables for row in table.rows)
+        return sum(table.met.count(True) for table in self.tables)
 
     @property
     def missed(self) -> int:
         """How many targets are not met."""
-        return sum(row.met is False for table in self.tables for row in table.rows)
+        return sum(table.met.count(False) for table in self.tables)
 
     @property
     def sound(self) -> bool:
         """Whether every binding target is met."""
-        return not any(
-            row.met is False
-            for table in self.tables
-            if table.binding
-            for row in table.rows
-        )
+        return not any(table.binding and False in table.met for table in self.tables)
 
 
 @dataclass(frozen=True)
