@@ -1,11 +1,11 @@
 """What all figures share: colours, sizes, panels, where words go, and SVG.
 
-A figure is a function of tables alone, for a wide screen or, `narrow`, for a phone. It
-is drawn in placeholder colours, one per role, which are then replaced by CSS variables
-(the stylesheet defines them for light and dark). Text stays text, so that it takes the
-page's font, can be searched and is read aloud. Nothing in the result depends on the day
-or on chance: the same data gives the same bytes. Colour never carries a meaning by
-itself: what is refuted is also spelt out.
+A figure is a function of results alone (`picture`), for a wide screen or, `narrow`, for
+a phone. It is drawn in placeholder colours, one per role, which are then replaced by
+CSS variables (the stylesheet defines them for light and dark). Text stays text, so that
+it takes the page's font, can be searched and is read aloud. Nothing in the result
+depends on the day or on chance: the same data gives the same bytes. Colour never
+carries a meaning by itself: what is refuted is also spelt out.
 """
 
 import html

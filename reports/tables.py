@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -11,14 +10,13 @@ import pandas as pd
 
 from dpaudit.arrays import Array
 from dpaudit.reports.escaping import file_name
-from dpaudit.reports.words import delta, listed, number, verdict
+from dpaudit.reports.words import delta, number, verdict
 
 __all__ = [
     "Printed",
     "Quartiles",
     "Row",
     "grouped",
-    "names_in",
     "point",
     "quarters",
     "quartiles",
@@ -66,11 +64,6 @@ def quarters(values: Array) -> Quartiles:
     """Return the quartiles of numbers."""
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
-
-
-def names_in(rows: Iterable[Row]) -> str:
-    """Return a list of mechanisms in words."""
-    return listed(row["mechanism"] for row in rows)
 
 
 def refuted_mechanisms(audits: pd.DataFrame) -> list[str]:

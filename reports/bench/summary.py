@@ -10,6 +10,7 @@ from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.escaping import markdown, plain
 from dpaudit.reports.saved import load_json, save_json
 from dpaudit.reports.templates import environment
+from dpaudit.reports.words import aligned
 
 __all__ = [
     "FILE",
@@ -155,13 +156,8 @@ def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
 
 def render_text(table: Table) -> str:
     """Return a table for a terminal, its columns aligned."""
-    lines = [tuple(map(plain, line)) for line in table.lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = (
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
-    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in text)])
+    lines = aligned([tuple(map(plain, line)) for line in table.lines])
+    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in lines)])
 
 
 def render_markdown(summary: Summary, *, whole: bool = True) -> str:

@@ -18,15 +18,8 @@ from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import (
-    Row,
-    names_in,
-    point,
-    records,
-    refuted_mechanisms,
-    verdict_rows,
-)
-from dpaudit.reports.words import count, delta, number, setting, spelt, verdict
+from dpaudit.reports.tables import Row, point, records, refuted_mechanisms, verdict_rows
+from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
 
@@ -69,10 +62,10 @@ def headline(wall: pd.DataFrame) -> str:
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     """Return what the verdicts say, the most important first: one item per finding."""
-    audited = records(wall)
+    refuted = wall["verdict"] == "REFUTED"
     return [
-        *(_refutation(row) for row in audited if row["verdict"] == "REFUTED"),
-        *_survivors([row for row in audited if row["verdict"] != "REFUTED"]),
+        *map(_refutation, records(wall[refuted])),
+        *_survivors(wall[~refuted]),
         *_false_elsewhere(wall, exact),
     ]
 
@@ -106,27 +99,27 @@ def _refutation(row: Row) -> str:
     return text
 
 
-def _survivors(standing: list[Row]) -> list[str]:
-    if not standing:
+def _survivors(standing: pd.DataFrame) -> list[str]:
+    if standing.empty:
         return []
-    most = count(max(row["samples"] for row in standing))
+    names, claim = standing["mechanism"], standing["claim"]
     text = (
-        f"The audit did not refute {names_in(standing)} with up to {most} releases a "
-        "side. That is no proof of privacy."
+        f"The audit did not refute {listed(names)} with up to "
+        f"{count(standing['samples'].max())} releases a side. That is no proof of "
+        "privacy."
     )
-    kept = [row for row in standing if row["claim"] == "kept"]
-    if kept:
-        who = names_in(kept)
-        if len(kept) == len(standing):
+    kept, false = names[claim == "kept"], names[claim == "false"]
+    if len(kept):
+        who = listed(kept)
+        if len(kept) == len(names):
             who = "each of them" if len(kept) > 1 else "it"
         text += (
             f" For {who} the exact loss on the worst pair is known as well, and it is "
             "within the claim."
         )
-    false = [row for row in standing if row["claim"] == "false"]
-    if false:
+    if len(false):
         text += (
-            f" Yet the exact loss shows the claim of {names_in(false)} to be false: "
+            f" Yet the exact loss shows the claim of {listed(false)} to be false: "
             "sampling was too weak to see it."
         )
     return [text]

@@ -3,7 +3,6 @@
 The sentences are chosen by the data.
 """
 
-from collections.abc import Mapping
 from math import exp, isfinite, nan
 from typing import Any
 
@@ -20,7 +19,7 @@ from dpaudit.reports.sections.robust.measures import (
     PUBLISHED,
     TOLERANCE,
 )
-from dpaudit.reports.tables import Printed, Quartiles, quartiles, verdict_rows
+from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, duration, listed, number, percent, short
 
 __all__ = [
@@ -98,16 +97,16 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
 
 def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
     """Return a row for each mechanism that was audited, as in the table of audits."""
-    errors = quartiles(paths, ("mechanism", "iteration"), "error")
+    medians = _medians(paths)
     seconds = paths.groupby("mechanism", sort=False)["seconds"].max()
     rows = []
     for verdict in verdict_rows(audits):
-        curve = _curve(errors, verdict.name)
+        curve = medians[verdict.name].dropna()
         reached = _first_within(curve)
         rows.append(
             Printed(
                 verdict=verdict,
-                error=delta(curve[max(curve)][1]),
+                error=delta(curve.iloc[-1]),
                 reached=count(reached) if isfinite(reached) else "–",
                 time=duration(float(seconds[verdict.name])),
             )
@@ -117,15 +116,18 @@ def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
 
 def recovery_notes(paths: pd.DataFrame) -> list[str]:
     """Return how errors fall, in which order, and what correct noise costs."""
-    errors = quartiles(paths, ("mechanism", "iteration"), "error")
-    curves = {name: _curve(errors, name) for name in (*PUBLISHED, *CORRECTED)}
-    ends = {name: curve[max(curve)][1] for name, curve in curves.items()}
-    notes = [_order_note(ends)]
+    medians = _medians(paths)
+    ends = medians.ffill().iloc[-1]
+    order = sorted(PUBLISHED, key=lambda name: ends[name])
+    notes = [
+        "As published, the median errors at the end are in the order "
+        f"{' < '.join(map(short, order))}."
+    ]
     for convex in ("dp-sgd-reap-published", "dp-smd-reap-published"):
-        step = _overtakes(curves["dp-sggd-published"], curves[convex])
-        if isfinite(step):
+        ahead = medians.index[medians[convex] < medians["dp-sggd-published"]]
+        if len(ahead):
             notes.append(
-                f"{short(convex)} is ahead of dp-sggd up to step {count(step)}."
+                f"{short(convex)} is ahead of dp-sggd up to step {count(ahead[-1])}."
             )
     lost = [name for name in PUBLISHED if ends[name] > 0.5]
     if lost:
@@ -133,12 +135,12 @@ def recovery_notes(paths: pd.DataFrame) -> list[str]:
             f"{listed(map(short, lost))} find{'s' if len(lost) == 1 else ''} nothing "
             "with the printed noise, which is far more than the claim needs."
         )
-    half = {name: _first_within(curves[name]) for name in CORRECTED}
+    half = {name: _first_within(medians[name].dropna()) for name in CORRECTED}
+    published = _first_within(medians["dp-sggd-published"].dropna())
     found = [name for name in CORRECTED if isfinite(half[name])]
     notes.append(
         f"Corrected, {len(found)} of {len(CORRECTED)} come within {TOLERANCE:g}; "
-        f"dp-sggd takes {_steps(half['dp-sggd'])}, as published "
-        f"{_steps(_first_within(curves['dp-sggd-published']))}."
+        f"dp-sggd takes {_steps(half['dp-sggd'])}, as published {_steps(published)}."
     )
     factor = restart_factor(paths)
     if isfinite(factor):
@@ -156,32 +158,24 @@ def restart_factor(paths: pd.DataFrame) -> float:
     From a straight line through the logarithms of the medians, after the first two
     restarts and before rounding.
     """
-    curve = _curve(quartiles(paths, ("mechanism", "iteration"), "error"), NOISELESS)
-    points = [
-        (step, q[1])
-        for step, q in curve.items()
-        if step >= 2 * _RESTART and q[1] > _ROUNDING
-    ]
-    if len(points) < 2:
+    curve = _medians(paths)[NOISELESS].loc[2 * _RESTART :]
+    curve = curve[curve > _ROUNDING]
+    if len(curve) < 2:
         return nan
-    steps, values = np.array(points).T
-    slope = np.polyfit(steps, np.log(values), 1)[0]
+    slope = np.polyfit(curve.index, np.log(curve), 1)[0]
     return exp(-slope * _RESTART)
 
 
 def phase_notes(phases: pd.DataFrame) -> list[str]:
     """Return up to which length of rows the subspace is found, by mechanism."""
-    errors = quartiles(phases, ("mechanism", "rows", "dimension"), "error")
-    names = list(dict.fromkeys(name for name, *_ in errors))
-    most = max(n for _, n, _ in errors)
+    most = phases["rows"].max()
     notes = []
-    for name in names:
-        found = [
-            d
-            for (other, n, d), q in errors.items()
-            if other == name and n == most and q[1] <= TOLERANCE
-        ]
-        reach = f"up to D = {count(max(found))}" if found else "at no D that was tried"
+    for name, own in phases[phases["rows"] == most].groupby("mechanism", sort=False):
+        medians = own.groupby("dimension")["error"].median()
+        found = medians.index[medians <= TOLERANCE]
+        reach = "at no D that was tried"
+        if len(found):
+            reach = f"up to D = {count(found[-1])}"
         notes.append(f"{name} comes within {TOLERANCE:g} {reach}")
     return [f"With N = {count(most)}, " + "; ".join(notes) + "."]
 
@@ -194,35 +188,15 @@ def map_notes(maps: pd.DataFrame) -> list[str]:
     ]
 
 
-def _order_note(ends: Mapping[str, float]) -> str:
-    order = sorted(PUBLISHED, key=lambda name: ends[name])
-    return (
-        "As published, the median errors at the end are in the order "
-        + " < ".join(short(name) for name in order)
-        + "."
-    )
+def _medians(paths: pd.DataFrame) -> pd.DataFrame:
+    """Return the median errors: a row for each step, ascending, and NaN if unseen."""
+    return paths.pivot_table("error", "iteration", "mechanism", aggfunc="median")
 
 
-def _overtakes(late: Mapping[int, Quartiles], early: Mapping[int, Quartiles]) -> float:
-    """Return the last step at which `early` is ahead; NaN if there is none."""
-    ahead = [k for k in late if k in early and early[k][1] < late[k][1]]
-    return float(max(ahead)) if ahead else nan
-
-
-def _first_within(curve: Mapping[int, Quartiles]) -> float:
+def _first_within(curve: "pd.Series[float]") -> float:
     """Return the first step from which on the median error is small; NaN if none."""
-    steps = sorted(curve)
-    outside = [k for k in steps if curve[k][1] > TOLERANCE]
-    if not outside:
-        return float(steps[0])
-    later = [k for k in steps if k > outside[-1]]
-    return float(later[0]) if later else nan
-
-
-def _curve(
-    errors: Mapping[tuple[str, int], Quartiles], name: str
-) -> dict[int, Quartiles]:
-    return {k: q for (other, k), q in errors.items() if other == name}
+    within = curve.index[(curve <= TOLERANCE)[::-1].cummin()[::-1]]
+    return float(within[0]) if len(within) else nan
 
 
 def _steps(steps: float) -> str:

@@ -114,11 +114,10 @@ def variance_notes(
         f"its first component alone {percent(known[FIRST_COMPONENT])}, a random "
         f"subspace {percent(known[RANDOM_SUBSPACE])} on average."
     ]
-    below: dict[str, float] = {}
-    for (name, epsilon), share in _medians(variance).items():
-        if share < known[FIRST_COMPONENT]:
-            below[name] = max(epsilon, below.get(name, 0.0))
-    if below:
+    medians = _medians(variance)
+    lost = medians[medians < known[FIRST_COMPONENT]].reset_index()
+    below = lost.groupby("mechanism", sort=False)["epsilon"].max()
+    if len(below):
         verb = "captures" if len(below) == 1 else "capture"
         who = listed(f"{name} (ε ≤ {setting(e)})" for name, e in below.items())
         notes.append(
@@ -177,11 +176,10 @@ def utility_answer(
     wall: pd.DataFrame, exact: pd.DataFrame, variance: pd.DataFrame
 ) -> list[str]:
     """Name the best mechanism whose claim stands, pure and approximate apart."""
-    medians = _medians(variance)
     wanted = math.log(wall["claimed_epsilon"].iloc[0])
-    at = min((e for _, e in medians), key=lambda e: abs(math.log(e) - wanted))
-    shares = {name: share for (name, e), share in medians.items() if e == at}
-    ranking = sorted(shares, key=lambda name: -shares[name])
+    at = min(variance["epsilon"], key=lambda e: abs(math.log(e) - wanted))
+    shares = _medians(variance).xs(at, level="epsilon")
+    ranking = shares.sort_values(ascending=False, kind="stable").index
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
     broken = {*refuted_mechanisms(wall), *exact["mechanism"][false]}
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
@@ -210,9 +208,9 @@ def utility_answer(
     return [" ".join(sentences)] if sentences else []
 
 
-def _medians(variance: pd.DataFrame) -> dict[tuple[str, float], float]:
-    found = quartiles(variance, ("mechanism", "epsilon"), "captured_share")
-    return {key: middle for key, (_, middle, _) in found.items()}
+def _medians(variance: pd.DataFrame) -> "pd.Series[float]":
+    groups = variance.groupby(["mechanism", "epsilon"], sort=False)
+    return groups["captured_share"].median()
 
 
 def _context(results: Results) -> dict[str, Any]:
