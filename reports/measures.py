@@ -11,20 +11,9 @@ from dpaudit.algorithms import entry
 from dpaudit.audit import AuditResult, audit
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanism import (
-    HasExactClaim,
-    HasTrueEpsilon,
-    HasWorstCase,
-    Mechanism,
-)
+from dpaudit.mechanism import HasExactClaim, HasTrueEpsilon, HasWorstCase, Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.reports.experiment import (
-    CONFIDENCE,
-    DELTA,
-    Cell,
-    Experiment,
-    Record,
-)
+from dpaudit.reports.experiment import CONFIDENCE, DELTA, Cell, Experiment, Record
 
 __all__ = [
     "BASELINE",

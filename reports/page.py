@@ -9,29 +9,25 @@ stylesheet, the figures, and the tables of the bench, all made here.
 """
 
 import platform
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from dpaudit import __version__
 from dpaudit.printable import said
-from dpaudit.reports import words
 from dpaudit.reports.escaping import Safe, markdown, plain
 from dpaudit.reports.plots import standalone
 from dpaudit.reports.sections import Results, Section, all_sections
+from dpaudit.reports.templates import TEMPLATES, environment
 
 __all__ = ["Page", "draw_figures", "render", "render_pictures"]
 
 Figures: TypeAlias = Mapping[str, Sequence[str] | Exception]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
 
-_ROOT = Path(__file__).parent
-_TEMPLATES = (_ROOT / "site", _ROOT / "sections")
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
 
@@ -124,12 +120,12 @@ def render(
         },
     }
 
-    def pages(suffix: str, environment: Environment) -> str:
+    def pages(suffix: str, templates: Environment) -> str:
         shown = []
         for section, context in found:
             for part in section.parts:
                 path = f"{section.name}/{part.name}.{suffix}"
-                there = any((root / path).is_file() for root in _TEMPLATES)
+                there = any((root / path).is_file() for root in TEMPLATES)
                 if context is None or (suffix.startswith("md") and not there):
                     continue
                 own = {**base, "size": section.sizes.get(results.profile)}
@@ -137,20 +133,19 @@ def render(
                 try:
                     if isinstance(context, Exception):
                         raise context
-                    template = environment.get_template(path)
+                    template = templates.get_template(path)
                     shown.append((part, Safe(template.render({**own, **context})), ""))
                 except Exception as error:
                     failed.setdefault(section.name, error)
                     shown.append((part, Safe(), said(error)))
         shown.sort(key=lambda each: each[0].place)
-        template = environment.get_template(f"page.{suffix}")
+        template = templates.get_template(f"page.{suffix}")
         return template.render({**base, "style": style, "parts": shown})
 
     style = Safe(_stylesheet("colours.css") + _stylesheet("style.css"))
-    escaped = _environment(autoescape=True, finalize=_if_text(plain))
     return Page(
-        html=pages("html.j2", escaped),
-        markdown=pages("md.j2", _environment(finalize=_if_text(markdown))),
+        html=pages("html.j2", environment(plain, autoescape=True)),
+        markdown=pages("md.j2", environment(markdown)),
         failed=failed,
     )
 
@@ -163,42 +158,4 @@ def _figure(drawn: Sequence[str] | Exception) -> Safe:
 
 
 def _stylesheet(name: str) -> str:
-    return (_ROOT / "site" / name).read_text(encoding="utf-8")
-
-
-def _environment(**options: Any) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        **options,
-    )
-    environment.filters["strong"] = lambda text: Safe(f"**{markdown(text)}**")
-    environment.filters["glue"] = _glue
-    for each in (words.count, words.setting, words.delta):
-        environment.filters[each.__name__] = each
-    return environment
-
-
-def _if_text(escape: Callable[[str], str]) -> Callable[[object], object]:
-    """Return what is done with a value on its way into a template.
-
-    Numbers stay what they are, and so does what was made here.
-    """
-
-    def finalize(value: object) -> object:
-        if isinstance(value, str) and not hasattr(value, "__html__"):
-            return escape(value)
-        return value
-
-    return finalize
-
-
-def _glue(text: str) -> str:
-    """Keep formulas and percentages on one line."""
-    text = re.sub(
-        r"([εδ]) ([=≤≥]) ", "\\1\N{NO-BREAK SPACE}\\2\N{NO-BREAK SPACE}", text
-    )
-    return re.sub(r" (%|× 10)", "\N{NO-BREAK SPACE}\\1", text)
+    return (TEMPLATES[0] / name).read_text(encoding="utf-8")

@@ -1,19 +1,20 @@
 """What all figures share: colours, sizes, panels, where words go, and SVG.
 
-A figure is a function of tables alone, for a wide screen or, `narrow`, for a phone. It
-is drawn in placeholder colours, one per role, which are then replaced by CSS variables
-(the stylesheet defines them for light and dark). Text stays text, so that it takes the
-page's font, can be searched and is read aloud. Nothing in the result depends on the day
-or on chance: the same data gives the same bytes. Colour never carries a meaning by
-itself: what is refuted is also spelt out.
+A figure is a function of results alone (`picture`), for a wide screen or, `narrow`, for
+a phone. It is drawn in placeholder colours, one per role, which are then replaced by
+CSS variables (the stylesheet defines them for light and dark). Text stays text, so that
+it takes the page's font, can be searched and is read aloud. Nothing in the result
+depends on the day or on chance: the same data gives the same bytes. Colour never
+carries a meaning by itself: what is refuted is also spelt out.
 """
 
 import html
 import io
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import wraps
+from math import ceil, floor, log10
+from typing import Any, Literal, TypeAlias
 
 import matplotlib
 import numpy as np
@@ -21,8 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
 
 from dpaudit.reports.escaping import plain
+from dpaudit.reports.sections import Results
 
 __all__ = [
     "DOTTED",
@@ -31,24 +34,33 @@ __all__ = [
     "NARROW",
     "PAPER",
     "REFUTED",
+    "ROW",
     "RULE",
     "SERIES",
+    "STYLE",
     "WIDE",
     "Box",
+    "Drawing",
     "apart",
+    "band",
+    "beside",
     "boxes",
     "canvas",
     "crossings",
+    "decades",
     "finish",
+    "mark",
     "name_ends",
     "names_width",
     "panel",
+    "picture",
     "pixels",
     "row_name",
     "row_panel",
     "standalone",
     "stroke",
     "thinned",
+    "tick",
     "to_svg",
     "write",
 ]
@@ -56,8 +68,12 @@ __all__ = [
 Box: TypeAlias = tuple[float, float, float, float]
 """Left, bottom, width and height in CSS pixels."""
 
+Drawing: TypeAlias = Callable[[Results, bool], tuple[Figure, str]]
+"""From results to a figure, and its description; see `picture`."""
+
 WIDE, NARROW = 760, 360  # CSS pixels
 DOTTED: Any = (0, (1, 2))
+ROW = ("axes fraction", "data")  # where rows of a panel are: from edge to edge
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
 INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
@@ -71,7 +87,7 @@ _VARIABLES = {
     **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
 }
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "dpaudit",
     "font.family": "DejaVu Sans",  # ships with matplotlib: the same layout anywhere
@@ -105,28 +121,52 @@ def stroke(name: str, refuted: Collection[str], standing: Collection[str]) -> An
     return "-" if name in standing else (0, (5, 1.5, 1, 1.5))
 
 
-@contextmanager
-def canvas(width: int, height: int) -> Iterator[Figure]:
-    """Give a transparent figure of a size in CSS pixels, in the report's style."""
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-        figure.patch.set_visible(False)
-        yield figure
+def mark(name: str, refuted: Collection[str]) -> str:
+    """Return what is written behind the name of a mechanism whose claim fell."""
+    return " ✗" if name in refuted else ""
 
 
-def boxes(
-    count: int, width: float, height: float, *, narrow: bool, first: float | None = None
-) -> list[Box]:
+def picture(name: str, title: str) -> Callable[[Drawing], Callable[..., str]]:
+    """Make a function that draws one that returns an SVG, see `to_svg`.
+
+    The function draws results, for a wide screen or (True) for a phone, in the report's
+    style. It returns the figure, and a description of it.
+    """
+
+    def decorated(draw: Drawing) -> Callable[..., str]:
+        @wraps(draw)
+        def drawn(results: Results, narrow: bool = False) -> str:
+            with matplotlib.rc_context(STYLE):
+                figure, words = draw(results, narrow)
+                return to_svg(
+                    figure, name, narrow=narrow, title=title, description=words
+                )
+
+        return drawn
+
+    return decorated
+
+
+def canvas(height: int, *, narrow: bool = False) -> Figure:
+    """Return a transparent figure, `WIDE` or `NARROW`, of a height in CSS pixels."""
+    width = NARROW if narrow else WIDE
+    figure = Figure(figsize=(width / 72, height / 72), dpi=72)
+    figure.patch.set_visible(False)
+    return figure
+
+
+def boxes(figure: Figure, count: int = 1, *, first: float | None = None) -> list[Box]:
     """Return places of panels: side by side, or one below the other on phones.
 
     The share of the width that the first has, and not the others, may be given.
 
     Examples
     --------
-    >>> boxes(2, 360, 500, narrow=True)
+    >>> boxes(canvas(500, narrow=True), 2)
     [(0.0, 250.0, 360, 250.0), (0.0, 0.0, 360, 250.0)]
     """
-    if narrow:
+    width, height = (round(72 * inches) for inches in figure.get_size_inches())
+    if width == NARROW:
         each = height / count
         return [(0.0, each * (count - 1 - i), width, each) for i in range(count)]
     if first is not None:
@@ -150,14 +190,8 @@ def panel(
 ) -> Axes:
     """Return axes in a box, with a heading above them; margins in CSS pixels."""
     x, y, width, height = box
-    across, up = figure.get_size_inches() * 72
-    axes = figure.add_axes(
-        (
-            (x + left) / across,
-            (y + bottom) / up,
-            (width - left - right) / across,
-            (height - top - bottom) / up,
-        )
+    axes = pixels(
+        figure, x + left, y + bottom, width - left - right, height - top - bottom
     )
     if heading:
         write(axes, heading, (x + 8, y + height - 22), weight="bold")
@@ -174,9 +208,62 @@ def finish(axes: Axes, label: str, *, pad: float = 6.0) -> None:
     axes.set_axisbelow(True)
 
 
+def decades(low: float, high: float, digits: Sequence[int] = (1,)) -> list[float]:
+    """Return the powers of ten in an interval, or multiples of them by `digits`.
+
+    Examples
+    --------
+    >>> decades(0.3, 20.0), decades(4.0, 20.0, (1, 2, 5))
+    ([1.0, 10.0], [5.0, 10.0, 20.0])
+    """
+    powers = [10.0**e for e in range(floor(log10(low)), ceil(log10(high)) + 1)]
+    marks = [digit * power for power in powers for digit in digits]
+    return [mark for mark in marks if low <= mark <= high]
+
+
+def tick(
+    axes: Axes,
+    which: Literal["x", "y"],
+    marks: Sequence[float],
+    text: Callable[[float], str],
+    gap: float = 0.0,
+) -> None:
+    """Mark ascending places on an axis, but those nearer than `gap` CSS pixels."""
+    across = which == "x"
+    corner = axes.get_ylim()[0] if across else axes.get_xlim()[0]
+    points = [(mark, corner) if across else (corner, mark) for mark in marks]
+    places = axes.transData.transform(points)[:, 0 if across else 1]
+    kept = [marks[i] for i in thinned(places, gap)]
+    axis = axes.xaxis if across else axes.yaxis
+    axis.set_ticks(kept, labels=[text(mark) for mark in kept])
+
+
+def band(
+    axes: Axes, x: ArrayLike, quartiles: ArrayLike, colour: str, style: Any = "-"
+) -> None:
+    """Draw medians as a line, and the middle halves around them as a band."""
+    low, middle, high = np.asarray(quartiles)
+    axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(x, middle, color=colour, linestyle=style, linewidth=2)
+
+
 def write(axes: Axes, text: str, place: tuple[float, float], **style: Any) -> None:
     """Write at a place in CSS pixels of the whole figure."""
     axes.annotate(text, place, xycoords="figure pixels", **style)
+
+
+def beside(
+    axes: Axes,
+    text: str,
+    place: tuple[float, float],
+    away: tuple[float, float],
+    coordinates: str | tuple[str, str] = "data",
+    **style: Any,
+) -> None:
+    """Write so many CSS pixels away from a place."""
+    axes.annotate(
+        text, place, away, xycoords=coordinates, textcoords="offset points", **style
+    )
 
 
 def name_ends(
@@ -232,14 +319,7 @@ def row_panel(
     axes.grid(axis="x")
     axes.set_axisbelow(True)
     axes.spines["bottom"].set_visible(False)
-    axes.annotate(
-        heading,
-        (0, 1),
-        (0, 14),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        weight="bold",
-    )
+    beside(axes, heading, (0, 1), (0, 14), "axes fraction", weight="bold")
 
 
 def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None:
@@ -249,21 +329,11 @@ def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None
         colour = REFUTED if refuted else INK
         axes.annotate(text, (0, i - 0.33), va="center", color=colour)
         return
-    lines: list[tuple[str, int, dict[str, Any]]] = [(name, 8 if refuted else 0, {})]
+    style: dict[str, Any] = {"ha": "right", "va": "center"}
+    beside(axes, name, (0, i), (-14, 8 if refuted else 0), ROW, **style)
     if refuted:
-        loud = {"color": REFUTED, "size": 11, "weight": "bold"}
-        lines.append(("REFUTED", -9, loud))
-    for text, up, style in lines:
-        axes.annotate(
-            text,
-            (0, i),
-            (-14, up),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            **style,
-        )
+        style |= {"color": REFUTED, "size": 11, "weight": "bold"}
+        beside(axes, "REFUTED", (0, i), (-14, -9), ROW, **style)
 
 
 def to_svg(
@@ -345,8 +415,8 @@ def _font(match: re.Match[str]) -> str:
 def apart(wanted: Sequence[float], gap: float) -> list[float]:
     """Return places at least `gap` apart, as near to those wanted as can be.
 
-    Blocks of labels that touch are centred on the mean of what they want, and merged
-    while they overlap (the least-squares solution).
+    That is the least-squares solution: blocks of labels that touch are centred on the
+    mean of what they want.
 
     Examples
     --------
@@ -354,25 +424,10 @@ def apart(wanted: Sequence[float], gap: float) -> list[float]:
     [8.0, 14.0, 100.0]
     """
     order = np.argsort(wanted, kind="stable")
-    blocks: list[list[int]] = []
-    for label in order:
-        blocks.append([int(label)])
-        while len(blocks) > 1 and _start(blocks[-1], wanted, gap) < (
-            _start(blocks[-2], wanted, gap) + gap * len(blocks[-2])
-        ):
-            last = blocks.pop()
-            blocks[-1] += last
-    places = [0.0] * len(wanted)
-    for block in blocks:
-        start = _start(block, wanted, gap)
-        for i, label in enumerate(block):
-            places[label] = start + gap * i
-    return places
-
-
-def _start(block: list[int], wanted: Sequence[float], gap: float) -> float:
-    mean = sum(wanted[label] for label in block) / len(block)
-    return mean - gap * (len(block) - 1) / 2
+    steps = gap * np.arange(len(order))
+    # What is left of a place without the gaps below it must not fall.
+    found = isotonic_regression(np.asarray(wanted)[order] - steps).x + steps
+    return [float(place) for place in found[np.argsort(order)]]
 
 
 def thinned(places: ArrayLike, gap: float) -> list[int]:

@@ -22,6 +22,8 @@ from scipy.stats import t as student
 from statsmodels.regression.linear_model import WLS
 from statsmodels.tools import add_constant
 
+from dpaudit.reports.words import signed
+
 __all__ = ["PowerLaw", "fit_power_law"]
 
 _CONFIDENCE = 0.95
@@ -42,6 +44,11 @@ class PowerLaw:
     low: float
     high: float
     factor: float
+
+    @property
+    def interval(self) -> str:
+        """The interval in words."""
+        return f"{signed(self.low)} to {signed(self.high)}"
 
     def at(self, x: float) -> float:
         """Return what the law says for x."""

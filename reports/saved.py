@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from dpaudit.atomic import replacing
 from dpaudit.errors import InputError
+from dpaudit.reports.store import plain_number
 
 __all__ = ["load_json", "save_json"]
 
@@ -25,7 +24,7 @@ def save_json(path: Path, found: dict[str, Any]) -> None:
     ValueError
         If a number is NaN or infinite.
     """
-    text = json.dumps(found, indent=1, allow_nan=False, default=_number) + "\n"
+    text = json.dumps(found, indent=1, allow_nan=False, default=plain_number) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -59,9 +58,3 @@ def load_json(path: Path, parse: Callable[[Any], T], command: str) -> T | None:
             f"cannot read {str(path)!r}: {error!r}; remove it, or write it anew with "
             f"{command}"
         ) from error
-
-
-def _number(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"not a number: {value!r}")

@@ -29,7 +29,7 @@ from dpaudit.audit.database import DamagedError, Database, tell
 from dpaudit.audit.identity import code_version
 from dpaudit.errors import InputError
 
-__all__ = ["STORE", "WorkStore", "as_kept", "machine", "versions"]
+__all__ = ["STORE", "WorkStore", "as_kept", "machine", "plain_number", "versions"]
 
 STORE = "work.db"
 """Its name in the folder of what a command writes."""
@@ -46,7 +46,7 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "power_law"}
-_SHOWS |= {"section", "words"}
+_SHOWS |= {"section", "templates", "words"}
 
 
 @cache
@@ -78,7 +78,7 @@ def as_kept(record: Any) -> Any:
     >>> as_kept({"x": np.float64(0.1), "y": (1, float("nan"))})
     {'x': 0.1, 'y': [1, nan]}
     """
-    return json.loads(json.dumps(record, default=_number))
+    return json.loads(json.dumps(record, default=plain_number))
 
 
 class WorkStore:
@@ -184,7 +184,7 @@ class WorkStore:
             What it took.
         """
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        text = json.dumps(record, default=_number)
+        text = json.dumps(record, default=plain_number)
         row = (name, self._versions, seed, text, round(seconds, 4), machine(), now)
         self._database.write(
             lambda db: db.execute(
@@ -205,7 +205,8 @@ def _told(found: str) -> str:
         return "which ones cannot be read"
 
 
-def _number(value: object) -> object:
+def plain_number(value: object) -> object:
+    """Return one of NumPy's numbers as one of Python's, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"not a number: {value!r}")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from dpaudit.arrays import Array
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.words import delta, number, verdict
 
@@ -15,7 +16,9 @@ __all__ = [
     "Printed",
     "Quartiles",
     "Row",
+    "grouped",
     "point",
+    "quarters",
     "quartiles",
     "records",
     "refuted_mechanisms",
@@ -38,32 +41,39 @@ def records(table: pd.DataFrame) -> list[Row]:
     return rows
 
 
-def quartiles(
-    table: pd.DataFrame, by: tuple[str, ...], column: str
-) -> dict[Any, Quartiles]:
-    """Return the quartiles of a column in every group, in the order of the table.
+def grouped(
+    table: pd.DataFrame, by: str | tuple[str, ...], column: str
+) -> dict[Any, Array]:
+    """Return the values of a column in every group, in the order of the table.
 
-    The keys are tuples, or plain values where `by` names one column.
+    The keys are tuples, or plain values where `by` is the name of a column.
     """
-    groups: dict[Any, list[float]] = {}
-    for row in records(table):
-        key = tuple(row[name] for name in by)
-        groups.setdefault(key[0] if len(by) == 1 else key, []).append(row[column])
-    found = {}
-    for key, values in groups.items():
-        low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-        found[key] = (float(low), float(middle), float(high))
-    return found
+    groups = table.groupby(by if isinstance(by, str) else list(by), sort=False)
+    return {key: values.to_numpy() for key, values in groups[column]}
 
 
-def refuted_mechanisms(wall: pd.DataFrame) -> list[str]:
+def quartiles(
+    table: pd.DataFrame, by: str | tuple[str, ...], column: str
+) -> dict[Any, Quartiles]:
+    """Return the quartiles of a column in every group, see `grouped`."""
+    groups = grouped(table, by, column)
+    return {key: quarters(values) for key, values in groups.items()}
+
+
+def quarters(values: Array) -> Quartiles:
+    """Return the quartiles of numbers."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return float(low), float(middle), float(high)
+
+
+def refuted_mechanisms(audits: pd.DataFrame) -> list[str]:
     """Return the names of the refuted mechanisms, in the order of the table."""
-    return [row["mechanism"] for row in records(wall) if row["verdict"] == "REFUTED"]
+    return list(audits["mechanism"][audits["verdict"] == "REFUTED"])
 
 
-def standing_mechanisms(table: pd.DataFrame) -> list[str]:
+def standing_mechanisms(audits: pd.DataFrame) -> list[str]:
     """Return the names of what was audited and not refuted."""
-    return [r["mechanism"] for r in records(table) if r["verdict"] == "NOT_REFUTED"]
+    return list(audits["mechanism"][audits["verdict"] == "NOT_REFUTED"])
 
 
 def verdict_rows(wall: pd.DataFrame) -> list[Printed]:

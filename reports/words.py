@@ -4,9 +4,10 @@ Few digits, real minus signs, no exponents in E.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
+    "aligned",
     "count",
     "delta",
     "duration",
@@ -149,6 +150,21 @@ def duration(seconds: float) -> str:
         value, unit = 1e3 * seconds, "ms"
     digits = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f} {unit}"
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of cells for a terminal, one cell below the other.
+
+    Examples
+    --------
+    >>> aligned([("name", "x"), ("a", "10")])
+    ['name  x', 'a     10']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def listed(items: Iterable[str]) -> str:

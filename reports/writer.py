@@ -16,7 +16,7 @@ from dpaudit.reports.page import draw_figures, render, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
 from dpaudit.reports.store import STORE, WorkStore
-from dpaudit.reports.tables import witness_file
+from dpaudit.reports.tables import records, witness_file
 
 __all__ = ["Written", "write_report", "write_results"]
 
@@ -118,14 +118,11 @@ def write_results(
             continue
         plain = table.drop(columns="witness", errors="ignore")
         (folder / f"{name}.csv").write_text(csv_text(plain), encoding="utf-8")
-        if "witness" in table:
-            for mechanism, text in zip(
-                table["mechanism"], table["witness"], strict=True
-            ):
-                if isinstance(text, str):
-                    pretty = json.dumps(json.loads(text), indent=2) + "\n"
-                    path = folder / witness_file(mechanism)
-                    path.write_text(pretty, encoding="utf-8")
+        for row in records(table):
+            if isinstance(text := row.get("witness"), str):
+                pretty = json.dumps(json.loads(text), indent=2) + "\n"
+                path = folder / witness_file(row["mechanism"])
+                path.write_text(pretty, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")

@@ -93,13 +93,10 @@ class BestEvent:
     ----------
     p, q : tuple of float
         Their exact probabilities on D and on D'; each adds up to 1.
-    event : str
-        What the cells but the middle or last one are.
     """
 
     p: tuple[float, ...]
     q: tuple[float, ...]
-    event: str
 
 
 def subject(name: str) -> Any:
@@ -126,44 +123,22 @@ def best_events() -> dict[str, BestEvent]:
     factor = -math.expm1(-CLAIMED / 2)
     ahead = -math.expm1(-6.0)
     return {
-        "laplace-under-noised": _tails(
-            (half_laplace.cdf(0.13), half_laplace.cdf(-0.87)), "y <= 0.13; y >= 0.87"
-        ),
-        "gaussian-under-noised": _tails(
-            (norm.cdf(-1.88), norm.cdf(-1.88 - mu)), "z <= -1.88; z >= mu + 1.88"
-        ),
-        "truncated-geometric": _one(9 / 17, 8 / 17, "Z = 0"),
-        "noisy-hist-2": _tails(
-            (inverted.cdf(0.39), inverted.cdf(-0.61)), "y_1 <= 0.39; y_1 >= 0.61"
-        ),
-        "noisy-max-3": _one(
-            wide.cdf(0.75) ** 5, wide.cdf(-0.25) ** 5, "largest <= 0.75"
-        ),
-        "noisy-max-4": _one(factor * ahead**4, 0.0, "y < A"),
-        "svt-3": _one(
-            0.022687661165, 0.019068785930, "ends at places 3 to 9 with a small value"
-        ),
-        "svt-4": _two(
-            (0.0184198927, 0.0270324513),
-            (0.0155143798, 0.0237386591),
-            "ends at place 6; ends at 7 or 8",
-        ),
-        "svt-5": _one(
-            wide.cdf(9.0) - wide.cdf(-1.0), 0.0, "equal answers on D' told apart"
-        ),
-        "svt-6": _tails(
-            (0.0794755549, 0.0652846525), "j - i >= 3, or (2, 4), (1, 3); its mirror"
-        ),
+        "laplace-under-noised": _tails(half_laplace.cdf(0.13), half_laplace.cdf(-0.87)),
+        "gaussian-under-noised": _tails(norm.cdf(-1.88), norm.cdf(-1.88 - mu)),
+        "truncated-geometric": _one(9 / 17, 8 / 17),
+        "noisy-hist-2": _tails(inverted.cdf(0.39), inverted.cdf(-0.61)),
+        "noisy-max-3": _one(wide.cdf(0.75) ** 5, wide.cdf(-0.25) ** 5),
+        "noisy-max-4": _one(factor * ahead**4, 0.0),
+        "svt-3": _one(0.022687661165, 0.019068785930),
+        "svt-4": _two((0.0184198927, 0.0270324513), (0.0155143798, 0.0237386591)),
+        "svt-5": _one(wide.cdf(9.0) - wide.cdf(-1.0), 0.0),
+        "svt-6": _tails(0.0794755549, 0.0652846525),
         "svt-3-4-parallel": _two(
-            (0.014244860326, 0.030918082622),
-            (0.011010539780, 0.026291808625),
-            "SVT4: both in 6 to 9; one and place 10, or place 6 and one before",
+            (0.014244860326, 0.030918082622), (0.011010539780, 0.026291808625)
         ),
-        "prefix-sum": _tails(
-            _binomial_tails(_INCREMENTS, majority, 7), ">= 7 increments <= 1/2; <= 3"
-        ),
-        "rappor": _tails(_binomial_tails(_BITS, 0.5125, 6), ">= 6 bits; <= 2"),
-        "one-time-rappor": _tails(_binomial_tails(_BITS, 0.525, 6), ">= 6 bits; <= 2"),
+        "prefix-sum": _tails(*_binomial_tails(_INCREMENTS, majority, 7)),
+        "rappor": _tails(*_binomial_tails(_BITS, 0.5125, 6)),
+        "one-time-rappor": _tails(*_binomial_tails(_BITS, 0.525, 6)),
     }
 
 
@@ -204,18 +179,18 @@ def information_limit(event: BestEvent, claim: Claim, alpha: float) -> float:
     return -math.log(alpha) / (2 * growth)
 
 
-def _one(p: float, q: float, event: str) -> BestEvent:
-    return BestEvent((float(p), 1 - float(p)), (float(q), 1 - float(q)), event)
+def _one(p: float, q: float) -> BestEvent:
+    return BestEvent((float(p), 1 - float(p)), (float(q), 1 - float(q)))
 
 
-def _two(p: tuple[float, float], q: tuple[float, float], event: str) -> BestEvent:
-    return BestEvent((*p, 1 - sum(p)), (*q, 1 - sum(q)), event)
+def _two(p: tuple[float, float], q: tuple[float, float]) -> BestEvent:
+    return BestEvent((*p, 1 - sum(p)), (*q, 1 - sum(q)))
 
 
-def _tails(outer: tuple[Any, Any], event: str) -> BestEvent:
+def _tails(p: float, q: float) -> BestEvent:
     """Return an event and its mirror image, of exchanged probabilities."""
-    p, q = float(outer[0]), float(outer[1])
-    return BestEvent((p, 1 - p - q, q), (q, 1 - p - q, p), event)
+    p, q = float(p), float(q)
+    return BestEvent((p, 1 - p - q, q), (q, 1 - p - q, p))
 
 
 def _binomial_tails(trials: int, chance: float, least: int) -> tuple[float, float]:

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms import AnalyzeGauss
+from dpaudit.algorithms.textbook import Laplace
+from dpaudit.audit import audit
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count
 
@@ -64,9 +66,7 @@ class Cost(Study):
         return {"measured": share, "seconds": seconds}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            found.setdefault(unit.case, []).append(record["measured"])
+        found = self.by_case(records, "measured")
         rows = []
         for case, subject, target, unit_name in (
             (_SHARE, f"AnalyzeGauss, d = {_DIMENSION}", 100 * _LARGEST_SHARE, "%"),
@@ -76,13 +76,13 @@ class Cost(Study):
                 releases = _RELEASES[profile][case][1]
                 scale = 100 if case == _SHARE else 1
                 measured = scale * median(found[case])
-                cells = (
-                    case,
-                    subject,
-                    count(releases),
-                    f"{measured:.1f} {unit_name}",
-                    f"{target:.0f} {unit_name}",
-                )
+                cells = {
+                    "cost": case,
+                    "mechanism": subject,
+                    "releases a side": count(releases),
+                    "measured": f"{measured:.1f} {unit_name}",
+                    "target": f"{target:.0f} {unit_name}",
+                }
                 data = {
                     "case": case,
                     "subject": subject,
@@ -94,12 +94,11 @@ class Cost(Study):
                 long_enough = case == _MEMORY or releases >= _LONG
                 met = measured <= target if long_enough else None
                 rows.append(Row(cells, met, data))
-        columns = ("cost", "mechanism", "releases a side", "measured", "target")
         note = (
             "The share is that of an audit's wall-clock time which is not spent on "
             "drawing its releases; short audits have a larger one, and no target."
         )
-        return [Table(self.title, columns, tuple(rows), note)]
+        return [Table(self.title, tuple(rows), note)]
 
 
 class _Timed(AnalyzeGauss):
@@ -126,19 +125,13 @@ def engine_share(releases: int, seed: int) -> tuple[float, float]:
         A side.
     seed : int
     """
-    from dpaudit.audit import audit
-
     mechanism = _Timed.calibrated(1.0, 1e-5)
     pair = mechanism.worst_case(_DIMENSION)
     audit(mechanism, pair=pair, max_samples=1000)  # imports, and warms the caches
     _Timed.seconds = 0.0
     started = time.perf_counter()
     audit(
-        mechanism,
-        pair=pair,
-        max_samples=releases,
-        stop_when_refuted=False,
-        seed=seed,
+        mechanism, pair=pair, max_samples=releases, stop_when_refuted=False, seed=seed
     )
     whole = time.perf_counter() - started
     return (whole - _Timed.seconds) / whole, whole
@@ -157,9 +150,6 @@ def peak_memory(releases: int, seed: int) -> float:
 
 def audit_and_tell_memory(releases: int, seed: int) -> None:
     """Audit the Laplace mechanism, and print this process's peak memory in MB."""
-    from dpaudit.algorithms.textbook import Laplace
-    from dpaudit.audit import audit
-
     mechanism: Any = Laplace(1.0)
     audit(mechanism, max_samples=releases, stop_when_refuted=False, seed=seed)
     print(json.dumps(_peak()))

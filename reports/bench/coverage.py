@@ -41,11 +41,7 @@ from dpaudit.reports.bench.coverage_cases import (
     WitnessCase,
 )
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
-from dpaudit.reports.bench.subjects import (
-    LeakyResponse,
-    MixedLayouts,
-    SpoiltCompany,
-)
+from dpaudit.reports.bench.subjects import LeakyResponse, MixedLayouts, SpoiltCompany
 from dpaudit.reports.words import count, percent
 
 __all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
@@ -54,16 +50,6 @@ LEVEL = 1e-3
 """The probability that a sound package fails the study."""
 
 _ALPHA = 1 - CONFIDENCE
-_COLUMNS = (
-    "on trial",
-    "case",
-    "statement",
-    "errors",
-    "trials",
-    "rate",
-    "interval",
-    "p-value",
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +97,7 @@ _WHITE_ONLY = ("laplace, exact profile", "gaussian, small delta")
 _BLACK_ONLY = ("mixed layouts", "spoilt company")
 
 
-def _audits() -> tuple[AuditCase, ...]:
+def _audits() -> list[AuditCase]:
     """Return the cases of the anytime engine: as they are, then as black boxes."""
     geometric, laplace = TruncatedGeometric(0.5), Laplace(1.0)
     subjects = {
@@ -133,51 +119,34 @@ def _audits() -> tuple[AuditCase, ...]:
         "gaussian, GDP": "scalar:0,1:rows=2",
         "leaky response": "scalar:0,1:rows=1",
     }
-    return (
-        *(
-            AuditCase(name, *subject)
-            for name, subject in subjects.items()
-            if name not in _BLACK_ONLY
-        ),
-        *(
-            AuditCase(f"{name}, black box", *subject, black_box=True)
-            for name, subject in subjects.items()
-            if name not in _WHITE_ONLY
-        ),
-        *(
-            AuditCase(
-                f"{name}, pair search", *subjects[name], black_box=True, search=domain
-            )
-            for name, domain in searched.items()
-        ),
-    )
+    cases = [
+        AuditCase(name, *subject)
+        for name, subject in subjects.items()
+        if name not in _BLACK_ONLY
+    ]
+    for name, subject in subjects.items():
+        if name not in _WHITE_ONLY:
+            cases.append(AuditCase(f"{name}, black box", *subject, black_box=True))
+    for name, domain in searched.items():
+        case = f"{name}, pair search"
+        cases.append(AuditCase(case, *subjects[name], black_box=True, search=domain))
+    return cases
 
 
+_TWO_SIDED = {"two_sided": True}
 _COUNTS: tuple[tuple[str, str, Claim, float, dict[str, Any]], ...] = (
     ("clopper-pearson", "clopper_pearson", PureDP(1.0), 0.2, {}),
     ("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1, {}),
-    (
-        "clopper-pearson, two-sided",
-        "clopper_pearson",
-        PureDP(1.0),
-        0.2,
-        {"two_sided": True},
-    ),
+    ("clopper-pearson, two-sided", "clopper_pearson", PureDP(1.0), 0.2, _TWO_SIDED),
     ("joint", "joint", PureDP(1.0), 0.2, {}),
     ("joint, corner", "joint", PureDP(1.0), float(expit(-1.0)), {}),
     ("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1, {}),
-    ("joint, two-sided", "joint", PureDP(1.0), 0.2, {"two_sided": True}),
+    ("joint, two-sided", "joint", PureDP(1.0), 0.2, _TWO_SIDED),
     ("joint, unequal sides", "joint", PureDP(2.0), 0.02, {"releases": (60, 600)}),
     ("joint, rare event", "joint", PureDP(1.0), 0.005, {}),
     ("gaussian counts", "gaussian", GaussianDP(1.0), 0.3, {}),
     ("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01, {}),
-    (
-        "gaussian counts, two-sided",
-        "gaussian",
-        GaussianDP(1.0),
-        0.3,
-        {"two_sided": True},
-    ),
+    ("gaussian counts, two-sided", "gaussian", GaussianDP(1.0), 0.3, _TWO_SIDED),
 )
 
 
@@ -188,14 +157,10 @@ CASES: tuple[CoverageCase, ...] = (
         CountsCase(name, method, claim, q, **options)
         for name, method, claim, q, options in _COUNTS
     ),
-    *(
-        ScoresCase(f"{method.replace('_', ' ')}, {name}", method, claim)
-        for method in ("split_scores", "fixed_scores")
-        for name, claim in (
-            ("laplace", PureDP(1.0)),
-            ("leaky response", ApproxDP(1.0, 0.05)),
-        )
-    ),
+    ScoresCase("split scores, laplace", "split_scores", PureDP(1.0)),
+    ScoresCase("split scores, leaky response", "split_scores", ApproxDP(1.0, 0.05)),
+    ScoresCase("fixed scores, laplace", "fixed_scores", PureDP(1.0)),
+    ScoresCase("fixed scores, leaky response", "fixed_scores", ApproxDP(1.0, 0.05)),
     ScoresCase("fixed scores, GDP", "fixed_scores", GaussianDP(1.0)),
     OneRunCase("one run", PureDP(1.0)),
     OneRunCase("one run, delta", ApproxDP(1.0, 0.01)),
@@ -267,7 +232,7 @@ class Coverage(Study):
             f"below {level:.2g} at the nominal rate. The interval holds the rate with "
             "probability 95 % (Clopper and Pearson)."
         )
-        return [Table(self.title, _COLUMNS, rows, note, binding=True)]
+        return [Table(self.title, rows, note, binding=True)]
 
     def _chosen(self, effort: Effort) -> list[CoverageCase]:
         return [
@@ -282,19 +247,21 @@ class Coverage(Study):
 def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> Row:
     low, high = proportion_confint(errors, trials, alpha=0.05, method="beta")
     p_value = float(binom.sf(errors - 1, trials, _ALPHA))
-    met = p_value >= level
-    cells = (
-        *line,
-        count(errors),
-        count(trials),
-        percent(errors / trials),
-        f"{percent(low)} to {percent(high)}",
-        f"{p_value:.2g}",
-    )
+    group, case, statement = line
+    cells = {
+        "on trial": group,
+        "case": case,
+        "statement": statement,
+        "errors": count(errors),
+        "trials": count(trials),
+        "rate": percent(errors / trials),
+        "interval": f"{percent(low)} to {percent(high)}",
+        "p-value": f"{p_value:.2g}",
+    }
     data = {
-        "group": line[0],
-        "case": line[1],
-        "statement": line[2],
+        "group": group,
+        "case": case,
+        "statement": statement,
         "errors": errors,
         "trials": trials,
         "low": float(low),
@@ -302,7 +269,7 @@ def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> 
         "p_value": p_value,
         "level": level,
     }
-    return Row(cells, met, data)
+    return Row(cells, p_value >= level, data)
 
 
 def _turn(unit: Unit) -> tuple[bool, int]:

@@ -22,19 +22,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
+from dpaudit.audit import Witness, audit, bounds, verify
+from dpaudit.audit.layers.consistency import loss_consistency
+from dpaudit.audit.layers.whitebox import white_box_steps
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.mechanism import HasExactClaim
 from dpaudit.reports.bench.study import seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.streams import stream
-
-if TYPE_CHECKING:
-    from dpaudit.audit import Witness
 
 __all__ = [
     "CONFIDENCE",
@@ -127,8 +127,6 @@ class AuditCase(_Audited):
     effort = "audits"
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit import audit
-
         length = releases * _OCTAVES ** -stream(seed, 0).random()
         options: dict[str, Any] = {}
         if self.search is not None:
@@ -138,9 +136,7 @@ class AuditCase(_Audited):
         result = audit(
             BlackBox(self.mechanism) if self.black_box else self.mechanism,
             claim=self.claim,
-            confidence=CONFIDENCE,
-            max_samples=int(length),
-            seed=seed,
+            **_settings(seed, int(length)),
             stop_when_refuted=bool(stream(seed, 1).integers(2)),
             **options,
         )
@@ -157,11 +153,13 @@ class AuditCase(_Audited):
         return wrong
 
 
-@cache
-def _witness(convicted: Any) -> "Witness":
-    """Return a witness against a mechanism, always the same one."""
-    from dpaudit.audit import audit
+def _settings(seed: int, releases: int) -> dict[str, Any]:
+    return {"confidence": CONFIDENCE, "max_samples": releases, "seed": seed}
 
+
+@cache
+def _witness(convicted: Any) -> Witness:
+    """Return a witness against a mechanism, always the same one."""
     witness = audit(convicted, confidence=CONFIDENCE, seed=0).witness
     assert witness is not None, "the convicted mechanism was not refuted"
     return witness
@@ -189,15 +187,8 @@ class WitnessCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit import verify
-
-        replay = verify(
-            _witness(self.convicted),
-            mechanism=self.mechanism,
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-        )
+        witness, settings = _witness(self.convicted), _settings(seed, releases)
+        replay = verify(witness, mechanism=self.mechanism, **settings)
         return {"confirmed": replay.confirmed}
 
 
@@ -222,20 +213,13 @@ class WhiteBoxCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit.layers.whitebox import white_box_steps
-
         pair = self.mechanism.worst_case()
         assert isinstance(self.mechanism, HasExactClaim)
         exact = self.mechanism.exact_claim(pair).delta(np.array(self.epsilons))
         below = above = False
+        settings = {**_settings(seed, releases), "proposal": self.proposal}
         for result in white_box_steps(
-            self.mechanism,
-            pair,
-            epsilon=self.epsilons,
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-            proposal=self.proposal,
+            self.mechanism, pair, epsilon=self.epsilons, **settings
         ):
             below |= bool(np.any(result.delta_low > exact * (1 + SLACK)))
             above |= bool(np.any(result.delta_high < exact * (1 - SLACK)))
@@ -259,15 +243,8 @@ class LossConsistencyCase(_Audited):
     chunk = 10
 
     def wrong(self, seed: int, releases: int) -> dict[str, bool]:
-        from dpaudit.audit.layers.consistency import loss_consistency
-
-        found = loss_consistency(
-            self.mechanism,
-            self.mechanism.worst_case(),
-            confidence=CONFIDENCE,
-            max_samples=releases,
-            seed=seed,
-        )
+        pair, settings = self.mechanism.worst_case(), _settings(seed, releases)
+        found = loss_consistency(self.mechanism, pair, **settings)
         return {"inconsistent": not found.consistent}
 
 
@@ -276,6 +253,7 @@ _PLACE = np.array([2.0, 1.0, 3.0, 0.0])
 
 
 class _FixedSample(CoverageCase):
+    claim: Claim
     group = "fixed sample"
     effort = "data_sets"
     chunk = 250
@@ -292,9 +270,10 @@ class _FixedSample(CoverageCase):
         return {"bound": wrong}
 
     @property
-    @abstractmethod
     def truth(self) -> float:
         """The true parameter."""
+        known = self.claim.parameters
+        return float(known["mu"] if "mu" in known else known["epsilon"])
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Any:
@@ -328,20 +307,12 @@ class CountsCase(_FixedSample):
     releases: tuple[int, int] = (200, 200)
     two_sided: bool = False
 
-    @property
-    def truth(self) -> float:
-        return float(
-            self.claim.parameters.get("mu", self.claim.parameters.get("epsilon"))
-        )
-
     def sample(self, rng: np.random.Generator) -> tuple[int, int]:
         p = float(self.claim.tpr(self.q))
         hits = rng.binomial(self.releases, (p, self.q))
         return int(hits[0]), int(hits[1])
 
     def bound(self, data: tuple[int, int]) -> float:
-        from dpaudit.audit import bounds
-
         counts = bounds.Counts(data[0], self.releases[0], data[1], self.releases[1])
         options = {}
         if not isinstance(self.claim, GaussianDP):
@@ -372,18 +343,10 @@ class ScoresCase(_FixedSample):
     claim: Claim
     releases: int = 400
 
-    @property
-    def truth(self) -> float:
-        return float(
-            self.claim.parameters.get("mu", self.claim.parameters.get("epsilon"))
-        )
-
     def sample(self, rng: np.random.Generator) -> tuple[int]:
         return (int(rng.integers(2**63)),)
 
     def bound(self, data: tuple[int]) -> float:
-        from dpaudit.audit import bounds
-
         rng = stream(data[0])
         options: dict[str, Any] = {}
         match self.claim:
@@ -430,10 +393,6 @@ class OneRunCase(_FixedSample):
     guesses: int = 100
 
     @property
-    def truth(self) -> float:
-        return float(self.claim.parameters["epsilon"])
-
-    @property
     def delta(self) -> float:
         """The claim's delta."""
         return float(self.claim.parameters.get("delta", 0.0))
@@ -443,8 +402,6 @@ class OneRunCase(_FixedSample):
         return (int(rng.binomial(self.guesses, right)),)
 
     def bound(self, data: tuple[int]) -> float:
-        from dpaudit.audit import bounds
-
         return bounds.one_run(
             correct=data[0],
             guesses=self.guesses,

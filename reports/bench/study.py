@@ -76,17 +76,24 @@ class Row:
 
     Parameters
     ----------
-    cells : tuple of str
-        One per column of the table, ready to print.
+    cells : dict of str to str
+        By the heading of the column, ready to print; the same headings in all rows.
     met : bool or None
         Whether the target is met; None if there is no target, or no measurement yet.
     data : dict
         The figures behind the cells, JSON-ready.
     """
 
-    cells: tuple[str, ...]
+    cells: dict[str, str]
     met: bool | None
     data: Record
+
+    @property
+    def verdict(self) -> str:
+        """What is printed in the last column."""
+        if self.met is None:
+            return "no target"
+        return "met" if self.met else "NOT MET"
 
 
 @dataclass(frozen=True)
@@ -96,9 +103,8 @@ class Table:
     Parameters
     ----------
     title : str
-    columns : tuple of str
-        The verdict, "met" or "NOT MET", is one more column, added when printing.
     rows : tuple of Row
+        The verdict, "met" or "NOT MET", is one more column, added when printing.
     note : str
         How to read it.
     binding : bool
@@ -106,10 +112,25 @@ class Table:
     """
 
     title: str
-    columns: tuple[str, ...]
     rows: tuple[Row, ...]
     note: str
     binding: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings, but for that of the verdict."""
+        return tuple(self.rows[0].cells) if self.rows else ()
+
+    @property
+    def met(self) -> list[bool | None]:
+        """Which targets are met, in the order of the rows."""
+        return [row.met for row in self.rows]
+
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """The headings, then the cells of the rows: all that is printed."""
+        rows = [(*row.cells.values(), row.verdict) for row in self.rows]
+        return [(*self.columns, "verdict"), *rows]
 
 
 class Study(ABC):
@@ -131,3 +152,11 @@ class Study(ABC):
     @abstractmethod
     def tables(self, profile: str, records: Records) -> list[Table]:
         """Return the tables of a profile, made of the records that exist so far."""
+
+    @staticmethod
+    def by_case(records: Records, figure: str) -> dict[str, list[Any]]:
+        """Return a figure of all records, by the case of their unit."""
+        found: dict[str, list[Any]] = {}
+        for unit, record in records.items():
+            found.setdefault(unit.case, []).append(record[figure])
+        return found

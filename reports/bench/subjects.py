@@ -41,8 +41,33 @@ class BlackBox:
         return self.mechanism.release(data, rng=rng)
 
 
+class _Bit:
+    """A bit, told by randomised response."""
+
+    claim: Claim
+    relation: ClassVar[Relation] = Relation.REPLACE_ONE
+
+    def told(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Array:
+        """Return the answers, 0 or 1, shape (size,)."""
+        bit = float(np.rint(np.ravel(data)[0]))
+        true = rng.random(size) < expit(self.claim.parameters["epsilon"])
+        return np.where(true, bit, 1 - bit)
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Any:
+        """Return `size` independent releases."""
+        raise NotImplementedError
+
+    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Any:
+        """Return one release."""
+        return self.draw(data, 1, rng=rng)[0]
+
+    def worst_case(self, dimension: int = 1) -> Pair:
+        """Return the two bits."""
+        return Pair([0.0], [1.0], self.relation)
+
+
 @dataclass(frozen=True)
-class LeakyResponse:
+class LeakyResponse(_Bit):
     r"""One bit, told plainly with probability delta, else by randomised response.
 
     Outputs 2 + bit with probability delta; else the bit with probability
@@ -65,8 +90,6 @@ class LeakyResponse:
     delta: float = 0.05
     claim: Claim = field(init=False)
 
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_fraction("delta", self.delta)
@@ -74,34 +97,9 @@ class LeakyResponse:
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases, shape (size,)."""
-        bit = float(np.rint(np.ravel(data)[0]))
-        told = np.where(rng.random(size) < expit(self.epsilon), bit, 1 - bit)
-        return np.where(rng.random(size) < self.delta, 2 + bit, told)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
-    def worst_case(self, dimension: int = 1) -> Pair:
-        """Return the two bits."""
-        return Pair([0.0], [1.0], self.relation)
-
-
-class _Bit:
-    """A bit, told by randomised response: its claim holds with equality."""
-
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    claim: ClassVar[Claim] = PureDP(1.0)
-
-    def told(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Array:
-        """Return the answers, 0 or 1, shape (size,)."""
-        bit = float(np.rint(np.ravel(data)[0]))
-        true = rng.random(size) < expit(self.claim.parameters["epsilon"])
-        return np.where(true, bit, 1 - bit)
-
-    def worst_case(self, dimension: int = 1) -> Pair:
-        """Return the two bits."""
-        return Pair([0.0], [1.0], self.relation)
+        leaked = 2 + float(np.rint(np.ravel(data)[0]))
+        told = self.told(data, size, rng)
+        return np.where(rng.random(size) < self.delta, leaked, told)
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,8 @@ class MixedLayouts(_Bit):
 
     The way does not depend on the bit, and shows it as plainly as any other.
     """
+
+    claim: Claim = field(default=PureDP(1.0), init=False)
 
     def draw(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
@@ -121,10 +121,6 @@ class MixedLayouts(_Bit):
             _in_words(int(bit), ways, hue)
             for bit, ways, hue in zip(told, way, noise, strict=True)
         ]
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Any:
-        """Return one output."""
-        return self.draw(data, 1, rng=rng)[0]
 
 
 def _in_words(bit: int, way: int, noise: float) -> Any:
@@ -151,6 +147,8 @@ class SpoiltCompany(_Bit):
     How a release is scored must not depend on the NaN beside it.
     """
 
+    claim: Claim = field(default=PureDP(1.0), init=False)
+
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases, shape (size, 2)."""
         hue = rng.random((size, 2))
@@ -158,7 +156,3 @@ class SpoiltCompany(_Bit):
         releases = np.where(huge, 1e150 * (2 + hue), hue)
         releases[rng.random(size) < 0.02, 0] = np.nan
         return np.asarray(releases)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])

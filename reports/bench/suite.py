@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from dpaudit.audit import audit
 from dpaudit.reports.bench.best_events import CLAIMED, best_pair, subject
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count, number
@@ -57,17 +58,6 @@ GOALS = (
     Goal("prefix-sum", 0.577, 2_000_000),
 )
 
-_COLUMNS = (
-    "mechanism",
-    "truth",
-    "releases a side",
-    "seeds",
-    "measured",
-    "with a tenth",
-    "published",
-    "seconds",
-    "limit",
-)
 _SHARES = {"quick": 0.005, "standard": 0.1, "full": 1.0}
 _SEEDS = {"quick": 0, "standard": 1, "full": 3}
 
@@ -94,8 +84,6 @@ class SuiteBounds(Study):
         return units
 
     def measure(self, unit: Unit) -> Record:
-        from dpaudit.audit import audit
-
         result = audit(
             subject(unit.case),
             pair=best_pair(unit.case),
@@ -123,7 +111,7 @@ class SuiteBounds(Study):
             "The bound must reach the published one, within the time, and where the "
             "truth is infinite exceed the bound from a tenth of the releases."
         )
-        return [Table(self.title, _COLUMNS, tuple(rows), note)]
+        return [Table(self.title, tuple(rows), note)]
 
 
 def _endless(goal: Goal) -> bool:
@@ -138,17 +126,17 @@ def _row(goal: Goal, releases: int, runs: list[Record], tenth: list[Record]) -> 
     measured, seconds = middle(runs, "epsilon_lower"), middle(runs, "seconds")
     smaller = middle(tenth, "epsilon_lower") if tenth else None
     grows = smaller is None or measured > smaller
-    cells = (
-        goal.name,
-        number(truth),
-        count(releases),
-        f"{len(runs)}",
-        f"{measured:.4g}",
-        "" if smaller is None else f"{smaller:.4g}",
-        f"{goal.published:.3g}",
-        f"{seconds:.1f}",
-        f"{_SECONDS:.0f}",
-    )
+    cells = {
+        "mechanism": goal.name,
+        "truth": number(truth),
+        "releases a side": count(releases),
+        "seeds": f"{len(runs)}",
+        "measured": f"{measured:.4g}",
+        "with a tenth": "" if smaller is None else f"{smaller:.4g}",
+        "published": f"{goal.published:.3g}",
+        "seconds": f"{seconds:.1f}",
+        "limit": f"{_SECONDS:.0f}",
+    }
     data: dict[str, Any] = {
         "case": goal.name,
         "truth": None if _endless(goal) else truth,

@@ -1,6 +1,6 @@
 """What the studies found: the file that holds it, and its tables as text or pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -9,6 +9,8 @@ from typing import Any
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.escaping import markdown, plain
 from dpaudit.reports.saved import load_json, save_json
+from dpaudit.reports.templates import environment
+from dpaudit.reports.words import aligned
 
 __all__ = [
     "FILE",
@@ -18,7 +20,6 @@ __all__ = [
     "render_html",
     "render_markdown",
     "render_text",
-    "verdict",
 ]
 
 FILE = "summary.json"
@@ -46,22 +47,17 @@ class Findings:
     @property
     def met(self) -> int:
         """How many targets are met."""
-        return sum(row.met is True for table in self.tables for row in table.rows)
+        return sum(table.met.count(True) for table in self.tables)
 
     @property
     def missed(self) -> int:
         """How many targets are not met."""
-        return sum(row.met is False for table in self.tables for row in table.rows)
+        return sum(table.met.count(False) for table in self.tables)
 
     @property
     def sound(self) -> bool:
         """Whether every binding target is met."""
-        return not any(
-            row.met is False
-            for table in self.tables
-            if table.binding
-            for row in table.rows
-        )
+        return not any(table.binding and False in table.met for table in self.tables)
 
 
 @dataclass(frozen=True)
@@ -125,7 +121,7 @@ def _as_json(found: Findings) -> dict[str, Any]:
                 "note": table.note,
                 "binding": table.binding,
                 "columns": table.columns,
-                "cells": [row.cells for row in table.rows],
+                "cells": [list(row.cells.values()) for row in table.rows],
                 "rows": [{**row.data, "met": row.met} for row in table.rows],
             }
             for table in found.tables
@@ -142,9 +138,12 @@ def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
         tables=tuple(
             Table(
                 title=str(table["title"]),
-                columns=tuple(map(str, table["columns"])),
                 rows=tuple(
-                    Row(tuple(map(str, cells)), data.pop("met"), data)
+                    Row(
+                        dict(zip(table["columns"], map(str, cells), strict=True)),
+                        data.pop("met"),
+                        data,
+                    )
                     for cells, data in zip(table["cells"], table["rows"], strict=True)
                 ),
                 note=str(table["note"]),
@@ -155,94 +154,20 @@ def _from_json(name: str, found: Mapping[str, Any]) -> Findings:
     )
 
 
-def verdict(row: Row) -> str:
-    """Return what is printed in the last column."""
-    if row.met is None:
-        return "no target"
-    return "met" if row.met else "NOT MET"
-
-
 def render_text(table: Table) -> str:
     """Return a table for a terminal, its columns aligned."""
-    written = [_header(table), *map(_cells, table.rows)]
-    lines = [tuple(map(plain, line)) for line in written]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    text = (
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    )
-    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in text)])
+    lines = aligned([tuple(map(plain, line)) for line in table.lines])
+    return "\n".join([plain(table.title), *(f"  {line}".rstrip() for line in lines)])
 
 
 def render_markdown(summary: Summary, *, whole: bool = True) -> str:
     """Return all tables as Markdown; under a title, or to be put under one."""
-    parts = ["# The auditor audited"] if whole else []
-    level = "##" if whole else "###"
-    parts.append(markdown(_provenance(summary)))
-    for each in summary.studies:
-        parts.append(f"{level} {markdown(each.title)}")
-        parts += _unfinished(each)
-        for table in each.tables:
-            if table.title != each.title:
-                parts.append(f"{level}# {markdown(table.title)}")
-            header = _header(table)
-            lines = [_markdown_line(map(markdown, header)), "|---" * len(header) + "|"]
-            lines += [_markdown_line(map(markdown, _cells(row))) for row in table.rows]
-            parts += [markdown(table.note), "\n".join(lines)]
-    return "\n\n".join(parts) + "\n"
+    template = environment(markdown).get_template("bench.md.j2")
+    return template.render(summary=summary, whole=whole)
 
 
 def render_html(summary: Summary, *, whole: bool = True) -> str:
     """Return all tables as an HTML fragment, without style; see `render_markdown`."""
-    parts = [_tag("p", _provenance(summary))]
-    for each in summary.studies:
-        parts.append(
-            f'<h3 id="bench-{_escaped(each.name)}">{_escaped(each.title)}</h3>'
-        )
-        parts += [_tag("p", text) for text in _unfinished(each)]
-        for table in each.tables:
-            parts.append(_tag("p", table.note))
-            parts.append(f"<table>{_tag('caption', table.title)}")
-            parts.append(f"<thead>{_html_line(_header(table), 'th')}</thead><tbody>")
-            for row in table.rows:
-                missed = ' class="not-met"' if row.met is False else ""
-                parts.append(_html_line(_cells(row), "td", missed))
-            parts.append("</tbody></table>")
-    if whole:
-        opening = '<section class="bench" id="auditor-audited">'
-        parts = [opening, "<h2>The auditor audited</h2>", *parts, "</section>"]
-    return "\n".join(parts) + "\n"
-
-
-def _header(table: Table) -> tuple[str, ...]:
-    return (*table.columns, "verdict")
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (*row.cells, verdict(row))
-
-
-def _provenance(summary: Summary) -> str:
-    return f"Profile {summary.profile}, code version {summary.code}."
-
-
-def _unfinished(found: Findings) -> list[str]:
-    if found.done == found.units:
-        return []
-    return [f"Unfinished: {found.done:,} of {found.units:,} units of work are done."]
-
-
-def _markdown_line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _html_line(cells: Sequence[str], tag: str, attributes: str = "") -> str:
-    return f"<tr{attributes}>{''.join(_tag(tag, cell) for cell in cells)}</tr>"
-
-
-def _tag(tag: str, text: str) -> str:
-    return f"<{tag}>{_escaped(text)}</{tag}>"
-
-
-def _escaped(text: str) -> str:
-    return escape(plain(text))
+    escaping = environment(lambda text: escape(plain(text)))
+    template = escaping.get_template("bench.html.j2")
+    return template.render(summary=summary, whole=whole)

@@ -14,6 +14,8 @@ from statistics import median
 from typing import Any
 
 from dpaudit.algorithms.textbook import Gaussian, Laplace
+from dpaudit.audit import audit
+from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
@@ -90,17 +92,6 @@ GOALS = (
     Goal("half gaussian", True, "fixed", 10**6, 2.13, 2.127),
 )
 
-_COLUMNS = (
-    "mechanism",
-    "claim",
-    "engine",
-    "n a side",
-    "truth",
-    "seeds",
-    "measured",
-    "published",
-    "target",
-)
 _SEEDS = {
     "quick": {10**4: 5},
     "standard": {10**4: 11, 10**6: 1},
@@ -128,21 +119,17 @@ class Tightness(Study):
         return {"epsilon_lower": bound(goal, unit.seed)}
 
     def tables(self, profile: str, records: Records) -> list[Table]:
-        found: dict[str, list[float]] = {}
-        for unit, record in records.items():
-            found.setdefault(unit.case, []).append(record["epsilon_lower"])
+        found = self.by_case(records, "epsilon_lower")
         rows = tuple(_row(g, found[g.case]) for g in GOALS if g.case in found)
         note = (
             "Lower bounds on epsilon at confidence 95 % where epsilon = 1 is claimed; "
             "medians over seeds. Gaussians at delta = 1e-5; published: the best sound "
             "tool that was measured."
         )
-        return [Table(self.title, _COLUMNS, rows, note)]
+        return [Table(self.title, rows, note)]
 
 
 def _anytime(goal: Goal, seed: int) -> float:
-    from dpaudit.audit import audit
-
     result = audit(
         _MECHANISMS[goal.mechanism](),
         claim=GaussianDP(gaussian_mu(_EPSILON, _DELTA)) if goal.gaussian else None,
@@ -158,8 +145,6 @@ def _anytime(goal: Goal, seed: int) -> float:
 
 
 def _fixed(goal: Goal, seed: int) -> float:
-    from dpaudit.audit.bounds import fixed_scores
-
     mechanism = _MECHANISMS[goal.mechanism]()
     pair = mechanism.worst_case()
     scores = [
@@ -183,17 +168,17 @@ def _fixed(goal: Goal, seed: int) -> float:
 
 def _row(goal: Goal, bounds: list[float]) -> Row:
     measured = median(bounds)
-    cells = (
-        goal.mechanism,
-        "GDP" if goal.gaussian else "(ε, δ)",
-        goal.engine,
-        f"{goal.releases:,}",
-        f"{goal.truth:.3f}",
-        f"{len(bounds)}",
-        f"{measured:.4f}",
-        "" if goal.published is None else f"{goal.published:.3f}",
-        f"{goal.target:.3f}",
-    )
+    cells = {
+        "mechanism": goal.mechanism,
+        "claim": "GDP" if goal.gaussian else "(ε, δ)",
+        "engine": goal.engine,
+        "n a side": f"{goal.releases:,}",
+        "truth": f"{goal.truth:.3f}",
+        "seeds": f"{len(bounds)}",
+        "measured": f"{measured:.4f}",
+        "published": "" if goal.published is None else f"{goal.published:.3f}",
+        "target": f"{goal.target:.3f}",
+    }
     data = {
         "case": goal.case,
         "truth": goal.truth,

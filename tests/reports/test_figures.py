@@ -5,20 +5,22 @@ import matplotlib.colors
 import numpy as np
 import pandas as pd
 import pytest
+from results_of import results_of, verdicts
 
 from dpaudit.fingerprinting import Proportion
-from dpaudit.reports import page
+from dpaudit.reports import page, plots
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import INK, REFUTED, WIDE, canvas, standalone
+from dpaudit.reports.plots import INK, REFUTED, STYLE, canvas, standalone
 from dpaudit.reports.plots import SERIES as SERIES_COLOURS
 from dpaudit.reports.power_law import PowerLaw
-from dpaudit.reports.sections.privacy import figures
-from dpaudit.reports.sections.privacy.figures import privacy_wall
+from dpaudit.reports.sections import Results
+from dpaudit.reports.sections.privacy import section as privacy
+from dpaudit.reports.sections.privacy.section import privacy_wall
 from dpaudit.reports.sections.robust import figures as recovery_figures
-from dpaudit.reports.sections.streaming import figures as rate_figures
+from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.streaming.findings import Rate
-from dpaudit.reports.sections.tracing import figures as tracing_figures
-from dpaudit.reports.sections.tracing.findings import Shares
+from dpaudit.reports.sections.tracing import section as tracing
+from dpaudit.reports.sections.tracing.section import Shares
 from dpaudit.reports.sections.utility import figures as curves
 from dpaudit.reports.sections.utility.figures import captured_variance, run_time
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -91,13 +93,22 @@ def times():
     )
 
 
+def results(**changes):
+    """Tables of all that is drawn, but for changes."""
+    tables = {
+        "privacy_wall": wall(),
+        "captured_variance": variance(),
+        "exact_privacy": exact(),
+        "variance_references": references(),
+        "run_time": times(),
+    }
+    tables |= changes
+    return results_of({k.replace("_", "-"): table for k, table in tables.items()})
+
+
 def draw(narrow=False):
     return [
-        privacy_wall(wall(), narrow=narrow),
-        captured_variance(
-            variance(), exact(), references(), refuted=[NAMES[1]], narrow=narrow
-        ),
-        run_time(times(), narrow=narrow),
+        each(results(), narrow) for each in (privacy_wall, captured_variance, run_time)
     ]
 
 
@@ -173,8 +184,10 @@ def test_references_inside_a_figure_resolve(svg):
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_wall_says_refuted_where_the_table_does(narrow):
-    svg = privacy_wall(wall(), narrow=narrow)
-    standing = privacy_wall(wall().assign(verdict="NOT_REFUTED"), narrow=narrow)
+    svg = privacy_wall(results(), narrow)
+    standing = privacy_wall(
+        results(privacy_wall=wall().assign(verdict="NOT_REFUTED")), narrow
+    )
 
     assert "REFUTED" in svg
     assert "REFUTED" not in standing
@@ -182,7 +195,9 @@ def test_the_wall_says_refuted_where_the_table_does(narrow):
 
 def test_false_claims_are_dashed_and_crossed():
     def drawn(false):
-        return captured_variance(variance(), exact(false), references())
+        return captured_variance(
+            results(exact_privacy=exact(false), privacy_wall=verdicts())
+        )
 
     whole, broken = drawn([]), drawn([("alpha", 10.0)])
     apart = drawn([("alpha", 0.1)])
@@ -195,7 +210,7 @@ def test_false_claims_are_dashed_and_crossed():
 
 
 def test_run_times_are_drawn_as_ratios():
-    svg = run_time(times())
+    svg = run_time(results())
 
     assert "alpha: 2.00 ×." in svg
     assert BASELINE not in svg
@@ -204,7 +219,7 @@ def test_run_times_are_drawn_as_ratios():
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("slowest", [1.2, 4.0, 106.18, 3000.0])
 def test_run_times_of_all_magnitudes_have_a_scale(slowest, narrow):
-    svg = run_time(times().replace({"ratio": {4.0: slowest}}), narrow=narrow)
+    svg = run_time(results(run_time=times().replace({"ratio": {4.0: slowest}})), narrow)
 
     written = [each.text for each in ElementTree.fromstring(svg).iter("text")]
     ticks = [text for text in written if re.fullmatch(r"\d+ ×", text or "")]
@@ -239,8 +254,8 @@ def test_text_colours_have_the_contrast_that_wcag_asks_for(scheme):
 
 @pytest.fixture
 def axes():
-    with canvas(WIDE, 300) as figure:
-        yield figure.add_axes((0.1, 0.1, 0.8, 0.8))
+    with matplotlib.rc_context(STYLE):
+        yield canvas(300).add_axes((0.1, 0.1, 0.8, 0.8))
 
 
 @pytest.mark.parametrize(("lower", "bars"), [(0.25, [0.25]), (0.75, [0.5, 0.25])])
@@ -248,7 +263,7 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
     axes, lower, bars
 ):
     row = {"claimed_delta": 0.5, "delta_lower": lower, "exact_delta": 0.9}
-    figures._bar(axes, 0, row, "delta", float, str, False)
+    privacy._bar(axes, 0, row, "delta", float, str, False)
     assert [bar.get_width() for bar in axes.patches] == bars
     assert [bar.get_x() for bar in axes.patches] == [0.0, 0.5][: len(bars)]
     colours = [matplotlib.colors.to_hex(bar.get_facecolor()) for bar in axes.patches]
@@ -258,7 +273,7 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
     assert list(truth.get_xdata()) == [0.9]
     assert axes.texts[0].get_text() == f"audit ≥ {lower} · exact 0.9"
     unknown = {**row, "exact_delta": float("nan")}
-    figures._bar(axes, 1, unknown, "delta", float, str, False)
+    privacy._bar(axes, 1, unknown, "delta", float, str, False)
     assert len(axes.lines) == 3
     assert axes.texts[1].get_text() == f"audit ≥ {lower}"
 
@@ -266,11 +281,11 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
 def test_the_wall_ends_at_infinity_with_the_claim_in_the_middle(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        figures,
+        privacy,
         "_bar",
         lambda axes, i, row, kind, place, *_: seen.append((kind, place)),
     )
-    privacy_wall(wall().assign(claimed_epsilon=2.0))
+    privacy_wall(results(privacy_wall=wall().assign(claimed_epsilon=2.0)))
     epsilon, delta = (place for kind, place in seen[:2])
     assert [epsilon(x) for x in (0.0, 2.0, 6.0, float("inf"))] == [0.0, 0.5, 0.75, 1.0]
     assert [delta(x) for x in (0.0, 0.25, 1.0)] == [0.0, 0.25, 1.0]
@@ -305,16 +320,14 @@ def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
     assert {*low, *high} <= set(band)
 
 
-def test_a_rate_is_drawn_with_its_quartiles_and_its_law():
+def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
     errors = {10.0: np.array([1.0, 2.0, 4.0, 8.0, 100.0]), 1.0: np.array([np.nan, 3.0])}
     law = PowerLaw(-1.0, -1.25, -0.75, 7.0)
-    rate = Rate("noise", "m", "n", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
-    found = rate_figures._quartiles(rate)
+    rate = Rate("noise", "m", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
+    found = streaming._quartiles(rate)
     assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
-    with canvas(WIDE, 300) as figure:
-        line = rate_figures._Line(rate, INK, "text", 0, True, True)
-        rate_figures._panel(figure, (0, 0, WIDE, 300), [line], [line], "H", "rows n")
-        (axes,) = figure.axes
+    line = streaming._Line(rate, INK, "text", 0, True, True)
+    streaming._panel(axes, [line], [line], "rows n")
     assert axes.get_xlabel() == "rows n"
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     fitted = axes.lines[-1]
@@ -334,7 +347,8 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up(monkeypatch):
         for d in (5.0, 7.0)
         for k in (1, 2, 3)
     )
-    recovery_figures.phases(table)
+    found = {"robust-phases": table, "robust-audits": verdicts()}
+    recovery_figures.phases(results_of(found))
     places = {(i, j): error for i, j, error in tiles}
     assert places == {
         (i, j): pytest.approx((n * d) ** -2)
@@ -346,15 +360,19 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up(monkeypatch):
 def test_what_is_useful_and_what_is_traced_are_told_apart(monkeypatch):
     drawn, named = [], []
     monkeypatch.setattr(
-        tracing_figures,
+        tracing,
         "_draw",
         lambda axes, shares, dimension, colour, shift: drawn.append((shares, colour)),
     )
     monkeypatch.setattr(
-        tracing_figures, "name_ends", lambda axes, ends, *_, **__: named.extend(ends)
+        plots, "name_ends", lambda axes, ends, *_, **__: named.extend(ends)
     )
     useful, traced = ({1: Proportion(k, 4), 9: Proportion(k + 1, 4)} for k in (0, 2))
-    tracing_figures.useful_and_traced([Shares("m", 1.0, useful, traced, {})], 64)
+    shares = [Shares("m", 1.0, useful, traced, {})]
+    monkeypatch.setattr(tracing, "_shares", lambda results: shares)
+    monkeypatch.setattr(tracing.measures, "dimension_of", lambda options: 64)
+    monkeypatch.setattr(Results, "options", lambda self, name: {})
+    tracing.useful_and_traced(results())
     assert drawn == [(useful, SERIES_COLOURS[0]), (traced, SERIES_COLOURS[1])]
     assert named == [
         ("useful", SERIES_COLOURS[0], 0.25),

@@ -9,6 +9,7 @@ import pytest
 from audited_row import audited
 from click.testing import CliRunner
 from recovery_tables import error_after, recovery_tables
+from results_of import results_of, verdicts
 from strokes import strokes
 from tiny_profile import TINY, tiny_plan
 
@@ -19,16 +20,9 @@ from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
-from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.robust import measures as recovery
 from dpaudit.reports.sections.robust.figures import error_by_step, maps, phases
-from dpaudit.reports.sections.robust.findings import (
-    map_notes,
-    phase_notes,
-    recovery_notes,
-    recovery_rows,
-    restart_factor,
-)
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
     INLIERS_ONLY,
@@ -37,6 +31,13 @@ from dpaudit.reports.sections.robust.measures import (
     PUBLISHED,
     build_descent,
     genotype_map,
+)
+from dpaudit.reports.sections.robust.section import (
+    map_notes,
+    phase_notes,
+    recovery_notes,
+    recovery_rows,
+    restart_factor,
 )
 from dpaudit.subspace import top_components
 
@@ -96,16 +97,12 @@ def test_runs_that_do_not_fit_together_have_the_same_data(monkeypatch):
 
 def test_final_errors_and_the_step_of_success(monkeypatch):
     path = [(1, 0.5), (2, 0.005), (3, 0.2), (4, 0.001)]
-    basis = np.eye(3)[:, :1]
 
-    def walk(cell, setting, data, kept):
+    def walk(cell, setting, kept):
         for step, error in path:
-            yield step, np.repeat(basis[np.newaxis] * (1 - error), len(data), axis=0)
+            yield 0, step, np.full(cell.size, error), 0.25
 
-    monkeypatch.setattr(recovery, "_path", walk)
-    monkeypatch.setattr(
-        recovery, "squared_distance", lambda bases, truth: 1 - bases[:, 0, 0]
-    )
+    monkeypatch.setattr(recovery, "_errors", walk)
     cell = cell_of("robust-phases", "dp-sggd")
     rows = recovery.recovery(cell)
     assert [row["repetition"] for row in rows] == [0, 1]
@@ -219,33 +216,30 @@ def test_the_reach_of_the_mechanisms_is_said():
 # Figures
 
 
+def audited_results(*refuted):
+    audits = {"robust-audits": verdicts(refuted), "privacy-wall": verdicts()}
+    return results_of({**TABLES, **audits})
+
+
 @pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize(
-    ("draw", "table"),
-    [
-        (error_by_step, "robust-recovery"),
-        (phases, "robust-phases"),
-        (maps, "genotypes"),
-    ],
-)
-def test_figures_name_everything_and_mark_what_is_refuted(draw, table, narrow):
-    svg = draw(TABLES[table], refuted={"dp-sggd-published"}, narrow=narrow)
+@pytest.mark.parametrize("draw", [error_by_step, phases, maps])
+def test_figures_name_everything_and_mark_what_is_refuted(draw, narrow):
+    found = audited_results("dp-sggd-published")
+    svg = draw(found, narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "dp-sggd" in words
     assert words.count("✗") == 1
-    assert draw(TABLES[table], refuted={"dp-sggd-published"}, narrow=narrow) == svg
-    assert "✗" not in draw(TABLES[table], narrow=narrow)
+    assert draw(found, narrow) == svg
+    assert "✗" not in draw(audited_results(), narrow)
 
 
 def test_figures_draw_what_the_audits_say():
     names = (*PUBLISHED, *CORRECTED)
-    verdicts = ["REFUTED", *["NOT_REFUTED"] * 3]
-    audits = pd.DataFrame({"mechanism": names[:4], "verdict": verdicts})
-    wall = pd.DataFrame(
-        {"mechanism": ["analyze-gauss", "power-method"], "verdict": "REFUTED"}
-    )
-    tables = {**TABLES, "robust-audits": audits, "privacy-wall": wall}
-    found = Results("tiny", 0, tiny_plan(), tables)
+    audits = {
+        "robust-audits": verdicts(names[:1], names[1:4]),
+        "privacy-wall": verdicts(["analyze-gauss", "power-method"]),
+    }
+    found = results_of({**TABLES, **audits})
     drawn = draw_figures(found, [all_sections()["robust"]])
 
     assert list(drawn) == ["robust-recovery", "robust-phases", "genotypes"]
@@ -259,7 +253,7 @@ def test_figures_draw_what_the_audits_say():
 
 
 def test_the_figure_of_steps_says_where_lines_end():
-    svg = error_by_step(TABLES["robust-recovery"])
+    svg = error_by_step(audited_results())
     for name in ("dp-ggd-published", "dp-sggd-published"):
         assert f"{name}: " in svg
     assert error_after("dp-ggd-published", 300) == 0.9
@@ -267,7 +261,7 @@ def test_the_figure_of_steps_says_where_lines_end():
 
 
 def test_the_figure_of_phases_has_logarithms():
-    svg = phases(TABLES["robust-phases"])
+    svg = phases(audited_results())
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "−9.0" in words
     assert "−0.5" in words

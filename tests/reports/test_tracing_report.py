@@ -2,10 +2,11 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
-import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
+from results_of import results_of, verdicts
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import CullingGame, Proportion
@@ -13,20 +14,20 @@ from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Results, all_sections
-from dpaudit.reports.sections.tracing.figures import useful_and_traced
-from dpaudit.reports.sections.tracing.findings import (
-    culling_notes,
-    culling_rows,
-    shares,
-    tracing_notes,
-    tracing_rows,
-)
 from dpaudit.reports.sections.tracing.measures import (
     HARD,
     STRATEGIES,
     culled,
     dimension_of,
     traced,
+)
+from dpaudit.reports.sections.tracing.section import (
+    culling_notes,
+    culling_rows,
+    shares,
+    tracing_notes,
+    tracing_rows,
+    useful_and_traced,
 )
 
 TABLES = lower_bounds_tables()
@@ -216,26 +217,24 @@ def test_culling_is_ready_to_print():
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figure_has_a_panel_for_each(narrow):
-    found = FOUND[:4]
-    svg = useful_and_traced(found, 256, refuted={"analyze-gauss"}, narrow=narrow)
+    options = {"length": 64, "pad_ratio": 3}
+    tracing = replace(
+        experiment((BASELINE,), rows=(1.0,), repetitions=1), options=options
+    )
+    tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
+    found = results_of(tables, tracing=tracing)
+    svg = useful_and_traced(found, narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    for each in found:
+    for each in FOUND[:3]:
         assert each.name in words
     assert words.count("✗") == 2
-    assert words.count("50 %") == 4
+    assert words.count("50 %") == 3
     assert "analyze-gauss, ε = 1, m/√d = 16: useful 100 %, traced 0.0 %." in words
-    assert svg == useful_and_traced(
-        found, 256, refuted={"analyze-gauss"}, narrow=narrow
-    )
+    assert svg == useful_and_traced(found, narrow)
 
 
 def test_the_section_has_what_the_templates_need():
-    tables = {
-        **TABLES,
-        "privacy-wall": pd.DataFrame(
-            {"mechanism": ["analyze-gauss"], "verdict": ["REFUTED"]}
-        ),
-    }
+    tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
     names = ("online-regret", "online-audits", "regret-optimum", "regret-dimensions")
     by_name = dict.fromkeys(
         (*names, "regret-components", "tracing", "list-culling"),

@@ -26,15 +26,10 @@ from dpaudit.audit import Witness, audit
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
+from dpaudit.reports.words import aligned
 from dpaudit.validation import check_count, check_fraction
 
-__all__ = [
-    "BUDGETS",
-    "audited",
-    "examine",
-    "library_versions",
-    "verdict_table",
-]
+__all__ = ["BUDGETS", "audited", "examine", "library_versions", "verdict_table"]
 
 BUDGETS = {
     "diffprivlib-bingham": 1_000,
@@ -132,11 +127,7 @@ def verdict_table(findings: Iterable[dict[str, Any]]) -> str:
         )
         for result in (finding["result"] for finding in findings)
     ]
-    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return "\n".join(aligned(rows))
 
 
 def audited(

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
-from dpaudit.reports.tables import Printed, Row
+from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import delta, duration, number, percent, setting
 
 __all__ = ["SECTION", "library_rows", "settings_of"]
@@ -22,34 +22,30 @@ def library_rows(comparison: Comparison | None) -> list[Printed]:
     """Return the comparison of libraries, medians in the order of the records."""
     if comparison is None:
         return []
-    fits: dict[tuple[str, str, float], dict[tuple[int, int], list[Row]]] = {}
-    for row in comparison.records:
-        who = fits.setdefault((row["contender"], row["centre"], row["delta"]), {})
-        who.setdefault((row["dimension"], row["n_components"]), []).append(row)
+    fits = pd.DataFrame(comparison.records)
     return [
         Printed(
             name=name,
             centre=centre,
             claim=(f"ε = {number(comparison.epsilon)}", f"δ = {delta(at)}"),
             cells=tuple(
-                _fitted(found.get(each, []), comparison.limit_s)
-                for each in settings_of(comparison)
+                _fitted(own[own["dimension"].eq(d) & own["n_components"].eq(k)])
+                or ("no fit", f"within {setting(comparison.limit_s)} s")
+                for d, k in settings_of(comparison)
             ),
         )
-        for (name, centre, at), found in fits.items()
+        for (name, centre, at), own in fits.groupby(
+            ["contender", "centre", "delta"], sort=False
+        )
     ]
 
 
-def _fitted(fits: list[Row], limit_s: float) -> tuple[str, str]:
-    """Return the medians of share and time, or what there is instead."""
-    ended = [row for row in fits if row["captured_share"] is not None]
-    if not ended:
-        return "no fit", f"within {setting(limit_s)} s"
-    share, seconds = (
-        float(np.median([row[column] for row in ended]))
-        for column in ("captured_share", "fit_seconds")
-    )
-    return percent(share), duration(seconds)
+def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
+    """Return the medians of share and time of the fits that ended, if any did."""
+    medians = fits[["captured_share", "fit_seconds"]].astype(float).median()
+    if medians.isna().any():
+        return None
+    return percent(medians["captured_share"]), duration(medians["fit_seconds"])
 
 
 def _context(results: Results) -> dict[str, Any]:

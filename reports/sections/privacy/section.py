@@ -1,17 +1,27 @@
-"""The section on privacy: what is audited, and how it is shown."""
+"""The section on privacy: what is audited, and how it is shown.
 
+The sentences are chosen by the data.
+"""
+
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
+from dpaudit.reports import plots
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment, exact_privacy
+from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.privacy import figures, findings
-from dpaudit.reports.tables import records, verdict_rows
+from dpaudit.reports.tables import Row, point, records, refuted_mechanisms, verdict_rows
+from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION"]
+__all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
@@ -39,6 +49,185 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
     )
 
 
+def headline(wall: pd.DataFrame) -> str:
+    """Return the title of the page: the verdicts in one line."""
+    refuted, total = len(refuted_mechanisms(wall)), len(wall)
+    if refuted == 0:
+        return f"No privacy promise of {spelt(total)} was refuted"
+    breaks = "breaks its privacy promise"
+    if refuted > 1:
+        breaks = "break their privacy promises"
+    return f"{spelt(refuted).capitalize()} of {spelt(total)} mechanisms {breaks}"
+
+
+def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
+    """Return what the verdicts say, the most important first: one item per finding."""
+    refuted = wall["verdict"] == "REFUTED"
+    return [
+        *map(_refutation, records(wall[refuted])),
+        *_survivors(wall[~refuted]),
+        *_false_elsewhere(wall, exact),
+    ]
+
+
+def wall_notes(wall: pd.DataFrame) -> list[str]:
+    """Return what a large delta means, for every mechanism that has one."""
+    notes = []
+    for row in records(wall):
+        proven = row["exact_delta"] if row["claim"] == "false" else row["delta_lower"]
+        if row["verdict"] == "REFUTED" and proven >= 0.1:
+            notes.append(
+                f"While {row['mechanism']} promises δ = {delta(row['claimed_delta'])}, "
+                f"in truth about {100 * proven:.0f} of 100 releases can give away for "
+                "certain from which of the two datasets they come."
+            )
+    return notes
+
+
+def _refutation(row: Row) -> str:
+    text = (
+        f"The claim of {row['mechanism']}, {' and '.join(point(row, 'claimed_{}'))}, "
+        f"falls after {count(row['samples_to_refute'])} releases a side, at "
+        f"{100 * row['confidence']:g} % confidence."
+    )
+    if row["claim"] == "false":
+        text += (
+            f" In truth ε is {number(row['exact_epsilon'])} at the claimed δ, and δ is "
+            f"{delta(row['exact_delta'])} at the claimed ε, instead of "
+            f"{delta(row['claimed_delta'])}."
+        )
+    return text
+
+
+def _survivors(standing: pd.DataFrame) -> list[str]:
+    if standing.empty:
+        return []
+    names, claim = standing["mechanism"], standing["claim"]
+    text = (
+        f"The audit did not refute {listed(names)} with up to "
+        f"{count(standing['samples'].max())} releases a side. That is no proof of "
+        "privacy."
+    )
+    kept, false = names[claim == "kept"], names[claim == "false"]
+    if len(kept):
+        who = listed(kept)
+        if len(kept) == len(names):
+            who = "each of them" if len(kept) > 1 else "it"
+        text += (
+            f" For {who} the exact loss on the worst pair is known as well, and it is "
+            "within the claim."
+        )
+    if len(false):
+        text += (
+            f" Yet the exact loss shows the claim of {listed(false)} to be false: "
+            "sampling was too weak to see it."
+        )
+    return [text]
+
+
+def _false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
+    """Report claims that fall at some other epsilon than the audited one."""
+    broken = wall["mechanism"][
+        wall["verdict"].eq("REFUTED") | wall["claim"].eq("false")
+    ]
+    false = exact[exact["claim"].eq("false") & ~exact["mechanism"].isin(broken)]
+    sentences = []
+    for name, rows in false.groupby("mechanism", sort=False):
+        least = rows.loc[rows["epsilon"].idxmin()]
+        places = "at ε =" if len(rows) == 1 else "from ε ="
+        sentences.append(
+            f"The claim of {name} holds at the audited ε but is false {places} "
+            f"{setting(least['claimed_epsilon'])}: the exact ε there is "
+            f"{number(least['exact_epsilon'])}."
+        )
+    return sentences
+
+
+@plots.picture(
+    "privacy-wall", "Claimed, exact and audited privacy loss of every mechanism"
+)
+def privacy_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw claimed, exact and audited privacy: epsilon beside (or above) delta.
+
+    Epsilon runs over all of [0, inf] on the scale epsilon / (epsilon + claim), so
+    that the claim stands in the middle and an infinite loss at the end. The claimed
+    epsilon is the same in all rows.
+    """
+    rows = records(results["privacy-wall"])
+    claim = rows[0]["claimed_epsilon"]
+    high = (66 if narrow else 48) * len(rows)
+    height = 2 * high + 180 if narrow else high + 84
+    figure = plots.canvas(height, narrow=narrow)
+
+    def place(epsilon: float) -> float:
+        return 1.0 if math.isinf(epsilon) else epsilon / (epsilon + claim)
+
+    if narrow:
+        left, right = (
+            plots.pixels(figure, 10, bottom, plots.NARROW - 24, high)
+            for bottom in (height - 50 - high, 34)
+        )
+    else:
+        names = plots.names_width(row["mechanism"] for row in rows)
+        room = WIDE - names - 58
+        left = plots.pixels(figure, names, 34, 0.575 * room, high)
+        right = plots.pixels(figure, names + 0.575 * room + 40, 34, 0.425 * room, high)
+    marks = [0.0, claim / 4, claim / 2, claim, 2 * claim, 4 * claim, math.inf]
+    ticks = [(place(m), "∞" if math.isinf(m) else f"{m:g}") for m in marks]
+    plots.row_panel(left, len(rows), "Loss ε at the claimed δ", ticks)
+    ticks = [(m, f"{m:g}") for m in (0, 0.25, 0.5, 0.75, 1)]
+    plots.row_panel(right, len(rows), "δ at the claimed ε", ticks)
+    for i, row in enumerate(rows):
+        _bar(left, i, row, "epsilon", place, number, narrow)
+        _bar(right, i, row, "delta", float, delta, narrow)
+        refuted = row["verdict"] == "REFUTED"
+        for axes in (left, right) if narrow else (left,):
+            plots.row_name(axes, i, row["mechanism"], refuted, narrow)
+    return figure, " ".join(map(_wall_sentence, rows))
+
+
+def _bar(
+    axes: Axes,
+    i: int,
+    row: Row,
+    kind: str,
+    place: Callable[[float], float],
+    text: Callable[[float], str],
+    narrow: bool,
+) -> None:
+    """Draw one mechanism: the bar that the audit proved, the claim, the truth."""
+    claimed, lower = row[f"claimed_{kind}"], row[f"{kind}_lower"]
+    exact = row[f"exact_{kind}"]
+    y, half = i + (0.0 if narrow else -0.12), 0.13
+    within = place(min(lower, claimed))
+    axes.barh(y, within, height=2 * half, color=SERIES[0], linewidth=0)
+    if lower > claimed:
+        beyond = place(lower) - within
+        axes.barh(y, beyond, left=within, height=2 * half, color=REFUTED, linewidth=0)
+    ends, mark = (y - half - 0.08, y + half + 0.08), {"color": INK, "clip_on": False}
+    bar: dict[str, Any] = {**mark, "linewidth": 2.5, "solid_capstyle": "butt"}
+    axes.plot([place(claimed)] * 2, ends, **bar)
+    said = f"audit ≥ {text(lower)}"
+    if not math.isnan(exact):
+        said += f" · exact {text(exact)}"
+        diamond: dict[str, Any] = {**mark, "marker": "D", "markersize": 8, "zorder": 5}
+        diamond |= {"markeredgecolor": INK, "markeredgewidth": 1.6}
+        axes.plot(place(exact), y, markerfacecolor=PAPER, **diamond)
+    axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
+
+
+def _wall_sentence(row: Row) -> str:
+    found = verdict(row["verdict"]).lower()
+    return (
+        f"{row['mechanism']}: claimed epsilon {number(row['claimed_epsilon'])}, "
+        f"audited at least {number(row['epsilon_lower'])}, "
+        f"exact {number(row['exact_epsilon'])}; "
+        f"delta claimed {delta(row['claimed_delta'])}, "
+        f"audited at least {delta(row['delta_lower'])}, "
+        f"exact {delta(row['exact_delta'])}; {found}."
+    )
+
+
 def _context(results: Results) -> dict[str, Any]:
     wall = results["privacy-wall"]
     audited, rows = records(wall), verdict_rows(wall)
@@ -47,7 +236,7 @@ def _context(results: Results) -> dict[str, Any]:
         "delta": results.options("privacy-wall")["delta"],
         "rarest_event": max(row["rarest_event"] for row in audited),
         "verdicts": rows,
-        "wall_notes": findings.wall_notes(wall),
+        "wall_notes": wall_notes(wall),
     }
 
 
@@ -70,19 +259,13 @@ SECTION = Section(
         Part("how-to-read", "How to read this", 900),
     ),
     context=_context,
-    figures={
-        "privacy-wall": lambda found, narrow: figures.privacy_wall(
-            found["privacy-wall"], narrow=narrow
-        )
-    },
+    figures={"privacy-wall": privacy_wall},
     sizes=sizes(
         epsilons=(9, 17, 33),  # points from 0.1 to 10; odd, so that 1 is among them
         max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
-    headline=lambda found: findings.headline(found["privacy-wall"]),
-    answer=lambda found: findings.privacy_answer(
-        found["privacy-wall"], found["exact-privacy"]
-    ),
+    headline=lambda found: headline(found["privacy-wall"]),
+    answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
     commands=_commands,
 )

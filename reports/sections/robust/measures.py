@@ -23,17 +23,12 @@ truth are coordinates in the subspace from which the alleles were rounded.
 import inspect
 import time
 from collections.abc import Iterator
-from math import inf, nan, sqrt
+from math import isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms import (
-    FastMedianSubspace,
-    GeodesicDescent,
-    PowerMethod,
-    entry,
-)
+from dpaudit.algorithms import FastMedianSubspace, GeodesicDescent, PowerMethod, entry
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -73,15 +68,7 @@ TOLERANCE = 1e-2
 """The paper's: an error up to here is a success."""
 
 INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
-MAPS = (
-    INLIERS_ONLY,
-    BASELINE,
-    FMS,
-    POWER,
-    "dp-sggd-published",
-    "dp-sggd",
-    "dp-ggd",
-)
+MAPS = (INLIERS_ONLY, BASELINE, FMS, POWER, "dp-sggd-published", "dp-sggd", "dp-ggd")
 _COMPONENTS = 2
 _START_SHARE = 0.2
 _RELATION = Relation.REPLACE_ONE  # of the paper's claims
@@ -103,24 +90,12 @@ def recovery_paths(cell: Cell) -> list[Record]:
         there, for one run of those that go side by side.
     """
     setting = _setting(cell)
-    steps = int(setting["iterations"])
-    kept = {int(k) for k in np.unique(np.geomspace(1, steps, _POINTS).round())}
-    found: list[Record] = []
-    for first, data, truth in _haystacks(cell, setting):
-        start = time.process_time()
-        for step, bases in _path(cell, setting, data, kept):
-            seconds = (time.process_time() - start) / len(data)
-            errors = squared_distance(bases, truth)
-            found += [
-                {
-                    "repetition": first + i,
-                    "iteration": step,
-                    "error": float(error),
-                    "seconds": seconds,
-                }
-                for i, error in enumerate(errors)
-            ]
-    return found
+    kept = np.geomspace(1, setting["iterations"], _POINTS)
+    return [
+        {"repetition": i, "iteration": step, "error": float(error), "seconds": seconds}
+        for first, step, errors, seconds in _errors(cell, setting, kept)
+        for i, error in enumerate(errors, first)
+    ]
 
 
 def recovery(cell: Cell) -> list[Record]:
@@ -135,27 +110,20 @@ def recovery(cell: Cell) -> list[Record]:
         up to the tolerance, NaN if there was none; ``seconds`` of the run, of one core.
     """
     setting = _setting(cell)
-    steps = int(setting["iterations"])
-    kept = {int(k) for k in np.linspace(1, steps, _POINTS).round()}
-    found: list[Record] = []
-    for first, data, truth in _haystacks(cell, setting):
-        start = time.process_time()
-        reached = np.full(len(data), inf)
-        errors = np.full(len(data), nan)
-        for step, bases in _path(cell, setting, data, kept):
-            errors = squared_distance(bases, truth)
-            reached = np.where(errors <= TOLERANCE, np.minimum(reached, step), reached)
-        seconds = (time.process_time() - start) / len(data)
-        found += [
-            {
-                "repetition": first + i,
-                "error": float(errors[i]),
-                "reached": float(reached[i]) if reached[i] < inf else nan,
+    kept = np.linspace(1, setting["iterations"], _POINTS)
+    found: dict[int, Record] = {}
+    for first, step, errors, seconds in _errors(cell, setting, kept):
+        for i, error in enumerate(errors.tolist(), first):
+            reached = found[i]["reached"] if i in found else nan
+            if isnan(reached) and error <= TOLERANCE:
+                reached = float(step)
+            found[i] = {
+                "repetition": i,
+                "error": error,
+                "reached": reached,
                 "seconds": seconds,
             }
-            for i in range(len(data))
-        ]
-    return found
+    return list(found.values())
 
 
 def build_descent(name: str, setting: dict[str, Any]) -> NoisyDescent:
@@ -213,14 +181,23 @@ def _haystacks(
         yield cell.first + offset, [each.rows for each in drawn], np.stack(truths)
 
 
-def _path(
-    cell: Cell, setting: dict[str, Any], data: list[Array], kept: set[int]
-) -> Iterator[tuple[int, Array]]:
-    """Yield the steps that are kept, and the bases after them."""
-    descent = build_descent(cell.mechanism, setting)
-    for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
-        if step in kept:
-            yield step, descent.objective.bases(latest, descent.n_components)
+def _errors(
+    cell: Cell, setting: dict[str, Any], kept: Array
+) -> Iterator[tuple[int, int, Array, float]]:
+    """Yield the errors of runs that go side by side after the steps that are kept.
+
+    Before them the number of the first run, and the step; after them the seconds until
+    there, for one run.
+    """
+    steps = {round(step) for step in kept}
+    for first, data, truth in _haystacks(cell, setting):
+        start = time.process_time()
+        descent = build_descent(cell.mechanism, setting)
+        for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
+            if step in steps:
+                bases = descent.objective.bases(latest, descent.n_components)
+                seconds = (time.process_time() - start) / len(data)
+                yield first, step, squared_distance(bases, truth), seconds
 
 
 def genotype_map(cell: Cell) -> list[Record]:

@@ -13,7 +13,7 @@ import pandas as pd
 from dpaudit.arrays import Array
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
-from dpaudit.reports.tables import Printed, Row, records
+from dpaudit.reports.tables import Printed, grouped
 from dpaudit.reports.words import count, number, percent, setting, signed
 
 __all__ = [
@@ -48,8 +48,8 @@ class Rate:
     ----------
     key : str
         ``"sampling"``, ``"noise"``, ``"dimension"``, ``"signal"`` or ``"floor"``.
-    mechanism, against : str
-        Whose, and in what: ``"n"``, ``"d"`` or ``"noise"``.
+    mechanism : str
+        Whose.
     errors : mapping of float to ndarray
         By the point; NaN is bottom.
     fit : PowerLaw
@@ -66,7 +66,6 @@ class Rate:
 
     key: str
     mechanism: str
-    against: str
     errors: Mapping[float, Array]
     fit: PowerLaw
     target: tuple[float, float]
@@ -96,39 +95,24 @@ def rates(tables: Mapping[str, pd.DataFrame]) -> dict[str, Rate]:
     tables : mapping of str to pandas.DataFrame
         Of ``streaming-rates``, ``streaming-dimensions`` and ``signal-in-noise``.
     """
-    rows, lengths, signal = (records(tables[name]) for name in TABLES)
-    private, *_, sampled = sorted({row["epsilon"] for row in rows})
-
-    def where(table: list[Row], column: str, value: object) -> list[Row]:
-        return [row for row in table if row[column] == value]
-
+    rows, lengths, signal = (tables[name] for name in TABLES)
+    sampled = rows[rows["epsilon"] == rows["epsilon"].max()]
+    private = rows[rows["epsilon"] == rows["epsilon"].min()]
+    spread = signal[signal["mechanism"] == DP_PCA]
+    level = signal[signal["mechanism"] == MINIBATCH_OJA]
     found = (
-        _rate("sampling", where(rows, "epsilon", sampled), "n", "error", -0.5),
-        _rate("noise", where(rows, "epsilon", private), "n", "noise_error", -1.0),
+        _rate("sampling", sampled, "n", "error", -0.5),
+        _rate("noise", private, "n", "noise_error", -1.0),
         _rate("dimension", lengths, "d", "noise_error", 1.0),
-        _rate(
-            "signal",
-            where(signal, "mechanism", DP_PCA),
-            "noise",
-            "error",
-            0.8,
-            above=inf,
-        ),
-        _rate(
-            "floor",
-            where(signal, "mechanism", MINIBATCH_OJA),
-            "noise",
-            "error",
-            0.0,
-            limit=_FLAT,
-        ),
+        _rate("signal", spread, "noise", "error", 0.8, above=inf),
+        _rate("floor", level, "noise", "error", 0.0, limit=_FLAT),
     )
     return {rate.key: rate for rate in found}
 
 
 def _rate(
     key: str,
-    rows: list[Row],
+    table: pd.DataFrame,
     against: str,
     column: str,
     target: float,
@@ -136,34 +120,23 @@ def _rate(
     above: float = 0.0,
     limit: float = inf,
 ) -> Rate:
-    def values(name: str, most: float = inf) -> dict[float, Array]:
-        grouped: dict[float, list[float]] = {}
-        for row in rows:
-            if row[against] <= most:
-                grouped.setdefault(float(row[against]), []).append(row[name])
-        return {x: np.array(grouped[x]) for x in sorted(grouped)}
-
+    table = table.sort_values(against, kind="stable")
+    fitted = table[table[against] <= limit]
     # The formula is that of the noise: it says nothing of an error of sampling.
     formula = nan
     if key != "sampling":
-        formula = fit_power_law(values("formula", limit)).exponent
+        formula = fit_power_law(grouped(fitted, against, "formula")).exponent
+    last = table[table[against] == table[against].max()]
     return Rate(
         key=key,
-        mechanism=rows[0]["mechanism"],
-        against=against,
-        errors=values(column),
-        fit=fit_power_law(values(column, limit)),
+        mechanism=table["mechanism"].iloc[0],
+        errors=grouped(table, against, column),
+        fit=fit_power_law(grouped(fitted, against, column)),
         target=(target, target + above),
         formula=formula,
-        parts=(_last_median(values("error")), _last_median(values("noise_error"))),
+        parts=(float(last["error"].median()), float(last["noise_error"].median())),
         limit=limit,
     )
-
-
-def _last_median(errors: Mapping[float, Array]) -> float:
-    last = errors[max(errors)]
-    usable = last[np.isfinite(last)]
-    return float(np.median(usable)) if len(usable) else nan
 
 
 def rate_rows(rates: Mapping[str, Rate]) -> list[Printed]:
@@ -177,7 +150,7 @@ def rate_rows(rates: Mapping[str, Rate]) -> list[Printed]:
                 name=name.format(setting(rate.limit)),
                 setting=where,
                 exponent=signed(rate.fit.exponent),
-                interval=f"{signed(rate.fit.low)} to {signed(rate.fit.high)}",
+                interval=rate.fit.interval,
                 target=f"at least {low:g}" if high == inf else _target(low),
                 formula=signed(rate.formula) if isfinite(rate.formula) else "–",
                 met=rate.met,

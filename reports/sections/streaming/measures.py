@@ -43,13 +43,7 @@ from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = [
-    "BATCHES",
-    "DP_PCA",
-    "MINIBATCH_OJA",
-    "STEP",
-    "streaming_errors",
-]
+__all__ = ["BATCHES", "DP_PCA", "MINIBATCH_OJA", "STEP", "streaming_errors"]
 
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"

@@ -1,26 +1,39 @@
 """The section on streaming PCA: what is measured, and how it is shown."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Any
 
-from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.streaming import figures, findings, measures
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-__all__ = ["SECTION"]
+from dpaudit.reports import plots
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.plots import DOTTED, INK, SERIES
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.streaming import findings, measures
+from dpaudit.reports.sections.streaming.findings import Rate
+from dpaudit.reports.tables import Quartiles, quarters
+from dpaudit.reports.words import count, number, signed
+
+__all__ = ["SECTION", "error_by_size", "error_by_spread"]
 
 # Where privacy costs nothing, and what is left is the sampling of the rows.
 _WITHOUT_NOISE = 1000.0
 _ROWS = (100_000, 200_000, 400_000, 800_000)
 _OPTIONS = {"epsilon": 1.0, "delta": 1e-6}
 
+_ACROSS, _UP = 52.0, 24.0  # CSS pixels between ticks
+_AROUND = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
+
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
     experiment = partial(
-        Experiment,
-        measure=measures.streaming_errors,
-        repetitions=size.streams,
+        Experiment, measure=measures.streaming_errors, repetitions=size.streams
     )
     return (
         experiment(
@@ -56,6 +69,143 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
     )
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A rate as it is drawn.
+
+    Parameters
+    ----------
+    rate : Rate
+    colour, text : str
+    point : int
+        The label is beside this point, ...
+    above, right : bool
+        ... on this side, ...
+    lift : float
+        ... so far from it, in CSS pixels.
+    """
+
+    rate: Rate
+    colour: str
+    text: str
+    point: int
+    above: bool
+    right: bool
+    lift: float = 12.0
+
+
+@plots.picture(
+    "streaming-rates", "Error of dp-pca by the number of rows, and by their length"
+)
+def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw the errors of sampling and of noise against n, and of noise against d."""
+    rates = findings.rates(results)
+    by_rows = [
+        _Line(rates["noise"], SERIES[0], "noise, ε = 1", 1, True, True),
+        _Line(rates["sampling"], SERIES[1], "sampling, ε = 1,000", -1, False, False),
+    ]
+    by_length = [_Line(rates["dimension"], SERIES[0], "noise, ε = 1", -2, True, False)]
+    figure = plots.canvas(640 if narrow else 370, narrow=narrow)
+    first, second = plots.boxes(figure, 2, first=0.55)
+    lines = by_rows + by_length
+    heading = "Error (sin of the angle) against n"
+    _panel(plots.panel(figure, first, heading, **_AROUND), by_rows, lines, "rows n")
+    axes = plots.panel(figure, second, "Error against d", **_AROUND)
+    _panel(axes, by_length, lines, "length of rows d")
+    return figure, " ".join(map(_sentence, lines))
+
+
+@plots.picture(
+    "signal-in-noise", "Error of dp-pca and minibatch-oja by the spread of the rows"
+)
+def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
+    """Draw the errors of both mechanisms in Example 4.1 against sigma."""
+    rates = findings.rates(results)
+    lines = [
+        _Line(rates["signal"], SERIES[0], "dp-pca", 1, False, True),
+        _Line(rates["floor"], SERIES[2], "minibatch-oja", 0, True, True, lift=40.0),
+    ]
+    figure = plots.canvas(380 if narrow else 420, narrow=narrow)
+    heading = "Error (sin of the angle) in Example 4.1"
+    (box,) = plots.boxes(figure)
+    axes = plots.panel(figure, box, heading, **_AROUND)
+    _panel(axes, lines, lines, "spread σ")
+    return figure, " ".join(map(_sentence, lines))
+
+
+def _panel(
+    axes: Axes, lines: Sequence[_Line], scale: Sequence[_Line], label: str
+) -> None:
+    """Draw lines, on the vertical scale of others."""
+    x = sorted({x for line in lines for x in line.rate.errors})
+    axes.set(xscale="log", yscale="log", xlim=(x[0] / 1.12, x[-1] * 1.12))
+    seen = [v for line in scale for q in _quartiles(line.rate).values() for v in q]
+    if seen:
+        axes.set_ylim(min(seen) / 2.2, max(seen) * 1.5)
+    marks = plots.decades(*axes.get_ylim(), (1, 2, 5))
+    plots.tick(axes, "y", marks, _plain, _UP)
+    plots.tick(axes, "x", x, _plain, _ACROSS)
+    plots.finish(axes, label, pad=7)
+    for line in lines:
+        _draw(axes, line)
+
+
+def _draw(axes: Axes, line: _Line) -> None:
+    """Draw medians, middle halves, the fitted law, and what is what."""
+    found, law, colour = _quartiles(line.rate), line.rate.fit, line.colour
+    for x, (low, middle, high) in found.items():
+        axes.plot([x, x], [low, high], color=colour, linewidth=6, alpha=0.35)
+        axes.plot(x, middle, "o", color=colour, markersize=7, clip_on=False)
+    if any(x > line.rate.limit for x in found):
+        middles = [middle for _, middle, _ in found.values()]
+        axes.plot(list(found), middles, color=colour, linewidth=1.4, linestyle=DOTTED)
+    fitted = [x for x in found if x <= line.rate.limit]
+    if not fitted or not isfinite(law.exponent):
+        return
+    ends = [min(fitted), max(fitted)]
+    axes.plot(ends, [law.at(x) for x in ends], color=colour, linewidth=1.8)
+    x = sorted(found)[line.point]
+    exponent = f"exponent {signed(law.exponent)} ± {(law.high - law.low) / 2:.2f}"
+    for text, row, inked, size in (
+        (line.text, int(line.above), colour, 12.5),
+        (exponent, int(not line.above), INK, 11.5),
+    ):
+        up = (line.lift + 16 * row) * (1 if line.above else -1)
+        away, side = (4 if line.right else -4, up), "left" if line.right else "right"
+        style = {"ha": side, "va": "bottom" if line.above else "top"}
+        place = (x, found[x][1])
+        plots.beside(axes, text, place, away, color=inked, size=size, **style)
+
+
+def _quartiles(rate: Rate) -> dict[float, Quartiles]:
+    """Return the quartiles of the errors at every point that has some."""
+    found = {}
+    for x, values in rate.errors.items():
+        usable = values[np.isfinite(values) & (values > 0)]
+        if len(usable):
+            found[x] = quarters(usable)
+    return found
+
+
+def _plain(value: float) -> str:
+    if value >= 1000:
+        return count(value)
+    return np.format_float_positional(value, trim="-")
+
+
+def _sentence(line: _Line) -> str:
+    found, law = _quartiles(line.rate), line.rate.fit
+    text = f"{line.rate.mechanism}, {line.text}: "
+    if not found:
+        return f"{text}bottom throughout."
+    first, last = min(found), max(found)
+    return (
+        f"{text}{number(found[first][1])} at {_plain(first)}, "
+        f"{number(found[last][1])} at {_plain(last)}; exponent "
+        f"{signed(law.exponent)}, interval {law.interval}."
+    )
+
+
 def _context(results: Results) -> dict[str, Any]:
     found = findings.rates(results)
     return {
@@ -69,19 +219,11 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _by_size(found: Results, narrow: bool) -> str:
-    return figures.error_by_size(findings.rates(found), narrow=narrow)
-
-
-def _by_spread(found: Results, narrow: bool) -> str:
-    return figures.error_by_spread(findings.rates(found), narrow=narrow)
-
-
 SECTION = Section(
     name="streaming",
     parts=(Part("streaming", "Streaming", 300),),
     context=_context,
-    figures={"streaming-rates": _by_size, "signal-in-noise": _by_spread},
+    figures={"streaming-rates": error_by_size, "signal-in-noise": error_by_spread},
     sizes=sizes(
         streams=(4, 60, 120),  # independent data sets behind every point
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more

@@ -13,6 +13,8 @@ from dpaudit.reports.words import count, delta, listed, number, setting, spelt, 
 
 __all__ = ["SECTION", "suite_notes", "suite_rows"]
 
+_ROUNDING = 1 + 1e-9  # a ratio up to here is one of rounding
+
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     return (
@@ -55,33 +57,26 @@ def suite_rows(suite: pd.DataFrame) -> list[Printed]:
 
 def suite_notes(suite: pd.DataFrame) -> list[str]:
     """Return how the audit did where the truth is known."""
-    rows = records(suite)
-    false = [r for r in rows if r["true_epsilon"] > _bound(r["claimed_epsilon"])]
-    fallen = [row for row in false if row["verdict"] == "REFUTED"]
-    unseen = [row for row in false if row["verdict"] != "REFUTED"]
+    refuted, names = suite["verdict"] == "REFUTED", suite["mechanism"]
+    false = suite["true_epsilon"] > suite["claimed_epsilon"] * _ROUNDING
+    unseen, wrong = suite[false & ~refuted], names[refuted & ~false]
+    beyond = names[suite["epsilon_lower"] > suite["true_epsilon"] * _ROUNDING]
     notes = []
-    if false:
-        share = f"{spelt(len(fallen)).capitalize()} of {spelt(len(false))}"
+    if false.any():
+        share = f"{spelt(sum(false & refuted)).capitalize()} of {spelt(sum(false))}"
         notes.append(f"{share} false claims fell.")
-    if unseen:
-        most = count(max(row["samples"] for row in unseen))
+    if len(unseen):
         notes.append(
-            f"{most} releases a side were too few to see through {_names(unseen)}."
+            f"{count(unseen['samples'].max())} releases a side were too few to see "
+            f"through {listed(unseen['mechanism'])}."
         )
-    wrong = [row for row in rows if row["verdict"] == "REFUTED" and row not in false]
-    beyond = [r for r in rows if r["epsilon_lower"] > _bound(r["true_epsilon"])]
-    if wrong:
-        notes.append(f"Wrongly refuted: the true claim of {_names(wrong)}.")
-    if beyond:
-        notes.append(f"Wrong bounds, above the truth: {_names(beyond)}.")
-    if not wrong and not beyond:
+    if len(wrong):
+        notes.append(f"Wrongly refuted: the true claim of {listed(wrong)}.")
+    if len(beyond):
+        notes.append(f"Wrong bounds, above the truth: {listed(beyond)}.")
+    if not len(wrong) and not len(beyond):
         notes.append("No true claim was refuted, and no bound lies above the truth.")
     return notes
-
-
-def _bound(epsilon: float) -> float:
-    """Return an epsilon up to which a difference is one of rounding."""
-    return epsilon * (1 + 1e-9)
 
 
 def _claim(row: Row) -> str:
@@ -89,10 +84,6 @@ def _claim(row: Row) -> str:
     epsilon = setting(row["claimed_epsilon"])
     at = row["claimed_delta"]
     return f"{epsilon}, δ = {delta(at)}" if at else epsilon
-
-
-def _names(rows: list[Row]) -> str:
-    return listed(row["mechanism"] for row in rows)
 
 
 def _context(results: Results) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What privacy costs: captured variance against epsilon, and time."""
 
 import itertools
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,38 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.reports import plots
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import (
-    DOTTED,
-    INK,
-    MUTED,
-    NARROW,
-    PAPER,
-    REFUTED,
-    SERIES,
-    WIDE,
-    apart,
-    canvas,
-    crossings,
-    finish,
-    names_width,
-    panel,
-    pixels,
-    row_name,
-    row_panel,
-    thinned,
-    to_svg,
-    write,
-)
-from dpaudit.reports.sections.utility.findings import captured
+from dpaudit.reports.plots import DOTTED, INK, MUTED, PAPER, REFUTED, SERIES, WIDE
+from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
-from dpaudit.reports.tables import quartiles, records
+from dpaudit.reports.tables import quartiles, refuted_mechanisms
 from dpaudit.reports.words import number, percent, setting
 
-__all__ = ["captured_variance", "run_time"]
+__all__ = ["captured", "captured_variance", "run_time"]
 
 
 _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -61,58 +41,39 @@ class _Curve:
     refuted: bool
 
 
-def captured_variance(
-    table: pd.DataFrame,
-    exact: pd.DataFrame,
-    references: pd.DataFrame,
-    *,
-    refuted: Collection[str] = (),
-    narrow: bool = False,
-) -> str:
+@plots.picture(
+    "captured-variance",
+    "Share of the variance that private components capture, by epsilon",
+)
+def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the captured share against epsilon, with quartile bands.
 
     The vertical scale is logarithmic in what is *lost*, so that 90 %, 99 % and 99.9 %
     are equally far apart. Stretches where the claim is false are dashed and crossed.
-
-    Parameters
-    ----------
-    table, exact, references : pandas.DataFrame
-        Of the experiments ``captured-variance``, ``exact-privacy`` and
-        ``variance-references``.
-    refuted : collection of str
-        The mechanisms that the audit refuted.
-    narrow : bool
-        For a phone: the names stand below instead of at the ends of the lines.
+    The names stand at the ends of the lines, or below on phones.
     """
-    curves = _curves(table, exact, refuted)
-    without_noise = captured(references)
+    refuted = refuted_mechanisms(results["privacy-wall"])
+    curves = _curves(results["captured-variance"], results["exact-privacy"], refuted)
+    without_noise = captured(results["variance-references"])
     key = _KEY_STEP * len(curves) if narrow else 0
-    width, height = (NARROW, 400 + key) if narrow else (WIDE, 490)
-    margin = 14 if narrow else 222
-    with canvas(width, height) as figure:
-        axes = panel(
-            figure,
-            (0, 0, width, height),
-            left=60,
-            right=margin,
-            top=38,
-            bottom=52 + key,
-        )
-        for curve in curves:
-            _draw(axes, curve)
-        _scales(axes, curves, without_noise[FIRST_COMPONENT])
-        _references(axes, curves, without_noise)
-        if narrow:
-            _key_below(axes, curves)
-        else:
-            _label_ends(axes, curves)
-        return to_svg(
-            figure,
-            "captured-variance",
-            narrow=narrow,
-            title="Share of the variance that private components capture, by epsilon",
-            description=" ".join(map(_sentence, curves)),
-        )
+    figure = plots.canvas(400 + key if narrow else 490, narrow=narrow)
+    (box,) = plots.boxes(figure)
+    margin, below = 14 if narrow else 222, 52 + key
+    axes = plots.panel(figure, box, left=60, right=margin, top=38, bottom=below)
+    for curve in curves:
+        _draw(axes, curve)
+    _scales(axes, curves, without_noise[FIRST_COMPONENT])
+    _references(axes, curves, without_noise)
+    if narrow:
+        _key_below(axes, curves)
+    else:
+        _label_ends(axes, curves)
+    return figure, " ".join(map(_sentence, curves))
+
+
+def captured(references: pd.DataFrame) -> dict[str, float]:
+    """Return what each yardstick without noise captures."""
+    return dict(zip(references["mechanism"], references["captured_share"], strict=True))
 
 
 def _curves(
@@ -120,11 +81,8 @@ def _curves(
 ) -> list[_Curve]:
     """Return the curves, the best at the smallest epsilon first."""
     found = quartiles(table, ("mechanism", "epsilon"), "captured_share")
-    false = {
-        (row["mechanism"], row["epsilon"])
-        for row in records(exact)
-        if row["claim"] == "false"
-    }
+    broken = exact[exact["claim"] == "false"]
+    false = set(zip(broken["mechanism"], broken["epsilon"], strict=True))
     curves, colours = [], itertools.cycle(SERIES)
     for name in dict.fromkeys(name for name, _ in found):
         epsilon = [e for other, e in found if other == name]
@@ -147,55 +105,39 @@ def _nines(share: Any) -> Any:
 
 
 def _draw(axes: Axes, curve: _Curve) -> None:
+    epsilon, colour = curve.epsilon, curve.colour
     low, middle, high = _nines(curve.quartiles)
-    axes.fill_between(
-        curve.epsilon, low, high, color=curve.colour, alpha=0.2, linewidth=0
-    )
+    axes.fill_between(epsilon, low, high, color=colour, alpha=0.2, linewidth=0)
     dashed = curve.false[1:] | curve.false[:-1]
     for broken, stretch in itertools.groupby(
         range(len(dashed)), key=dashed.__getitem__
     ):
         segments = list(stretch)
         points = slice(segments[0], segments[-1] + 2)
-        axes.plot(
-            curve.epsilon[points],
-            middle[points],
-            color=curve.colour,
-            linestyle=(0, (3, 2)) if broken else "-",
-            linewidth=2.2,
-        )
-    axes.plot(
-        curve.epsilon[curve.false],
-        middle[curve.false],
-        "X",
-        color=curve.colour,
-        markersize=9,
-        markeredgecolor=PAPER,
-        clip_on=False,
-        zorder=4,
-    )
+        style: Any = (0, (3, 2)) if broken else "-"
+        line = {"color": colour, "linestyle": style, "linewidth": 2.2}
+        axes.plot(epsilon[points], middle[points], **line)
+    crosses: dict[str, Any] = {"markersize": 9, "markeredgecolor": PAPER}
+    crosses |= {"color": colour, "clip_on": False, "zorder": 4}
+    axes.plot(epsilon[curve.false], middle[curve.false], "X", **crosses)
 
 
 def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
-    low = min(first, *(curve.quartiles.min() for curve in curves))
-    high = max(curve.quartiles.max() for curve in curves)
-    axes.set_ylim(_nines(low) - 0.08, _nines(high) + 0.06)
-    shares = [s for s in _SHARES if _nines(low) - 0.08 <= _nines(s) <= _nines(high)]
-    shares = [shares[i] for i in thinned(_place(axes, 1.0, shares)[1], _TICK_GAP)]
-    axes.set_yticks([_nines(s) for s in shares], [f"{100 * s:g} %" for s in shares])
+    low = _nines(min(first, *(curve.quartiles.min() for curve in curves)))
+    high = _nines(max(curve.quartiles.max() for curve in curves))
+    axes.set_ylim(low - 0.08, high + 0.06)
+    places = [_nines(share) for share in _SHARES]
+    shown = dict(zip(places, _SHARES, strict=True))
+    places = [place for place in places if low - 0.08 <= place <= high]
+    plots.tick(axes, "y", places, lambda place: f"{100 * shown[place]:g} %", _TICK_GAP)
     epsilon = curves[0].epsilon
-    axes.set_xscale("log")
-    axes.set_xlim(epsilon[0], epsilon[-1])
+    axes.set(xscale="log", xlim=(epsilon[0], epsilon[-1]))
     marks = [e for e in (0.1, 0.3, 1, 3, 10) if epsilon[0] <= e <= epsilon[-1] * 1.001]
     axes.set_xticks(marks, [f"{e:g}" for e in marks])
-    finish(axes, "claimed ε", pad=7)
-    top = axes.get_window_extent().y1
-    write(
-        axes,
-        "Captured share of the best possible variance",
-        (8, top + 22),
-        weight="bold",
-    )
+    plots.finish(axes, "claimed ε", pad=7)
+    heading = (8, axes.get_window_extent().y1 + 22)
+    text = "Captured share of the best possible variance"
+    plots.write(axes, text, heading, weight="bold")
 
 
 def _references(
@@ -209,17 +151,10 @@ def _references(
         ("first component, no noise", int(right), _nines(first), above, right),
         (f"↑ no noise: {percent(best)}", 0, axes.get_ylim()[1], False, False),
     ):
-        axes.annotate(
-            text,
-            (x, y),
-            (-2 if over else 4, 6 if up else -6),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            ha="right" if over else "left",
-            va="bottom" if up else "top",
-            color=MUTED,
-            size=12,
-        )
+        away = (-2 if over else 4, 6 if up else -6)
+        style: dict[str, Any] = {"ha": "right" if over else "left", "size": 12}
+        style |= {"va": "bottom" if up else "top", "color": MUTED}
+        plots.beside(axes, text, (x, y), away, plots.ROW, **style)
 
 
 def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, bool]:
@@ -234,7 +169,7 @@ def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, 
         right, above = side
         left = box.x1 - _NOTE[0] if right else box.x0
         bottom = line if above else line - _NOTE[1]
-        return crossings(lines, (left, bottom), _NOTE)
+        return plots.crossings(lines, (left, bottom), _NOTE)
 
     return min(((True, True), (True, False), (False, True), (False, False)), key=met)
 
@@ -249,7 +184,8 @@ def _label_ends(axes: Axes, curves: list[_Curve]) -> None:
     """Write every name at the end of its line, moved apart where they would touch."""
     edge = float(axes.transAxes.transform((1.0, 0.0))[0])
     ends = _place(axes, 1.0, [curve.quartiles[1, -1] for curve in curves])[1].tolist()
-    for curve, end, place in zip(curves, ends, apart(ends, _LABEL_GAP), strict=True):
+    places = plots.apart(ends, _LABEL_GAP)
+    for curve, end, place in zip(curves, ends, places, strict=True):
         _stroke(axes, (edge + 5, end), (edge + 24, place), curve.colour, 1.2)
         _name(axes, (edge + 28, place), curve, 12.5)
 
@@ -273,19 +209,15 @@ def _stroke(
 ) -> None:
     """Draw a straight line between two places in CSS pixels of the figure."""
     line = {"arrowstyle": "-", "color": colour, "linewidth": width, "linestyle": style}
-    axes.annotate(
-        "",
-        start,
-        end,
-        xycoords="figure pixels",
-        textcoords="figure pixels",
-        arrowprops={**line, "shrinkA": 0, "shrinkB": 0},
+    line |= {"shrinkA": 0, "shrinkB": 0}
+    plots.write(
+        axes, "", start, xytext=end, textcoords="figure pixels", arrowprops=line
     )
 
 
 def _name(axes: Axes, place: tuple[float, float], curve: _Curve, size: float) -> None:
     text = f"{curve.name} · REFUTED" if curve.refuted else curve.name
-    write(axes, text, place, va="center", color=curve.colour, size=size)
+    plots.write(axes, text, place, va="center", color=curve.colour, size=size)
 
 
 def _sentence(curve: _Curve) -> str:
@@ -299,74 +231,43 @@ def _sentence(curve: _Curve) -> str:
     return text + "."
 
 
-def run_time(table: pd.DataFrame, *, narrow: bool = False) -> str:
+@plots.picture("run-time", "Median time of a fit, as a multiple of PCA without privacy")
+def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw how much longer a fit takes than PCA without privacy, with quartiles.
 
     The ratio is drawn, and not the time, because each fit was timed right beside one
     without privacy: another program that slows both down leaves it as it is.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Of the experiment ``run-time``.
-    narrow : bool
     """
-    ratios = quartiles(table, ("mechanism",), "ratio")
+    ratios = quartiles(results["run-time"], "mechanism", "ratio")
     del ratios[BASELINE]
-    panel = (46 if narrow else 34) * len(ratios)
-    width, height = (NARROW if narrow else WIDE), panel + 72
+    room = (46 if narrow else 34) * len(ratios)
+    figure = plots.canvas(room + 72, narrow=narrow)
+    names = plots.names_width(ratios)
+    left, width = (10, plots.NARROW - 24) if narrow else (names, WIDE - names - 90)
+    axes = plots.pixels(figure, left, 34, width, room)
+    plots.row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
+    _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
     labels = []
-    with canvas(width, height) as figure:
-        names = names_width(ratios)
-        axes = (
-            pixels(figure, 10, 34, width - 24, panel)
-            if narrow
-            else pixels(figure, names, 34, WIDE - names - 90, panel)
-        )
-        row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
-        _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
-        for i, (name, (low, middle, high)) in enumerate(ratios.items()):
-            y = i + (0.14 if narrow else 0.0)
-            axes.plot([1, 1], [y - 0.25, y + 0.25], color=INK, linewidth=2)
-            axes.plot([low, high], [y, y], color=SERIES[0], linewidth=6, alpha=0.35)
-            axes.plot(middle, y, "o", color=SERIES[0], markersize=9, clip_on=False)
-            text = f"{number(middle) if middle >= 10 else f'{middle:.2f}'} ×"
-            labels.append(f"{name}: {text}.")
-            if narrow:
-                axes.annotate(
-                    f"{name}  {text}",
-                    (0, i - 0.25),
-                    xycoords=("axes fraction", "data"),
-                    va="center",
-                )
-                continue
-            row_name(axes, i, name, False, narrow)
-            axes.annotate(
-                text,
-                (1, i),
-                (14, 0),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                va="center",
-            )
-        return to_svg(
-            figure,
-            "run-time",
-            narrow=narrow,
-            title="Median time of a fit, as a multiple of PCA without privacy",
-            description=" ".join(labels),
-        )
+    for i, (name, (low, middle, high)) in enumerate(ratios.items()):
+        y = i + (0.14 if narrow else 0.0)
+        axes.plot([1, 1], [y - 0.25, y + 0.25], color=INK, linewidth=2)
+        axes.plot([low, high], [y, y], color=SERIES[0], linewidth=6, alpha=0.35)
+        axes.plot(middle, y, "o", color=SERIES[0], markersize=9, clip_on=False)
+        text = f"{number(middle) if middle >= 10 else f'{middle:.2f}'} ×"
+        labels.append(f"{name}: {text}.")
+        if narrow:
+            above = (0, i - 0.25)
+            axes.annotate(f"{name}  {text}", above, xycoords=plots.ROW, va="center")
+        else:
+            plots.row_name(axes, i, name, False, narrow)
+            plots.beside(axes, text, (1, i), (14, 0), plots.ROW, va="center")
+    return figure, " ".join(labels)
 
 
 def _ratio_scale(axes: Axes, ratios: list[float]) -> None:
     """Make the horizontal axis logarithmic: samplers differ by orders of magnitude."""
-    axes.set_xscale("log")
     low, high = min(1.0, *ratios) / 1.1, max(2.0, *ratios) * 1.1
-    axes.set_xlim(low, high)
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
-    marks = [m * 10.0**e for e in decades for m in (1, 2, 3, 5)]
-    marks = [mark for mark in marks if low <= mark <= high]
-    places = axes.transData.transform([(mark, 0.0) for mark in marks])[:, 0]
-    marks = [marks[i] for i in thinned(places, _RATIO_GAP)]
-    axes.set_xticks(marks, [f"{mark:g} ×" for mark in marks])
+    axes.set(xscale="log", xlim=(low, high))
+    marks = plots.decades(low, high, (1, 2, 3, 5))
+    plots.tick(axes, "x", marks, lambda mark: f"{mark:g} ×", _RATIO_GAP)
     axes.set_xticks([], minor=True)

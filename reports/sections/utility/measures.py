@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.datasets import load, spiked_gaussian
 from dpaudit.errors import UnsupportedError
-from dpaudit.mechanism import (
-    HasBatchedDraw,
-    HasComponents,
-)
+from dpaudit.mechanism import HasBatchedDraw, HasComponents
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.measures import BASELINE
 from dpaudit.rows import clip_rows

@@ -1,20 +1,44 @@
-"""The section on utility: what is measured, and how it is shown."""
+"""The section on utility: what is measured, and how it is shown.
 
-from functools import partial
+The sentences are chosen by the data.
+"""
+
+import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.utility import figures, findings, measures
-from dpaudit.reports.sections.utility.measures import SYNTHETIC
-from dpaudit.reports.tables import refuted_mechanisms
+from dpaudit.reports.sections.utility import figures, measures
+from dpaudit.reports.sections.utility.figures import captured
+from dpaudit.reports.sections.utility.measures import (
+    FIRST_COMPONENT,
+    RANDOM_SUBSPACE,
+    SYNTHETIC,
+)
+from dpaudit.reports.tables import (
+    Printed,
+    point,
+    quartiles,
+    records,
+    refuted_mechanisms,
+)
+from dpaudit.reports.words import (
+    delta,
+    duration,
+    listed,
+    percent,
+    setting,
+    speed,
+    verdict,
+)
 
-__all__ = ["SECTION"]
+__all__ = ["SECTION", "component_rows", "time_rows", "utility_answer", "variance_notes"]
 
 # Digits are 64 pixels of 0 to 16, so no row is longer than 8 * 16 = 128. Half of that,
 # the length at a root-mean-square ink of half the scale, follows from the format too.
@@ -29,9 +53,8 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
     private_pca = (*covariance, *names_of("subspace"))
     several = tuple(name for name in private_pca if name not in _FEW_COMPONENTS)
     epsilons = tuple(map(float, np.geomspace(0.1, 10.0, size.epsilons)))
-    experiment = partial(Experiment)
     return (
-        experiment(
+        Experiment(
             name="captured-variance",
             title="Captured variance",
             question="How much variance do ten private components capture?",
@@ -43,17 +66,17 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             options=_DATA,
             effort=2.0,
         ),
-        experiment(
+        Experiment(
             name="variance-references",
             title="Captured variance without noise",
             question="How much do components capture that owe nothing to privacy?",
             source="dpaudit",
             measure=measures.reference_variance,
-            mechanisms=(BASELINE, measures.FIRST_COMPONENT, measures.RANDOM_SUBSPACE),
+            mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
             options=_DATA,
             effort=0.1,
         ),
-        experiment(
+        Experiment(
             name="components",
             title="Ten components of a known spectrum",
             question="Which mechanism keeps most of the variance at epsilon 1?",
@@ -65,7 +88,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             options=_SYNTHETIC,
             effort=4.0,
         ),
-        experiment(
+        Experiment(
             name="run-time",
             title="Run time",
             question="How long does a fit take, compared with PCA without privacy?",
@@ -81,6 +104,115 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
     )
 
 
+def variance_notes(
+    variance: pd.DataFrame, exact: pd.DataFrame, references: pd.DataFrame
+) -> list[str]:
+    """Return what to know when looking at the captured variance."""
+    known = captured(references)
+    notes = [
+        f"Without noise, PCA of the clipped rows captures {percent(known[BASELINE])}, "
+        f"its first component alone {percent(known[FIRST_COMPONENT])}, a random "
+        f"subspace {percent(known[RANDOM_SUBSPACE])} on average."
+    ]
+    medians = _medians(variance)
+    lost = medians[medians < known[FIRST_COMPONENT]].reset_index()
+    below = lost.groupby("mechanism", sort=False)["epsilon"].max()
+    if len(below):
+        verb = "captures" if len(below) == 1 else "capture"
+        who = listed(f"{name} (ε ≤ {setting(e)})" for name, e in below.items())
+        notes.append(
+            f"Noise can cost more than the other components are worth: {who} {verb} "
+            "less than the first component alone would."
+        )
+    if exact["claim"].eq("false").any():
+        notes.append(
+            "Dashed stretches with crosses are bought with a false claim: there the "
+            "exact privacy loss exceeds the claimed one, so those points are no "
+            "competition for the others."
+        )
+    return notes
+
+
+def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Printed]:
+    """Return what each mechanism captures, the most first, beside its verdict."""
+    shares = quartiles(components, "mechanism", "captured_share")
+    audited = {row["mechanism"]: row for row in records(wall)}
+    return [
+        Printed(
+            name=name,
+            claim=point(audited[name], "claimed_{}"),
+            captured=percent(middle),
+            spread=f"{percent(low)} to {percent(high)}",
+            refuted=audited[name]["verdict"] == "REFUTED",
+            verdict=verdict(audited[name]["verdict"]),
+        )
+        for name, (low, middle, high) in sorted(
+            shares.items(), key=lambda item: -item[1][1]
+        )
+    ]
+
+
+def time_rows(times: pd.DataFrame) -> list[Printed]:
+    """Return the table of run times, in the order of the table."""
+    fits = quartiles(times, "mechanism", "fit_seconds")
+    ratios = quartiles(times, "mechanism", "ratio")
+    drawn = quartiles(times, "mechanism", "releases_per_second")
+    rows = []
+    for name, (low, middle, high) in fits.items():
+        throughput = drawn[name][1]
+        rows.append(
+            Printed(
+                name=name,
+                fit=duration(middle),
+                spread=f"{duration(low)} – {duration(high)}",
+                ratio="1" if name == BASELINE else f"{ratios[name][1]:.2f}",
+                throughput="" if math.isnan(throughput) else speed(throughput),
+            )
+        )
+    return rows
+
+
+def utility_answer(
+    wall: pd.DataFrame, exact: pd.DataFrame, variance: pd.DataFrame
+) -> list[str]:
+    """Name the best mechanism whose claim stands, pure and approximate apart."""
+    wanted = math.log(wall["claimed_epsilon"].iloc[0])
+    at = min(variance["epsilon"], key=lambda e: abs(math.log(e) - wanted))
+    shares = _medians(variance).xs(at, level="epsilon")
+    ranking = shares.sort_values(ascending=False, kind="stable").index
+    false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
+    broken = {*refuted_mechanisms(wall), *exact["mechanism"][false]}
+    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
+    standing = [name for name in ranking if name not in broken and name in deltas]
+    pure = [name for name in standing if deltas[name] == 0]
+    approximate = [name for name in standing if deltas[name] > 0]
+    best = []
+    if approximate:
+        name = approximate[0]
+        kind = f"δ = {delta(deltas[name])}"
+        best.append(f"{name} keeps {percent(shares[name])} of the variance with {kind}")
+    if pure:
+        name = pure[0]
+        kind = "pure privacy (δ = 0)"
+        best.append(f"{name} keeps {percent(shares[name])} with {kind}")
+    bought = [
+        f"{name} keeps {percent(shares[name])}" for name in ranking if name in broken
+    ]
+    sentences = []
+    if best:
+        sentences.append(
+            f"Among the claims that stand at ε = {setting(at)}, {listed(best)}."
+        )
+    if bought:
+        sentences.append(f"Under a false claim, {listed(bought)}.")
+    return [" ".join(sentences)] if sentences else []
+
+
+def _medians(variance: pd.DataFrame) -> "pd.Series[float]":
+    groups = variance.groupby(["mechanism", "epsilon"], sort=False)
+    return groups["captured_share"].median()
+
+
 def _context(results: Results) -> dict[str, Any]:
     options = results.options("captured-variance")
     data = load(options["dataset"])
@@ -88,25 +220,15 @@ def _context(results: Results) -> dict[str, Any]:
     wall = results["privacy-wall"]
     return {
         "claimed_epsilon": wall["claimed_epsilon"].iloc[0],
-        "components": findings.component_rows(results["components"], wall),
+        "components": component_rows(results["components"], wall),
         "data": {"source": data.source, "n": n, "d": d, **options},
-        "times": findings.time_rows(results["run-time"]),
-        "variance_notes": findings.variance_notes(
+        "times": time_rows(results["run-time"]),
+        "variance_notes": variance_notes(
             results["captured-variance"],
             results["exact-privacy"],
             results["variance-references"],
         ),
     }
-
-
-def _curves(found: Results, narrow: bool) -> str:
-    return figures.captured_variance(
-        found["captured-variance"],
-        found["exact-privacy"],
-        found["variance-references"],
-        refuted=refuted_mechanisms(found["privacy-wall"]),
-        narrow=narrow,
-    )
 
 
 SECTION = Section(
@@ -118,10 +240,8 @@ SECTION = Section(
     ),
     context=_context,
     figures={
-        "captured-variance": _curves,
-        "run-time": lambda found, narrow: figures.run_time(
-            found["run-time"], narrow=narrow
-        ),
+        "captured-variance": figures.captured_variance,
+        "run-time": figures.run_time,
     },
     sizes=sizes(
         repetitions=(50, 400, 1000),  # releases behind every median of a curve
@@ -130,7 +250,7 @@ SECTION = Section(
     ),
     experiments=_experiments,
     uses=("privacy",),
-    answer=lambda found: findings.utility_answer(
+    answer=lambda found: utility_answer(
         found["privacy-wall"], found["exact-privacy"], found["captured-variance"]
     ),
 )
