@@ -297,6 +297,22 @@ def test_the_print_adds_more_noise():
     assert published.scale_finder.noise.scale == 2 * corrected.scale_finder.noise.scale
 
 
+@pytest.mark.parametrize("kind", list(MAKERS))
+def test_means_are_truncated_at_the_factor_times_the_scale(kind, monkeypatch):
+    """The eigenvalue that the mean is told is f times the one that was found."""
+    mechanism, told = MAKERS[kind](**LOUD), []
+    estimate = MeanEstimation.estimate
+
+    def watched(self, vectors, eigenvalues, **options):
+        told.append(eigenvalues)
+        return estimate(self, vectors, eigenvalues, **options)
+
+    monkeypatch.setattr(MeanEstimation, "estimate", watched)
+    found = mechanism.transcript(spiked(4000, 3), 2, rng=rng(3))["scales"]
+    factor = {"corrected": 1.0, "published": 2.0}[kind]
+    assert np.array_equal(np.stack(told, axis=1), factor * found.reshape(2, -1))
+
+
 # Promises
 
 
@@ -436,6 +452,7 @@ def test_rows_in_a_ball_have_no_pair_far_from_zero():
     assert len(DPPCA.calibrated(8.0, 1e-2, row_norm=1.0).canonical_pairs()) == 3
 
 
+@pytest.mark.hard  # what it finds, the tests of noise and losses find sooner
 @pytest.mark.parametrize("number", range(4))
 def test_an_audit_does_not_refute_it(number):
     mechanism = DPPCA.calibrated(2.0, 1e-2)

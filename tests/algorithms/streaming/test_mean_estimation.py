@@ -324,6 +324,7 @@ def test_it_conforms(make, number):
 # Audits
 
 
+@pytest.mark.hard  # what it finds, the tests of noise and losses find sooner
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("number", [0, 1])
 def test_an_audit_does_not_refute_it(make, number):

@@ -205,6 +205,7 @@ def test_it_conforms(number):
     run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=500)
 
 
+@pytest.mark.hard  # what it finds, the tests of noise and losses find sooner
 @pytest.mark.parametrize("number", range(3))
 def test_an_audit_does_not_refute_it(number):
     mechanism = TopEigenvalue.calibrated(1.0, 1e-5)
