@@ -36,6 +36,7 @@ from dpaudit.validation import check_real
 __all__ = ["Built", "Contender", "Setting", "basis_of", "blamed", "suitable"]
 
 _ROUNDING = 1 + 1e-9
+_DEPENDENT = 1e-12  # the sine of the angle of a column to those before it
 
 
 @dataclass(frozen=True)
@@ -290,18 +291,22 @@ def basis_of(name: str, built: Built, release: Any, setting: Setting, d: int) ->
         )
     if not np.isfinite(found).all():
         return np.full((d, k), np.nan)
-    scale = np.abs(found).max()
-    found = found / scale if scale > 0 else found  # whose squares are doubles
-    if matrix and found.shape == (d, d) and not _orthogonal(found):
+    peaks = np.abs(found).max(axis=0)
+    if peaks.max() == 0:
+        return np.full((d, k), np.nan)
+    if matrix and found.shape == (d, d) and not _orthogonal(found / peaks.max()):
+        found = found / peaks.max()  # whose squares are doubles
         if np.abs(found - found.T).max() > 1e-8:
             raise InputError(
                 f"a release of {name} is a square matrix that is neither symmetric (a "
                 "second moment) nor orthogonal (a basis)"
             )
         return np.asarray(top_components((found + found.T) / 2, k))
-    basis, triangle = np.linalg.qr(found[:, :k])
-    pivots = np.abs(np.diag(triangle))
-    if pivots.min() <= 1e-12 * max(pivots.max(), 1e-300):
+    if peaks[:k].min() == 0:
+        return np.full((d, k), np.nan)
+    columns = found[:, :k] / peaks[:k]
+    basis, triangle = np.linalg.qr(columns / np.linalg.norm(columns, axis=0))
+    if np.abs(np.diag(triangle)).min() <= _DEPENDENT:
         return np.full((d, k), np.nan)
     return np.asarray(basis)
 

@@ -51,20 +51,33 @@ class _Measure:
 
     Parameters
     ----------
-    heading : str
+    title, heading : str
+        Of its part of the page, and of the figure.
     meaning : str
         A sentence or two for the page.
     height : callable
         Where a value stands.
     ticks : tuple of float
     text : callable
+        From a value to what is printed.
+    unit : str
+        What that ends with.
+    scale : float
+        From a value to what is in front of the unit.
     """
 
+    title: str
     heading: str
     meaning: str
     height: Callable[[Any], Any]
     ticks: tuple[float, ...]
     text: Callable[[float], str]
+    unit: str
+    scale: float = 1.0
+
+    def span(self, low: float, high: float) -> str:
+        """Return two values as they are printed, the unit once."""
+        return f"{self.text(low).removesuffix(self.unit)} – {self.text(high)}"
 
 
 def _nines(share: Any) -> Any:
@@ -78,14 +91,18 @@ def _times(ratio: float) -> str:
 
 SHOWN = {
     "captured_variance": _Measure(
-        "Captured share of the variance that PCA without noise captures",
+        "Captured variance",
+        "Captured share of what PCA without noise captures",
         "How much of the variance that PCA without noise captures is left. The scale "
         "is logarithmic in what is lost.",
         _nines,
         _SHARES,
-        percent,
+        lambda share: percent(round(share, 6)),
+        " %",
+        100.0,
     ),
     "largest_angle_degrees": _Measure(
+        "Largest angle",
         "Largest principal angle to PCA without noise",
         "The largest angle between the private subspace and that of PCA without noise: "
         "0° if they are the same, 90° if one direction is missed altogether. It is the "
@@ -93,14 +110,17 @@ SHOWN = {
         np.asarray,
         (0.0, 10.0, 20.0, 30.0, 45.0, 60.0, 75.0, 90.0),
         lambda degrees: f"{degrees:.1f}°",
+        "°",
     ),
     "error_ratio": _Measure(
-        "Reconstruction error, in that of PCA without noise",
+        "Reconstruction error",
+        "Reconstruction error, as a multiple of that of PCA without noise",
         "The sum of the squared distances of rows from the subspace, as a multiple of "
         "that for PCA without noise, which is the least that there can be.",
         lambda ratio: np.log10(np.asarray(ratio, dtype=float)),
         (*_TIMES, *(100.0 * 10**i for i in range(10))),
         _times,
+        " ×",
     ),
 }
 
@@ -223,13 +243,14 @@ def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
     margin = 0.06 * (high - low) or 0.1
     axes.set_ylim(low - margin, high + margin)
     ticks = [t for t in shown.ticks if low - margin <= shown.height(t) <= high + margin]
-    places = axes.transData.transform([(0.0, shown.height(t)) for t in ticks])[:, 1]
-    ticks = [ticks[i] for i in thinned(places, _TICK_GAP)] if ticks else []
-    texts = [f"{100 * t:g} %" if t <= 1 and t else f"{t:g}" for t in ticks]
-    if shown.text is not percent:
-        unit = "°" if shown.text is not _times else " ×"
-        texts = [f"{t:,g}{unit}" for t in ticks]
-    axes.set_yticks([shown.height(t) for t in ticks], texts)
+    texts = {t: f"{shown.scale * t:,g}{shown.unit}" for t in ticks}
+    if len(ticks) < 2:
+        medians = [float(m) for c in curves for m in c.quartiles[1]]
+        texts = {m: shown.text(m) for m in (min(medians), max(medians))}
+        ticks = list(texts)
+    places = axes.transData.transform([(1.0, shown.height(t)) for t in ticks])[:, 1]
+    ticks = [ticks[i] for i in thinned(places, _TICK_GAP)]
+    axes.set_yticks([shown.height(t) for t in ticks], [texts[t] for t in ticks])
     epsilons = sorted({float(e) for curve in curves for e in curve.epsilon})
     axes.set_xscale("log")
     span = (epsilons[-1] / epsilons[0]) ** 0.03 * (1.5 if len(epsilons) == 1 else 1.0)

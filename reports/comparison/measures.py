@@ -174,21 +174,34 @@ def problem_of(
     )
 
 
-def pair_of(problem: Problem) -> Pair:
+def pair_of(rows: Array, norm: float, relation: Relation) -> Pair:
     """Return neighbours made of the data, for a mechanism that names no worst case.
 
     The first 100 rows, and a row of the greatest length along the axis on which they
     vary least: it is added, or takes the place of one of that length along the next
     axis. A row along an axis moves the second moment by its whole sensitivity in the
     Frobenius norm and in that of the upper triangle.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (n, d)
+    norm : float
+        None of them is longer.
+    relation : Relation
+
+    Examples
+    --------
+    >>> pair = pair_of(np.array([[0.0, 0.5], [0.0, 0.4]]), 1.0, Relation.ADD_REMOVE)
+    >>> pair.neighbour[-1]
+    array([1., 0.])
     """
-    rows, norm = problem.rows[:_PAIR_ROWS], problem.setting.row_norm
+    rows = rows[:_PAIR_ROWS]
     axes = np.argsort(np.einsum("ij,ij->j", rows, rows), kind="stable")
     edge = np.zeros((2, rows.shape[1]))
     edge[0, axes[0]] = norm
     if rows.shape[1] > 1:
         edge[1, axes[1]] = norm
-    if problem.setting.relation is Relation.ADD_REMOVE:
+    if relation is Relation.ADD_REMOVE:
         return Pair(rows, np.vstack([rows, edge[:1]]), Relation.ADD_REMOVE)
     first, second = (np.vstack([rows[:-1], each[np.newaxis]]) for each in edge)
     return Pair(first, second, Relation.REPLACE_ONE)
@@ -261,7 +274,8 @@ def audited(
             with blamed(contender.name):
                 pair = built.mechanism.worst_case()
         else:
-            pair = pair_of(problem)
+            norm = 1.0 if built.unit_rows else problem.setting.row_norm
+            pair = pair_of(_rows_for(problem, built), norm, problem.setting.relation)
         result = audit(
             built.mechanism,
             pair=pair,

@@ -77,7 +77,7 @@ def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
     sections = [
         {
             "name": measure.replace("_", "-"),
-            "heading": SHOWN[measure].heading,
+            "heading": SHOWN[measure].title,
             "meaning": SHOWN[measure].meaning,
             "figure": figures.get(f"compare-{measure.replace('_', '-')}"),
             "rows": _measure_rows(found, measure),
@@ -95,8 +95,12 @@ def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
             "answer": answer(found),
             "warning": WARNING,
             "public": found.settings["public"],
-            "notes": [*found.notes, *_empty_notes(found), *_warnings(found)],
-            "failed": {name: told(error) for name, error in found.failed.items()},
+            "notes": found.notes,
+            "kinds": {
+                "refuted": bool(refuted_names(found)),
+                "open": any("samples" not in each for each in found.audits),
+            },
+            "failed": {name: told(name, error) for name, error in found.failed.items()},
             "epsilons": _epsilons(found),
             "sections": sections,
             "verdicts": _verdict_rows(found),
@@ -118,16 +122,18 @@ def answer(found: Comparison) -> list[str]:
 
     Pure and approximate claims are told apart, for they promise different things.
     """
-    epsilons = _epsilons(found)
-    at = epsilons[len(epsilons) // 2]
+    asked = [e for e in found.settings["epsilons"] if e in _epsilons(found)]
+    if not asked:
+        return []
+    at = asked[len(asked) // 2]
     kept = {
         row["mechanism"]: row["median"]
         for row in records(found.table)
         if row["measure"] == "captured_variance" and row["epsilon"] == at
     }
     here = [each for each in found.audits if each["epsilon"] == at]
-    said = []
-    for kind, approximate in (("pure claims (δ = 0)", False), ("claims with δ", True)):
+    best = []
+    for kind, approximate in (("a pure claim", False), ("a δ in its claim", True)):
         standing = [
             each["mechanism"]
             for each in here
@@ -136,13 +142,14 @@ def answer(found: Comparison) -> list[str]:
             and (each["delta"] > 0) == approximate
         ]
         if standing:
-            best = max(standing, key=lambda name: kept[name])
-            said.append(f"of the {kind}, {best} keeps most, {percent(kept[best])}")
+            name = max(standing, key=lambda one: kept[one])
+            best.append(f"{name} keeps {percent(kept[name])} with {kind}")
     sentences = []
-    if said:
+    if best:
         sentences.append(
-            f"Of the variance that PCA without noise captures, at ε = {setting(at)} "
-            f"and among the claims that were not refuted: {listed(said)}."
+            f"At ε = {setting(at)}, among the claims that were not refuted, "
+            f"{listed(best)}: the largest medians of the share of the variance that "
+            "PCA without noise captures."
         )
     if fallen := refuted_names(found):
         verb = "breaks its claim" if len(fallen) == 1 else "break their claims"
@@ -153,12 +160,12 @@ def answer(found: Comparison) -> list[str]:
 def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
     """Return a table of medians with quartiles, by mechanism and epsilon."""
     cells: dict[str, dict[float, tuple[str, str]]] = {}
-    text = SHOWN[measure].text
+    shown = SHOWN[measure]
     for row in records(found.table):
         if row["measure"] == measure and math.isfinite(row["median"]):
-            spread = f"{text(row['low'])} to {text(row['high'])}"
+            spread = shown.span(row["low"], row["high"])
             own = cells.setdefault(row["mechanism"], {})
-            own[row["epsilon"]] = (text(row["median"]), spread)
+            own[row["epsilon"]] = (shown.text(row["median"]), spread)
     refuted = refuted_names(found)
     return [
         Printed(
@@ -221,24 +228,6 @@ def _hint(kind: str, group: Sequence[Row]) -> str:
 
 def _epsilons(found: Comparison) -> list[float]:
     return sorted({each["epsilon"] for each in found.audits})
-
-
-def _empty_notes(found: Comparison) -> list[str]:
-    size = found.settings["repetitions"]
-    return [
-        f"{name} said in {count:,} of {size:,} releases at ε = {setting(epsilon)} that "
-        "there are no components: they capture nothing."
-        for (name, epsilon), count in found.empty.items()
-    ]
-
-
-def _warnings(found: Comparison) -> list[str]:
-    told = {
-        (each["mechanism"], text): None
-        for each in found.audits
-        for text in each.get("warnings", ())
-    }
-    return [f"{name}: {text.rstrip('.')}." for name, text in told]
 
 
 def _witness(each: Row) -> str:

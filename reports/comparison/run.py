@@ -4,14 +4,10 @@ What is measured is in `dpaudit.reports.comparison.measures`. None of it is priv
 choose a mechanism by it is a release of its own, which no claim counts (`WARNING`).
 """
 
-import hashlib
-import json
 import math
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +15,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from dpaudit.audit.description import describe
-from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Relation
 from dpaudit.printable import said
-from dpaudit.reports.comparison.contenders import Contender, suitable
 from dpaudit.reports.comparison.measures import (
     EXACT,
     MEASURES,
     Problem,
-    audited,
-    measured,
     problem_of,
-    timed,
 )
+from dpaudit.reports.comparison.plan import Point, points
 from dpaudit.reports.experiment import CONFIDENCE, Record
-from dpaudit.reports.runner import Failure, Job, Progress, carry_out
+from dpaudit.reports.runner import Failure, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.words import percent, setting
 from dpaudit.subspace import second_moment, top_components
@@ -52,9 +43,10 @@ WARNING = (
 )
 
 
-def told(error: Exception) -> str:
-    """Return what an error says, and of which type it is if it is none of dpaudit's."""
-    return str(error) if isinstance(error, DPAuditError) else said(error)
+def told(name: str, error: Exception) -> str:
+    """Return why a mechanism failed, to be read after its name."""
+    text = str(error) if isinstance(error, DPAuditError) else said(error)
+    return text.removeprefix(f"{name} ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +64,6 @@ class Comparison:
         ``repetitions``, ``samples``, ``confidence``, ``seed``, ``public``.
     audits : tuple of dict
         Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
-    empty : mapping of (str, float) to int
-        How many releases said that there are no components, where any did.
     notes : tuple of str
         What else to know, a sentence each.
     """
@@ -83,7 +73,6 @@ class Comparison:
     problem: Problem
     settings: Mapping[str, Any]
     audits: tuple[Record, ...] = ()
-    empty: Mapping[tuple[str, float], int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -214,7 +203,7 @@ def compared(
     if kept is not None:
         kept.prepare()
     notes = _notes(problem)
-    work, failed = _work(
+    work, failed = points(
         mechanisms,
         own or {},
         problem,
@@ -256,62 +245,9 @@ def epsilon_list(epsilons: Sequence[float]) -> tuple[float, ...]:
     >>> epsilon_list([2, 0.5, 2])
     (0.5, 2.0)
     """
-    if not epsilons:
+    if not len(epsilons):
         raise InputError("epsilon must be one number or more, got none")
     return tuple(sorted({check_positive("epsilon", each) for each in epsilons}))
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A mechanism at one epsilon, and the jobs that are carried out for it."""
-
-    contender: Contender
-    epsilon: float
-    jobs: Mapping[str, Job]
-    told_apart: bool
-
-
-def _work(
-    mechanisms: Sequence[str],
-    own: Mapping[str, Any],
-    problem: Problem,
-    epsilons: tuple[float, ...],
-    settings: Mapping[str, Any],
-    stored: bool,
-    executor: Executor | None,
-    notes: list[str],
-) -> tuple[list[_Point], dict[str, Exception]]:
-    """Return the points of all mechanisms, and why some have none; add to the notes."""
-    names = list(dict.fromkeys(mechanisms))
-    if not any(":" not in name for name in names):
-        names += suitable(problem.setting)
-    digest = problem.digest()
-    points: list[_Point] = []
-    failed: dict[str, Exception] = {}
-    for name in [*own, *(each for each in names if each not in own)]:
-        try:
-            subject = own.get(name)
-            if subject is None and ":" in name:
-                subject = load_reference(name)
-            contender = Contender(name, problem.setting, subject)
-            wanted = contender.points(epsilons)
-            contender.build(wanted[0])
-            identity = _identity(contender, notes) if stored else ""
-            if executor is not None:
-                _check_sendable(contender)
-        except DPAuditError as error:
-            failed[name] = error
-            continue
-        points += [
-            _Point(
-                contender,
-                epsilon,
-                _jobs(problem, contender, epsilon, settings, identity or "", digest),
-                identity is not None,
-            )
-            for epsilon in wanted
-        ]
-    return points, failed
 
 
 def _notes(problem: Problem) -> list[str]:
@@ -325,7 +261,7 @@ def _notes(problem: Problem) -> list[str]:
         notes.append(
             f"{problem.scaled:,} of {len(problem.rows):,} rows {verb} longer than the "
             f"row norm, {setting(norm)}, and {verb} scaled down to it; without noise, "
-            f"PCA of the rows so scaled keeps {percent(left)}."
+            f"PCA of the rows so scaled keeps {percent(round(left, 6))}."
         )
     values = np.linalg.eigvalsh(problem.moment)[::-1]
     k = problem.setting.n_components
@@ -341,62 +277,8 @@ def _notes(problem: Problem) -> list[str]:
     return notes
 
 
-def _identity(contender: Contender, notes: list[str]) -> str | None:
-    """Return what tells the user's code from other code; None if nothing does."""
-    if contender.own is None:
-        return ""
-    try:
-        text = json.dumps(describe(contender.own))
-    except InputError as error:
-        notes.append(f"{contender.name} is compared anew each time: {error}.")
-        return None
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _check_sendable(contender: Contender) -> None:
-    try:
-        pickle.dumps(contender)
-    except Exception as error:
-        raise InputError(
-            f"{contender.name} cannot be sent to another process ({said(error)}): "
-            "define it at the top level of a module, or use one worker"
-        ) from error
-
-
-def _jobs(
-    problem: Problem,
-    contender: Contender,
-    epsilon: float,
-    settings: Mapping[str, Any],
-    identity: str,
-    digest: str,
-) -> dict[str, Job]:
-    seed = settings["seed"]
-    how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
-        "measured": (measured, {"repetitions": settings["repetitions"]}, 1.0),
-        "timed": (timed, {}, 0.2),
-        "audited": (audited, {"samples": settings["samples"]}, 3.0),
-    }
-    # The catalogue's own worst pairs do not depend on the data.
-    about = {kind: digest for kind in how}
-    if contender.own is None:
-        about["audited"] = repr(problem.setting)
-    what = ["compare", contender.name, identity, epsilon, seed]
-    return {
-        kind: Job(
-            name=json.dumps([*what, kind, about[kind], size]),
-            seed=seed,
-            work=partial(work, problem, contender, epsilon, seed=seed, **size),
-            label=contender.name,
-            effort=effort,
-            alone=kind == "timed",
-        )
-        for kind, (work, size, effort) in how.items()
-    }
-
-
 def _comparison(
-    work: Sequence[_Point],
+    work: Sequence[Point],
     found: Mapping[str, Any],
     failed: dict[str, Exception],
     problem: Problem,
@@ -405,7 +287,6 @@ def _comparison(
 ) -> Comparison:
     rows: list[Record] = []
     audits: list[Record] = []
-    empty = {}
     for point in work:
         name, epsilon = point.contender.name, point.epsilon
         record = {kind: found[job.name] for kind, job in point.jobs.items()}
@@ -415,7 +296,11 @@ def _comparison(
             rows += _failed_rows(name, epsilon, errors[0])
             continue
         if record["measured"]["empty"]:
-            empty[name, epsilon] = record["measured"]["empty"]
+            notes.append(
+                f"{name} said in {record['measured']['empty']:,} of "
+                f"{settings['repetitions']:,} releases at ε = {setting(epsilon)} that "
+                "there are no components: they capture nothing."
+            )
         audits.append({"mechanism": name, "epsilon": epsilon, **record["audited"]})
         for measure in MEASURES:
             values = np.array(record["measured"][measure])
@@ -432,6 +317,11 @@ def _comparison(
                     "verdict": record["audited"]["verdict"],
                 }
             )
+    warned = dict.fromkeys(
+        f"{each['mechanism']}: {text.rstrip('.')}"
+        for each in audits
+        for text in each.get("warnings", ())
+    )
     shown = {row["mechanism"] for row in rows}
     for name, error in failed.items():
         if name not in shown:
@@ -442,13 +332,12 @@ def _comparison(
             + "; ".join(str(error) for error in failed.values())
         )
     table = pd.DataFrame.from_records(rows)
-    return Comparison(
-        table, failed, problem, settings, tuple(audits), empty, tuple(notes)
-    )
+    notes += [f"{each}." for each in warned]
+    return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
 
 
 def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:
     nothing = dict.fromkeys(("median", "low", "high", "seconds"), math.nan)
     key = {"mechanism": name, "epsilon": epsilon}
-    verdict = {"verdict": f"failed: {told(error)}"}
+    verdict = {"verdict": f"failed: {told(name, error)}"}
     return [{**key, "measure": each, **nothing, **verdict} for each in MEASURES]

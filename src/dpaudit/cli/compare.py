@@ -147,7 +147,7 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
     ]
     return {
         "rows": rows,
-        "failed": {name: told(error) for name, error in found.failed.items()},
+        "failed": {name: told(name, error) for name, error in found.failed.items()},
         "settings": {
             **vars(found.problem.setting),
             **found.settings,
@@ -178,7 +178,7 @@ def _show(found: "Comparison", page: Path) -> None:
             (
                 printable(first["mechanism"], longest=40),
                 setting(first["epsilon"]),
-                percent(captured),
+                percent(round(captured, 6)),
                 f"{angle:.1f} deg",
                 ratio,
                 duration(first["seconds"]),
@@ -206,7 +206,7 @@ def _failures(found: "Comparison") -> int:
     from dpaudit.reports.comparison.run import told
 
     for name, error in found.failed.items():
-        line = printable(f"{name} failed: {told(error)}", longest=2000)
+        line = printable(f"{name} failed: {told(name, error)}", longest=2000)
         click.echo(f"dpaudit: {line}", err=True)
     if not found.failed:
         return 0
