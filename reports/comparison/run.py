@@ -116,8 +116,8 @@ def compare(
     >>> table = compare(
     ...     ["goe-gaussian"], epsilons=[1.0], repetitions=3, samples=20
     ... )
-    >>> table[["mechanism", "epsilon", "measure", "verdict"]].iloc[0].tolist()
-    ['goe-gaussian', 1.0, 'captured_variance', 'NOT_REFUTED']
+    >>> table[["mechanism", "measure", "verdict"]].iloc[0].tolist()
+    ['goe-gaussian', 'captured_variance', 'NOT_REFUTED']
     """
     found = compared(mechanisms, output=output, **options)
     return found.table

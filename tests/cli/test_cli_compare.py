@@ -1,6 +1,7 @@
 """`dpaudit compare`, by the installed script, from a folder of its own."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ class Own:
         return self
 """
 ROWS = np.random.default_rng(5).normal(size=(40, 3)) * [0.5, 0.3, 0.1]
+PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
 SHORT = ("--repetitions", "3", "--samples", "40", "--epsilon", "1", "--workers", "1")
 
 
@@ -116,3 +118,35 @@ def test_errors_are_one_sentence_and_exit_code_two(folder, options):
     assert done.stderr.startswith(f"dpaudit: {ERRORS[options]}")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_everything_on_the_page_runs(tmp_path):
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for kind, code in blocks:
+        if kind == "python":
+            named = re.match(r"# (\w+\.py)\n", code)
+            name = named[1] if named else "last.py"
+            (tmp_path / name).write_text(code)
+            lines = [] if named else ["python last.py"]
+        else:
+            lines = code.splitlines()
+        for line in lines:
+            program, *arguments = line.split()
+            path = {"python": sys.executable, "dpaudit": SCRIPT}[program]
+            done = subprocess.run(
+                [path, *arguments],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            said = done.stdout
+            if program == "dpaudit":
+                fallen = [each for each in said.splitlines() if "  REFUTED" in each]
+                assert [each.split()[0] for each in fallen] == ["symmetric-noise"]
+    assert "mine" in said
+    assert "NOT_REFUTED" in said
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (PAGE.parent / target).exists(), target
