@@ -218,12 +218,9 @@ def _hint(kind: str, group: Sequence[Row]) -> str:
         return kind.partition(": ")[2]
     most = max(each["samples"] for each in group)
     pair = "its own worst pair" if group[0]["own_pair"] else "a pair made of the data"
-    text = (
+    return (
         f"{'within' if kind == 'REFUTED' else 'up to'} {most:,} releases a side, {pair}"
     )
-    if kind != "REFUTED" and any(each["exact"] == "false" for each in group):
-        text += "; yet the exact loss on that pair shows the claim to be false"
-    return text
 
 
 def _epsilons(found: Comparison) -> list[float]:

@@ -28,7 +28,7 @@ from dpaudit.reports.comparison.plan import Point, points
 from dpaudit.reports.experiment import CONFIDENCE, Record
 from dpaudit.reports.runner import Failure, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
-from dpaudit.reports.words import percent, setting
+from dpaudit.reports.words import listed, percent, setting
 from dpaudit.subspace import second_moment, top_components
 from dpaudit.validation import check_count, check_positive
 
@@ -287,6 +287,7 @@ def _comparison(
 ) -> Comparison:
     rows: list[Record] = []
     audits: list[Record] = []
+    empty: dict[tuple[str, int], list[float]] = {}
     for point in work:
         name, epsilon = point.contender.name, point.epsilon
         record = {kind: found[job.name] for kind, job in point.jobs.items()}
@@ -296,11 +297,7 @@ def _comparison(
             rows += _failed_rows(name, epsilon, errors[0])
             continue
         if record["measured"]["empty"]:
-            notes.append(
-                f"{name} said in {record['measured']['empty']:,} of "
-                f"{settings['repetitions']:,} releases at ε = {setting(epsilon)} that "
-                "there are no components: they capture nothing."
-            )
+            empty.setdefault((name, record["measured"]["empty"]), []).append(epsilon)
         audits.append({"mechanism": name, "epsilon": epsilon, **record["audited"]})
         for measure in MEASURES:
             values = np.array(record["measured"][measure])
@@ -317,6 +314,10 @@ def _comparison(
                     "verdict": record["audited"]["verdict"],
                 }
             )
+    false: dict[str, list[float]] = {}
+    for each in audits:
+        if each.get("exact") == "false":
+            false.setdefault(each["mechanism"], []).append(each["epsilon"])
     warned = dict.fromkeys(
         f"{each['mechanism']}: {text.rstrip('.')}"
         for each in audits
@@ -332,8 +333,22 @@ def _comparison(
             + "; ".join(str(error) for error in failed.values())
         )
     table = pd.DataFrame.from_records(rows)
+    notes += [
+        f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
+        f"{_at(epsilons)} that there are no components: they capture nothing."
+        for (name, count), epsilons in empty.items()
+    ]
+    notes += [
+        f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: the "
+        "exact loss on its worst pair is larger."
+        for name, epsilons in false.items()
+    ]
     notes += [f"{each}." for each in warned]
     return Comparison(table, failed, problem, settings, tuple(audits), tuple(notes))
+
+
+def _at(epsilons: Sequence[float]) -> str:
+    return f"ε = {listed(map(setting, epsilons))}"
 
 
 def _failed_rows(name: str, epsilon: float, error: Exception) -> list[Record]:

@@ -577,6 +577,17 @@ def test_the_best_is_named_among_those_that_stand(found):
     assert "careless" in second
 
 
+def test_what_is_known_to_be_false_is_not_recommended():
+    names = ["goe-gaussian", "analyze-gauss-published"]
+    found = compared(names, **SHORT | {"epsilons": [10.0]})
+    exact = {each["mechanism"]: each["exact"] for each in found.audits}
+    assert exact == {"goe-gaussian": "kept", "analyze-gauss-published": "false"}
+    assert (found.table["verdict"] == "NOT_REFUTED").all()
+    false = "The claim of analyze-gauss-published is false at ε = 10"
+    assert any(note.startswith(false) for note in found.notes)
+    assert "analyze-gauss-published" not in " ".join(answer(found))
+
+
 def test_what_is_written(tmp_path, found):
     own = {"../careless": careless}
     compare(
