@@ -228,7 +228,12 @@ def _epsilons(found: Comparison) -> list[float]:
 
 
 def _witness(each: Row) -> str:
-    return f"witness-{file_name(each['mechanism'])}-{each['epsilon']:g}.json"
+    return f"witness-{file_name(each['mechanism'])}-{_exactly(each['epsilon'])}.json"
+
+
+def _exactly(value: float) -> str:
+    """Return a number with all of its digits."""
+    return repr(value).removesuffix(".0")
 
 
 def _command(found: Comparison) -> str:
@@ -239,10 +244,10 @@ def _command(found: Comparison) -> str:
     data = [] if size["public"] else ["--data", found.problem.source]
     words = [
         *("dpaudit", "compare", *size["mechanisms"], *data),
-        *("--row-norm", f"{chosen.row_norm:g}"),
+        *("--row-norm", _exactly(chosen.row_norm)),
         *("--components", str(chosen.n_components)),
-        *("--epsilon", ",".join(f"{e:g}" for e in size["epsilons"])),
-        *("--delta", f"{chosen.delta:g}", "--relation", str(chosen.relation)),
+        *("--epsilon", ",".join(map(_exactly, size["epsilons"]))),
+        *("--delta", _exactly(chosen.delta), "--relation", str(chosen.relation)),
         *("--repetitions", str(size["repetitions"])),
         *("--samples", str(size["samples"]), "--seed", str(size["seed"])),
     ]

@@ -578,14 +578,13 @@ def test_the_best_is_named_among_those_that_stand(found):
 
 
 def test_what_is_known_to_be_false_is_not_recommended():
-    names = ["goe-gaussian", "analyze-gauss-published"]
-    found = compared(names, **SHORT | {"epsilons": [10.0]})
-    exact = {each["mechanism"]: each["exact"] for each in found.audits}
-    assert exact == {"goe-gaussian": "kept", "analyze-gauss-published": "false"}
+    found = compared(["analyze-gauss-published"], **SHORT | {"epsilons": [1.0, 10.0]})
+    exact = {each["epsilon"]: each["exact"] for each in found.audits}
+    assert exact == {1.0: "kept", 10.0: "false"}
     assert (found.table["verdict"] == "NOT_REFUTED").all()
     false = "The claim of analyze-gauss-published is false at ε = 10"
     assert any(note.startswith(false) for note in found.notes)
-    assert "analyze-gauss-published" not in " ".join(answer(found))
+    assert answer(found) == []  # of the larger epsilon of the two
 
 
 def test_what_is_written(tmp_path, found):
