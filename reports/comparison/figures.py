@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
-from dpaudit.reports.comparison.run import Comparison
+from dpaudit.reports.comparison.run import Comparison, share_text
 from dpaudit.reports.plots import (
     NARROW,
     PAPER,
@@ -28,7 +28,7 @@ from dpaudit.reports.plots import (
     write,
 )
 from dpaudit.reports.tables import records
-from dpaudit.reports.words import listed, number, percent, setting
+from dpaudit.reports.words import listed, number, setting
 
 __all__ = [
     "SHOWN",
@@ -97,7 +97,7 @@ SHOWN = {
         "is logarithmic in what is lost.",
         _nines,
         _SHARES,
-        lambda share: percent(round(share, 6)),
+        share_text,
         " %",
         100.0,
     ),
