@@ -229,8 +229,8 @@ def suitable(setting: Setting) -> tuple[str, ...]:
     """Return the names of the catalogue that are compared when none are given.
 
     Those that release a second-moment matrix or a basis, for rows of a public norm,
-    whose claim can be made under this relation and delta and is not known to be false;
-    of two calibrations of one mechanism, dpaudit's own.
+    whose claim can be made under this relation and delta and is not known to be false.
+    Of ``X`` and ``X-published`` it is the first, dpaudit's own calibration.
     """
     k = setting.n_components
     # One draws one component; who asks the other for more than two may wait for ever.

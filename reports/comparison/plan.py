@@ -10,6 +10,7 @@ import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,18 +19,31 @@ from dpaudit.algorithms import entry
 from dpaudit.audit.description import describe
 from dpaudit.codec import load_reference
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
-from dpaudit.reports.comparison.contenders import Contender, suitable
+from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
 from dpaudit.reports.comparison.measures import Problem, audited, measured, timed
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job
+from dpaudit.reports.sections.libraries.audits import library_versions
 
 __all__ = ["Point", "points"]
 
 
 @dataclass(frozen=True)
 class Point:
-    """A mechanism at one epsilon, and the jobs that are carried out for it."""
+    """A mechanism at one epsilon, and the jobs that are carried out for it.
+
+    Parameters
+    ----------
+    contender : Contender
+    epsilon : float
+    jobs : mapping of str to Job
+        ``measured``, ``timed`` and ``audited``, as the functions of that name in
+        `dpaudit.reports.comparison.measures`.
+    told_apart : bool
+        Whether a store can tell its code from other code.
+    """
 
     contender: Contender
     epsilon: float
@@ -43,13 +57,14 @@ def points(
     problem: Problem,
     epsilons: tuple[float, ...],
     settings: Mapping[str, Any],
+    notes: list[str],
+    *,
     stored: bool,
     executor: Executor | None,
-    notes: list[str],
 ) -> tuple[list[Point], dict[str, Exception]]:
     """Return the points of all mechanisms, and why some have none; add to the notes."""
     names = list(dict.fromkeys(mechanisms))
-    if not any(":" not in name for name in names):
+    if all(":" in name for name in names):
         names += suitable(problem.setting)
     digest = problem.digest()
     points: list[Point] = []
@@ -62,8 +77,12 @@ def points(
             elif subject is None:
                 _check_known(name)
             contender = Contender(name, problem.setting, subject)
-            wanted = contender.points(epsilons)
-            contender.build(wanted[0])
+            with nullcontext() if subject is None else blamed(name):
+                wanted = contender.points(epsilons)
+                built = contender.build(wanted[0])
+            # The worst pair that the catalogue names does not depend on the rows.
+            named = subject is None and isinstance(built.mechanism, HasWorstCase)
+            audit = repr(problem.setting) if named else digest
             identity = _identity(contender, notes) if stored else ""
             if executor is not None:
                 _check_sendable(contender)
@@ -74,8 +93,15 @@ def points(
             Point(
                 contender,
                 epsilon,
-                _jobs(problem, contender, epsilon, settings, identity or "", digest),
-                identity is not None,
+                _jobs(
+                    problem,
+                    contender,
+                    epsilon,
+                    settings,
+                    what=[identity, settings["seed"]],
+                    about={"measured": digest, "timed": digest, "audited": audit},
+                ),
+                told_apart=identity is not None,
             )
             for epsilon in wanted
         ]
@@ -90,9 +116,9 @@ def _check_known(name: str) -> None:
 
 
 def _identity(contender: Contender, notes: list[str]) -> str | None:
-    """Return what tells the user's code from other code; None if nothing does."""
+    """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if contender.own is None:
-        return ""
+        return json.dumps(library_versions(entry(contender.name).extra))
     try:
         text = json.dumps(describe(contender.own))
     except InputError as error:
@@ -116,8 +142,9 @@ def _jobs(
     contender: Contender,
     epsilon: float,
     settings: Mapping[str, Any],
-    identity: str,
-    digest: str,
+    *,
+    what: list[Any],
+    about: Mapping[str, str],
 ) -> dict[str, Job]:
     seed = settings["seed"]
     how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
@@ -125,11 +152,7 @@ def _jobs(
         "timed": (timed, {}, 0.2),
         "audited": (audited, {"samples": settings["samples"]}, 3.0),
     }
-    # The catalogue's own worst pairs do not depend on the data.
-    about = {kind: digest for kind in how}
-    if contender.own is None:
-        about["audited"] = repr(problem.setting)
-    what = ["compare", contender.name, identity, epsilon, seed]
+    what = ["compare", contender.name, epsilon, *what]
     return {
         kind: Job(
             name=json.dumps([*what, kind, about[kind], size]),

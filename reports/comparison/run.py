@@ -81,7 +81,9 @@ class Comparison:
         Why a mechanism could not be compared, by its name.
     problem : Problem
     settings : mapping of str to object
-        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``public``.
+        ``repetitions``, ``samples``, ``confidence``, ``seed``, ``epsilons``,
+        ``mechanisms`` and ``own`` (by name) as asked for; ``public``, whether the rows
+        are.
     audits : tuple of dict
         Every audit: ``mechanism``, ``epsilon``, and what `audited` returns.
     notes : tuple of str
@@ -229,9 +231,9 @@ def compared(
         problem,
         asked,
         settings,
-        kept is not None,
-        executor,
         notes,
+        stored=kept is not None,
+        executor=executor,
     )
     found: dict[str, Any] = {}
     for where in dict.fromkeys((kept, None)):

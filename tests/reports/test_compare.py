@@ -111,6 +111,20 @@ class WithoutPair(AsItIs):
         raise RuntimeError("there is none")
 
 
+class Secretive:
+    """Raises when it is asked for its claim."""
+
+    def __init__(self, epsilon):
+        pass
+
+    @property
+    def claim(self):
+        raise RuntimeError("not telling")
+
+    def release(self, data, *, rng):
+        return moment(data)
+
+
 class Estimator:
     def __init__(self, n_components, epsilon, random_state):
         self.k, self.epsilon = n_components, epsilon
@@ -360,11 +374,12 @@ def test_the_pair_made_of_the_data_reaches_the_sensitivity(relation, d):
 
 @pytest.fixture(scope="module")
 def found():
-    """Four that stand, one that falls, and four that fail."""
+    """Four that stand, one that falls, and five that fail."""
     own = {
         "careless": careless,
         "broken": broken,
         "leaves": leaves,
+        "secretive": Secretive,
         "claimless": claimless,
         "as it is": AsItIs(),
         "<b>odd</b>": WithoutPair(),
@@ -399,10 +414,12 @@ def test_verdicts_refute_or_do_not(found):
 
 
 def test_those_that_fail_are_named_and_the_others_stand(found):
-    assert set(found.failed) == {"broken", "leaves", "claimless", "goe-gausian"}
+    names = {"broken", "leaves", "claimless", "goe-gausian", "secretive"}
+    assert set(found.failed) == names
     verdicts = dict(zip(found.table["mechanism"], found.table["verdict"], strict=True))
     said = verdicts["broken"]
     assert said == "failed: raised ZeroDivisionError: no rows, no luck"
+    assert verdicts["secretive"] == "failed: raised RuntimeError: not telling"
     assert verdicts["leaves"] == "failed: raised SystemExit: 0"
     assert verdicts["claimless"].startswith("failed: takes no epsilon and states no")
     suggestion = "unknown mechanism 'goe-gausian'; did you mean 'goe-gaussian'?"
