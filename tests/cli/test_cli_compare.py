@@ -58,6 +58,7 @@ def test_ones_own_beside_the_catalogue(folder):
         folder,
         *("own_mechanisms:noisy", "own_mechanisms:Own", "goe-gaussian"),
         *("--data", "rows.csv", "--row-norm", "0.5", "--output", "page"),
+        *("--workers", "2"),  # which have to find the module, too
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
