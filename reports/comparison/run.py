@@ -310,12 +310,14 @@ def _comparison(
     rows: list[Record] = []
     audits: list[Record] = []
     empty: dict[tuple[str, int], list[float]] = {}
+    lost: dict[str, list[float]] = {}
     for point in work:
         name, epsilon = point.contender.name, point.epsilon
         record = {kind: found[job.name] for kind, job in point.jobs.items()}
         errors = [each.error for each in record.values() if isinstance(each, Failure)]
         if errors:
             failed.setdefault(name, errors[0])
+            lost.setdefault(name, []).append(epsilon)
             rows += _failed_rows(name, epsilon, errors[0])
             continue
         if record["measured"]["empty"]:
@@ -359,6 +361,12 @@ def _comparison(
         f"{name} said in {count:,} of {settings['repetitions']:,} releases at "
         f"{_at(epsilons)} that there are no components: they capture nothing."
         for (name, count), epsilons in empty.items()
+    ]
+    stands = {each["mechanism"] for each in audits}
+    notes += [
+        f"{name} failed at {_at(epsilons)} only; its other points stand."
+        for name, epsilons in lost.items()
+        if name in stands
     ]
     notes += [
         f"The claim of {name} is false at {_at(epsilons)}, whatever the audit saw: the "

@@ -428,6 +428,19 @@ def test_those_that_fail_are_named_and_the_others_stand(found):
     assert lost[["median", "low", "high", "seconds"]].isna().all(axis=None)
 
 
+def test_one_that_fails_at_one_epsilon_stands_at_the_others():
+    def fragile(data, rng, epsilon):
+        return moment(data) if epsilon < 1 else 1 / 0
+
+    found = compared(
+        ["goe-gaussian"], own={"own": fragile}, **SHORT | {"epsilons": [0.5, 2.0]}
+    )
+    assert "own failed at ε = 2 only; its other points stand." in found.notes
+    own = found.table[found.table["mechanism"] == "own"]
+    failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
+    assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}
+
+
 def test_if_nobody_is_left_that_is_an_error():
     with pytest.raises(InputError, match=r"no mechanism could be compared: unknown"):
         compare(["goe-gausian"], **SHORT)
