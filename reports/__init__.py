@@ -1,22 +1,25 @@
 """The comparison report: verdicts, privacy, utility and run time on one page.
 
 `write_report` runs the experiments of a profile (`dpaudit.reports.sections`) and writes
-a self-contained HTML page, the same in Markdown, and the tables behind both.
+a self-contained HTML page, the same in Markdown, and the tables behind both. `compare`
+holds mechanisms, your own among them, against PCA without noise on rows of your own.
 
-It is imported when it is first used: workers measure, and draw nothing.
+Both are imported when they are first used: workers measure, and draw nothing.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpaudit.reports.comparison.run import compare
     from dpaudit.reports.writer import write_report
 
-__all__ = ["write_report"]
+__all__ = ["compare", "write_report"]
+
+_HOMES = {"compare": "comparison.run", "write_report": "writer"}
 
 
 def __getattr__(name: str) -> Any:
-    if name != "write_report":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from dpaudit.reports.writer import write_report
-
-    return write_report
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -23,7 +23,7 @@ from dpaudit.reports.plots import standalone
 from dpaudit.reports.sections import Results, Section, all_sections
 from dpaudit.reports.templates import TEMPLATES, environment
 
-__all__ = ["Page", "draw_figures", "render", "render_pictures"]
+__all__ = ["Page", "draw_figures", "render", "render_one", "render_pictures"]
 
 Figures: TypeAlias = Mapping[str, Sequence[str] | Exception]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
@@ -113,11 +113,7 @@ def render(
             for name, table in results.tables.items()
             if not isinstance(table, Exception)
         ],
-        "versions": {
-            "Python": platform.python_version(),
-            "dpaudit": __version__,
-            **{package: version(package) for package in _PACKAGES},
-        },
+        "versions": _versions(),
     }
 
     def pages(suffix: str, templates: Environment) -> str:
@@ -148,6 +144,32 @@ def render(
         markdown=pages("md.j2", environment(markdown)),
         failed=failed,
     )
+
+
+def render_one(template: str, context: Mapping[str, Any]) -> str:
+    """Return a page of its own, from one template beside that of the report.
+
+    Parameters
+    ----------
+    template : str
+    context : mapping of str to object
+        What it says; the stylesheet, the versions and `_figure` are there besides.
+    """
+    base = {
+        "style": Safe(_stylesheet("colours.css") + _stylesheet("style.css")),
+        "versions": _versions(),
+        "figure": _figure,
+    }
+    escaped = _environment(autoescape=True, finalize=_if_text(plain))
+    return escaped.get_template(template).render({**base, **context})
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "Python": platform.python_version(),
+        "dpaudit": __version__,
+        **{package: version(package) for package in _PACKAGES},
+    }
 
 
 def _figure(drawn: Sequence[str] | Exception) -> Safe:

@@ -18,7 +18,7 @@ from dpaudit.reports.sections import Results, Section, chosen_sections, plan
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
 
-__all__ = ["Written", "write_report", "write_results"]
+__all__ = ["Written", "staging", "write_report", "write_results"]
 
 _INDEX = "index.html"
 
@@ -97,14 +97,14 @@ def write_report(
         for each in chosen
         if each.beside is not None
     }
-    with _staging(output):
+    with staging(output):
         kept = WorkStore(store or output / STORE)
         kept.prepare()
     tables = run_all(
         list(experiments.values()), store=kept, executor=executor, progress=progress
     )
     results = Results(profile, seed, experiments, tables, beside)
-    with _staging(output) as folder:
+    with staging(output) as folder:
         failed = write_results(results, folder, chosen if sections else None)
     return Written(output / _INDEX, failed)
 
@@ -133,20 +133,20 @@ def write_results(
 
 
 @contextmanager
-def _staging(output: Path) -> Iterator[Path]:
+def staging(output: Path) -> Iterator[Path]:
     """Give a folder whose files move into `output` if the block succeeds.
 
     It lies inside `output`, so that moving a file is a rename even where `output` is a
     mount point; a reader sees each file before or after, never in between.
     """
     missing = [each for each in (output, *output.parents) if not each.exists()]
-    staging = output / f".{secrets.token_hex(4)}.partial"
+    inside = output / f".{secrets.token_hex(4)}.partial"
     try:
         try:
-            staging.mkdir(parents=True)
-            yield staging
+            inside.mkdir(parents=True)
+            yield inside
             # The page comes last: when it is new, so is everything it stands for.
-            files = sorted(staging.iterdir(), key=lambda path: path.name == _INDEX)
+            files = sorted(inside.iterdir(), key=lambda path: path.name == _INDEX)
             for path in files:
                 path.replace(output / path.name)
         except OSError as error:
@@ -155,7 +155,7 @@ def _staging(output: Path) -> Iterator[Path]:
                 f"cannot write the report to {str(output)!r}: {reason}"
             ) from error
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(inside, ignore_errors=True)
         for folder in missing:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()

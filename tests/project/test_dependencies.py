@@ -85,7 +85,8 @@ ROOMS = {
         rooms=frozenset({VOCABULARY, DATASETS, "algorithms", "attacks", "audit"}),
         packages=CORE | TEST,
     ),
-    "reports": Room(rooms=EVERYTHING, packages=CORE),
+    # The user's own things are compared, too, whatever they are.
+    "reports": Room(rooms=EVERYTHING | {"src/dpaudit/adapters"}, packages=CORE),
     # The single exception: the command line stands on top of the house. It may import
     # everything, but late, so that `dpaudit --help` answers at once.
     CLI: Room(

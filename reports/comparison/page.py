@@ -1,0 +1,253 @@
+"""The page of a comparison: figures, tables and verdicts, as the report has them.
+
+One self-contained HTML file, with the table behind it as CSV, the figures, and a
+witness for each refutation.
+"""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dpaudit.reports.comparison.figures import (
+    SHOWN,
+    compared_names,
+    comparison_figure,
+    has_figure,
+    refuted_names,
+)
+from dpaudit.reports.comparison.measures import MEASURES
+from dpaudit.reports.comparison.run import WARNING, Comparison, share_text, told
+from dpaudit.reports.escaping import csv_text, file_name
+from dpaudit.reports.page import render_one, render_pictures
+from dpaudit.reports.tables import Printed, Row, records
+from dpaudit.reports.words import (
+    delta,
+    duration,
+    listed,
+    setting,
+    spelt,
+    verdict,
+)
+from dpaudit.reports.writer import staging
+
+__all__ = ["answer", "check_folder", "render", "write_page"]
+
+
+def check_folder(output: Path) -> None:
+    """Refuse before the work begins a folder that cannot be written to.
+
+    Raises
+    ------
+    InputError
+    """
+    with staging(output):
+        pass
+
+
+def write_page(found: Comparison, output: Path) -> None:
+    """Write ``index.html``, ``compare.csv``, figures and witnesses into a folder."""
+    figures = {
+        f"compare-{measure.replace('_', '-')}": [
+            comparison_figure(found, measure, narrow=narrow) for narrow in (False, True)
+        ]
+        for measure in MEASURES
+        if has_figure(found, measure)
+    }
+    with staging(output) as folder:
+        text = csv_text(found.table)
+        (folder / "compare.csv").write_text(text, encoding="utf-8")
+        for name, picture in render_pictures(figures).items():
+            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
+        for each in found.audits:
+            if (witness := each.get("witness")) is not None:
+                text = json.dumps(witness, indent=2) + "\n"
+                (folder / _witness(each)).write_text(text, encoding="utf-8")
+        (folder / "index.html").write_text(render(found, figures), encoding="utf-8")
+
+
+def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
+    """Return the page as HTML."""
+    names = compared_names(found)
+    chosen, problem = found.problem.setting, found.problem
+    sections = [
+        {
+            "name": measure.replace("_", "-"),
+            "heading": SHOWN[measure].title,
+            "meaning": SHOWN[measure].meaning,
+            "figure": figures.get(f"compare-{measure.replace('_', '-')}"),
+            "rows": _measure_rows(found, measure),
+        }
+        for measure in MEASURES
+    ]
+    n, d = problem.rows.shape
+    return render_one(
+        "comparison.html.j2",
+        {
+            "headline": (
+                f"{spelt(len(names)).capitalize()} "
+                f"mechanism{'s' if len(names) > 1 else ''} for private PCA"
+            ),
+            "answer": answer(found),
+            "warning": WARNING,
+            "public": found.settings["public"],
+            "notes": found.notes,
+            "kinds": {
+                "refuted": bool(refuted_names(found)),
+                "open": any("samples" not in each for each in found.audits),
+            },
+            "failed": {name: told(name, error) for name, error in found.failed.items()},
+            "epsilons": _epsilons(found),
+            "sections": sections,
+            "verdicts": _verdict_rows(found),
+            "audits": sum("samples" in each for each in found.audits),
+            "chosen": chosen,
+            "relation": str(chosen.relation),
+            "size": found.settings,
+            "n": n,
+            "d": d,
+            "source": problem.source,
+            "command": _command(found),
+            "witnesses": [_witness(e) for e in found.audits if e.get("witness")],
+        },
+    )
+
+
+def answer(found: Comparison) -> list[str]:
+    """Return what is to be said first, of mechanisms whose claims were not refuted.
+
+    Pure and approximate claims are told apart, for they promise different things.
+    """
+    asked = [e for e in found.settings["epsilons"] if e in _epsilons(found)]
+    if not asked:
+        return []
+    at = asked[len(asked) // 2]
+    kept = {
+        row["mechanism"]: row["median"]
+        for row in records(found.table)
+        if row["measure"] == "captured_variance" and row["epsilon"] == at
+    }
+    here = [each for each in found.audits if each["epsilon"] == at]
+    best = []
+    for kind, approximate in (("a pure claim", False), ("a δ in its claim", True)):
+        standing = [
+            each["mechanism"]
+            for each in here
+            if each["verdict"] == "NOT_REFUTED"
+            and each["exact"] != "false"
+            and (each["delta"] > 0) == approximate
+        ]
+        if standing:
+            name = max(standing, key=lambda one: kept[one])
+            best.append(f"{name} keeps {share_text(kept[name])} with {kind}")
+    sentences = []
+    if best:
+        sentences.append(
+            f"At ε = {setting(at)}, among the claims that were not refuted, "
+            f"{listed(best)}: the largest medians of the share of the variance that "
+            "PCA without noise captures."
+        )
+    if fallen := refuted_names(found):
+        verb = "breaks its claim" if len(fallen) == 1 else "break their claims"
+        sentences.append(f"REFUTED: {listed(fallen)} {verb}.")
+    return sentences
+
+
+def _measure_rows(found: Comparison, measure: str) -> list[Printed]:
+    """Return a table of medians with quartiles, by mechanism and epsilon."""
+    cells: dict[str, dict[float, tuple[str, str]]] = {}
+    shown = SHOWN[measure]
+    for row in records(found.table):
+        if row["measure"] == measure and math.isfinite(row["median"]):
+            spread = shown.span(row["low"], row["high"])
+            own = cells.setdefault(row["mechanism"], {})
+            own[row["epsilon"]] = (shown.text(row["median"]), spread)
+    refuted = refuted_names(found)
+    return [
+        Printed(
+            name=name,
+            refuted=name in refuted,
+            cells=[own.get(e, ("–", "")) for e in _epsilons(found)],
+        )
+        for name, own in cells.items()
+    ]
+
+
+def _verdict_rows(found: Comparison) -> list[Printed]:
+    seconds: dict[str, list[float]] = {}
+    for row in records(found.table):
+        if math.isfinite(row["seconds"]):
+            seconds.setdefault(row["mechanism"], []).append(row["seconds"])
+    rows = []
+    for name in compared_names(found):
+        audits = [each for each in found.audits if each["mechanism"] == name]
+        groups: dict[str, list[Row]] = {}
+        for each in audits:
+            groups.setdefault(each["verdict"], []).append(each)
+        rows.append(
+            Printed(
+                name=name,
+                claim=_claim(audits),
+                seconds=duration(float(np.median(seconds[name]))),
+                verdicts=[
+                    Printed(
+                        refuted=kind == "REFUTED",
+                        badge=verdict(kind.split(":")[0]),
+                        where=f"at ε = {listed(setting(e['epsilon']) for e in group)}",
+                        hint=_hint(kind, group),
+                    )
+                    for kind, group in groups.items()
+                ],
+            )
+        )
+    return rows
+
+
+def _claim(audits: Sequence[Row]) -> str:
+    deltas = sorted({each["delta"] for each in audits if "delta" in each})
+    return f"δ = {listed(map(delta, deltas))}" if deltas else "–"
+
+
+def _hint(kind: str, group: Sequence[Row]) -> str:
+    """Return what an audit rests on, or why there is none."""
+    if "samples" not in group[0]:
+        return kind.partition(": ")[2]
+    most = max(each["samples"] for each in group)
+    pair = "its own worst pair" if group[0]["own_pair"] else "a pair made of the data"
+    return (
+        f"{'within' if kind == 'REFUTED' else 'up to'} {most:,} releases a side, {pair}"
+    )
+
+
+def _epsilons(found: Comparison) -> list[float]:
+    return sorted({each["epsilon"] for each in found.audits})
+
+
+def _witness(each: Row) -> str:
+    return f"witness-{file_name(each['mechanism'])}-{_exactly(each['epsilon'])}.json"
+
+
+def _exactly(value: float) -> str:
+    """Return a number with all of its digits."""
+    return repr(value).removesuffix(".0")
+
+
+def _command(found: Comparison) -> str:
+    """Return what repeats the comparison, if a command can."""
+    chosen, size = found.problem.setting, found.settings
+    if size["own"]:
+        return ""
+    data = [] if size["public"] else ["--data", found.problem.source]
+    words = [
+        *("dpaudit", "compare", *size["mechanisms"], *data),
+        *("--row-norm", _exactly(chosen.row_norm)),
+        *("--components", str(chosen.n_components)),
+        *("--epsilon", ",".join(map(_exactly, size["epsilons"]))),
+        *("--delta", _exactly(chosen.delta), "--relation", str(chosen.relation)),
+        *("--repetitions", str(size["repetitions"])),
+        *("--samples", str(size["samples"]), "--seed", str(size["seed"])),
+    ]
+    return shlex.join(words)

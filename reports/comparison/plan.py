@@ -1,0 +1,166 @@
+"""What a comparison has to do: the jobs of every mechanism at every epsilon.
+
+A job's name says all that its record depends on: what is done, with which mechanism (of
+the user's own, a digest of its code), at which epsilon, on which rows. So a store never
+returns for one what was found for another.
+"""
+
+import hashlib
+import json
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpaudit.algorithms import entry
+from dpaudit.audit.description import describe
+from dpaudit.codec import load_reference
+from dpaudit.errors import DPAuditError, InputError
+from dpaudit.mechanism import HasWorstCase
+from dpaudit.printable import said
+from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
+from dpaudit.reports.comparison.measures import Problem, audited, measured, timed
+from dpaudit.reports.experiment import Record
+from dpaudit.reports.runner import Job
+from dpaudit.reports.sections.libraries.audits import library_versions
+
+__all__ = ["Point", "points"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mechanism at one epsilon, and the jobs that are carried out for it.
+
+    Parameters
+    ----------
+    contender : Contender
+    epsilon : float
+    jobs : mapping of str to Job
+        ``measured``, ``timed`` and ``audited``, as the functions of that name in
+        `dpaudit.reports.comparison.measures`.
+    told_apart : bool
+        Whether a store can tell its code from other code.
+    """
+
+    contender: Contender
+    epsilon: float
+    jobs: Mapping[str, Job]
+    told_apart: bool
+
+
+def points(
+    mechanisms: Sequence[str],
+    own: Mapping[str, Any],
+    problem: Problem,
+    epsilons: tuple[float, ...],
+    settings: Mapping[str, Any],
+    notes: list[str],
+    *,
+    stored: bool,
+    executor: Executor | None,
+) -> tuple[list[Point], dict[str, Exception]]:
+    """Return the points of all mechanisms, and why some have none; add to the notes."""
+    names = list(dict.fromkeys(mechanisms))
+    if all(":" in name for name in names):
+        names += suitable(problem.setting)
+    digest = problem.digest()
+    points: list[Point] = []
+    failed: dict[str, Exception] = {}
+    for name in [*own, *(each for each in names if each not in own)]:
+        try:
+            subject = own.get(name)
+            if subject is None and ":" in name:
+                subject = load_reference(name)
+            elif subject is None:
+                _check_known(name)
+            contender = Contender(name, problem.setting, subject)
+            with nullcontext() if subject is None else blamed(name):
+                wanted = contender.points(epsilons)
+                built = contender.build(wanted[0])
+            # The worst pair that the catalogue names does not depend on the rows.
+            named = subject is None and isinstance(built.mechanism, HasWorstCase)
+            audit = repr(problem.setting) if named else digest
+            identity = _identity(contender, notes) if stored else ""
+            if executor is not None:
+                _check_sendable(contender)
+        except DPAuditError as error:
+            failed[name] = error
+            continue
+        points += [
+            Point(
+                contender,
+                epsilon,
+                _jobs(
+                    problem,
+                    contender,
+                    epsilon,
+                    settings,
+                    what=[identity, settings["seed"]],
+                    about={"measured": digest, "timed": digest, "audited": audit},
+                ),
+                told_apart=identity is not None,
+            )
+            for epsilon in wanted
+        ]
+    return points, failed
+
+
+def _check_known(name: str) -> None:
+    try:
+        entry(name)
+    except InputError as error:  # which lists the whole catalogue
+        raise InputError(f"{str(error).partition(' (known')[0]}") from None
+
+
+def _identity(contender: Contender, notes: list[str]) -> str | None:
+    """Return what tells code that is not dpaudit's from other; None if nothing does."""
+    if contender.own is None:
+        return json.dumps(library_versions(entry(contender.name).extra))
+    try:
+        text = json.dumps(describe(contender.own))
+    except InputError as error:
+        notes.append(f"{contender.name} is compared anew each time: {error}.")
+        return None
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_sendable(contender: Contender) -> None:
+    try:
+        pickle.dumps(contender)
+    except Exception as error:
+        raise InputError(
+            f"{contender.name} cannot be sent to another process ({said(error)}): "
+            "define it at the top level of a module, or use one worker"
+        ) from error
+
+
+def _jobs(
+    problem: Problem,
+    contender: Contender,
+    epsilon: float,
+    settings: Mapping[str, Any],
+    *,
+    what: list[Any],
+    about: Mapping[str, str],
+) -> dict[str, Job]:
+    seed = settings["seed"]
+    how: dict[str, tuple[Callable[..., Record], dict[str, int], float]] = {
+        "measured": (measured, {"repetitions": settings["repetitions"]}, 1.0),
+        "timed": (timed, {}, 0.2),
+        "audited": (audited, {"samples": settings["samples"]}, 3.0),
+    }
+    what = ["compare", contender.name, epsilon, *what]
+    return {
+        kind: Job(
+            name=json.dumps([*what, kind, about[kind], size]),
+            seed=seed,
+            work=partial(work, problem, contender, epsilon, seed=seed, **size),
+            label=contender.name,
+            effort=effort,
+            alone=kind == "timed",
+        )
+        for kind, (work, size, effort) in how.items()
+    }

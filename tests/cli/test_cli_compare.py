@@ -1,0 +1,153 @@
+"""`dpaudit compare`, by the installed script, from a folder of its own."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+# As it was installed, beside the interpreter.
+SCRIPT = str(Path(sys.executable).with_name("dpaudit"))
+OWN = """
+import numpy as np
+
+def noisy(data, rng, epsilon, row_norm):
+    d = data.shape[1]
+    noise = rng.laplace(scale=row_norm**2 * (d + 1) / 2 / epsilon, size=(d, d))
+    return data.T @ data + np.triu(noise) + np.triu(noise, 1).T
+
+def broken(data, rng, epsilon):
+    raise ZeroDivisionError("no luck")
+
+class Own:
+    def __init__(self, n_components, epsilon, random_state):
+        self.k = n_components
+
+    def fit(self, rows):
+        self.components_ = np.linalg.eigh(rows.T @ rows)[1][:, ::-1][:, : self.k].T
+        return self
+"""
+ROWS = np.random.default_rng(5).normal(size=(40, 3)) * [0.5, 0.3, 0.1]
+PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
+SHORT = ("--repetitions", "3", "--samples", "40", "--epsilon", "1", "--workers", "1")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "own_mechanisms.py").write_text(OWN)
+    np.savetxt(tmp_path / "rows.csv", ROWS, delimiter=",")
+    return tmp_path
+
+
+def run(folder, *arguments):
+    return subprocess.run(
+        [SCRIPT, "compare", *SHORT, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
+    )
+
+
+def test_ones_own_beside_the_catalogue(folder):
+    done = run(
+        folder,
+        *("own_mechanisms:noisy", "own_mechanisms:Own", "goe-gaussian"),
+        *("--data", "rows.csv", "--row-norm", "0.5", "--output", "page"),
+        *("--workers", "2"),  # which have to find the module, too
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == [
+        *("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict"),
+    ]
+    verdicts = {line.split()[0]: line for line in lines[1:4]}
+    assert verdicts["own_mechanisms:noisy"].endswith("  NOT REFUTED")
+    assert verdicts["own_mechanisms:Own"].endswith("  REFUTED")
+    assert "Audits of at most 40 releases a side" in done.stdout
+    assert "rows were longer than the row norm, 0.5, and were scaled" in done.stdout
+    assert "is itself a release about them, which no claim here counts" in done.stdout
+    assert lines[-1] == "page/index.html"
+    page = (folder / "page" / "index.html").read_text(encoding="utf-8")
+    assert "dpaudit compare own_mechanisms:noisy own_mechanisms:Own" in page
+    table = pd.read_csv(folder / "page" / "compare.csv")
+    assert len(table) == 9
+    assert (folder / "page" / "work.db").exists()
+
+
+def test_a_mechanism_that_fails_leaves_the_others_and_exit_code_two(folder):
+    done = run(
+        folder,
+        *("own_mechanisms:broken", "own_mechanisms:missing", "goe-gausian"),
+        *("goe-gaussian", "--data", "rows.csv", "--json"),
+    )
+    assert done.returncode == 2
+    found = json.loads(done.stdout)
+    assert found["failed"] == {
+        "own_mechanisms:broken": "raised ZeroDivisionError: no luck",
+        "own_mechanisms:missing": "module 'own_mechanisms' has no object 'missing'",
+        "goe-gausian": "unknown mechanism 'goe-gausian'; did you mean 'goe-gaussian'?",
+    }
+    stands = [row for row in found["rows"] if row["mechanism"] == "goe-gaussian"]
+    assert [row["verdict"] for row in stands] == ["NOT_REFUTED"] * 3
+    fallen = next(row for row in found["rows"] if row["mechanism"] == "goe-gausian")
+    assert fallen["median"] is None
+    assert found["warning"].startswith("These measures are computed from the rows")
+    told = [line for line in done.stderr.splitlines() if line.startswith("dpaudit: ")]
+    assert len(told) == 3
+    assert "dpaudit: own_mechanisms:broken failed: raised ZeroDivisionError" in told[2]
+    page = (folder / found["page"]).read_text(encoding="utf-8")
+    assert page.count("failed:</strong>") == 3
+
+
+ERRORS = {
+    ("--epsilon", "1,,2"): "--epsilon must be numbers > 0 with commas between",
+    ("--components", "4"): "components must be at most the columns of the data, 3",
+    ("--data", "own_mechanisms.py"): "a file of data ends in .csv, .parquet or .npy",
+    ("--output", "rows.csv/x"): "cannot write the report to 'rows.csv/x'",
+}
+
+
+@pytest.mark.parametrize("options", ERRORS, ids=" ".join)
+def test_errors_are_one_sentence_and_exit_code_two(folder, options):
+    done = run(folder, "goe-gaussian", "--data", "rows.csv", *options)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"dpaudit: {ERRORS[options]}")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_everything_on_the_page_runs(tmp_path):
+    text = PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for kind, code in blocks:
+        if kind == "python":
+            named = re.match(r"# (\w+\.py)\n", code)
+            name = named[1] if named else "last.py"
+            (tmp_path / name).write_text(code)
+            lines = [] if named else ["python last.py"]
+        else:
+            lines = code.splitlines()
+        for line in lines:
+            program, *arguments = line.split()
+            path = {"python": sys.executable, "dpaudit": SCRIPT}[program]
+            done = subprocess.run(
+                [path, *arguments],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            said = done.stdout
+            if program == "dpaudit":
+                fallen = [each for each in said.splitlines() if "  REFUTED" in each]
+                assert [each.split()[0] for each in fallen] == ["symmetric-noise"]
+    assert "mine" in said
+    assert "NOT_REFUTED" in said
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        assert (PAGE.parent / target).exists(), target

@@ -1,0 +1,651 @@
+"""Comparing mechanisms: what is measured, of whom, and what the page says of it."""
+
+import math
+import re
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from executors import PickledThreads
+
+from dpaudit import ApproxDP, PureDP
+from dpaudit.algorithms import CATALOGUE, GOEGaussian
+from dpaudit.claims import GaussianDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+from dpaudit.reports import compare
+from dpaudit.reports.comparison.contenders import Contender, Setting, suitable
+from dpaudit.reports.comparison.figures import comparison_figure
+from dpaudit.reports.comparison.measures import (
+    MEASURES,
+    measured,
+    pair_of,
+    problem_of,
+)
+from dpaudit.reports.comparison.page import answer, render
+from dpaudit.reports.comparison.run import WARNING, compared
+
+ROWS = np.random.default_rng(5).normal(size=(60, 4)) * [0.5, 0.3, 0.1, 0.05]
+SETTING = Setting(1e-5, Relation.ADD_REMOVE, 1.0, 2)
+SHORT = {"data": ROWS, "repetitions": 3, "samples": 20, "epsilons": [1.0]}
+
+
+def moment(rows):
+    return rows.T @ rows
+
+
+def basis(rows, k=2):
+    return np.linalg.eigh(moment(rows))[1][:, ::-1][:, :k]
+
+
+# What is compared, as a user would write it.
+
+
+def noisy(data, rng, epsilon, row_norm=1.0):
+    """The second moment with Laplace noise: l1 sensitivity of the upper triangle."""
+    d = data.shape[1]
+    scale = row_norm**2 * (d + 1) / 2 / epsilon
+    noise = rng.laplace(scale=scale, size=(d, d))
+    return moment(data) + np.triu(noise) + np.triu(noise, 1).T
+
+
+def careless(data, rng, epsilon):
+    return noisy(data, rng, 100 * epsilon)
+
+
+def broken(data, rng, epsilon):
+    raise ZeroDivisionError("no rows, no luck")
+
+
+def leaves(data, rng, epsilon):
+    raise SystemExit(0)
+
+
+def claimless(data, rng):
+    return moment(data)
+
+
+def demanding(epsilon, budget):
+    return budget
+
+
+def wrapped(data, rng):
+    return noisy(data, rng, 1.0)
+
+
+def factory(epsilon, delta, relation):
+    return GOEGaussian.calibrated(epsilon, delta, relation=relation)
+
+
+def bold(epsilon):
+    return GOEGaussian.calibrated(2 * epsilon, 1e-5)
+
+
+def swapping(epsilon):
+    return GOEGaussian.calibrated(epsilon, 1e-5, relation="replace-one")
+
+
+class Truthful:
+    """A class that takes the number of components too, and releases no noise."""
+
+    def __init__(self, epsilon, n_components):
+        self.claim = PureDP(epsilon)
+        self.k = n_components
+
+    def release(self, data, *, rng):
+        return {"components": basis(data, self.k)}
+
+
+@dataclass(frozen=True)
+class AsItIs:
+    claim: PureDP = field(default_factory=lambda: PureDP(1.5))
+
+    def release(self, data, *, rng):
+        return noisy(data, rng, 1.5)
+
+
+@dataclass(frozen=True)
+class WithoutPair(AsItIs):
+    def worst_case(self, dimension=None):
+        raise RuntimeError("there is none")
+
+
+class Secretive:
+    """Raises when it is asked for its claim."""
+
+    def __init__(self, epsilon):
+        pass
+
+    @property
+    def claim(self):
+        raise RuntimeError("not telling")
+
+    def release(self, data, *, rng):
+        return moment(data)
+
+
+class Estimator:
+    def __init__(self, n_components, epsilon, random_state):
+        self.k, self.epsilon = n_components, epsilon
+        self.rng = np.random.default_rng(random_state)
+
+    def fit(self, rows):
+        noise = noisy(rows, self.rng, self.epsilon)
+        self.components_ = np.linalg.eigh(noise)[1][:, ::-1][:, : self.k].T
+        return self
+
+
+class Unseeded(Estimator):
+    def __init__(self, epsilon):
+        super().__init__(1, epsilon, None)
+
+
+# Measures.
+
+
+def test_measures_are_what_their_formulas_say():
+    problem = problem_of(ROWS * 3, row_norm=0.5, n_components=2)
+    rng = np.random.default_rng(0)
+    v = np.linalg.qr(rng.normal(size=(4, 2)))[0]
+    found = {name: each[0] for name, each in problem.measure(v[None]).items()}
+    x, best = ROWS * 3, basis(ROWS * 3)
+
+    def error(b):
+        return np.sum((x - x @ b @ b.T) ** 2)
+
+    assert found["captured_variance"] == pytest.approx(
+        np.sum((x @ v) ** 2) / np.sum((x @ best) ** 2)
+    )
+    assert found["error_ratio"] == pytest.approx(error(v) / error(best))
+    cosine = np.linalg.svd(v.T @ best, compute_uv=False).min()
+    degrees = np.degrees(np.arccos(cosine))
+    assert found["largest_angle_degrees"] == pytest.approx(degrees)
+
+
+def test_no_components_capture_nothing():
+    problem = problem_of(ROWS, n_components=2)
+    found = problem.measure(np.full((1, 4, 2), np.nan))
+    ratio = np.sum(ROWS**2) / np.sum((ROWS - ROWS @ basis(ROWS) @ basis(ROWS).T) ** 2)
+    assert found["captured_variance"] == [0.0]
+    assert found["largest_angle_degrees"] == [90.0]
+    assert found["error_ratio"] == pytest.approx([ratio])
+
+
+def test_where_there_is_no_error_there_is_no_ratio():
+    found = problem_of(ROWS, n_components=4).measure(np.eye(4)[None])
+    assert found["captured_variance"] == pytest.approx([1.0])
+    assert np.isnan(found["error_ratio"]).all()
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Says itself what components are in its releases."""
+
+    claim: PureDP = field(default_factory=lambda: PureDP(1.0))
+
+    def release(self, data, *, rng):
+        return {"hidden": basis(data)}
+
+    def components(self, releases, n_components):
+        return releases["hidden"][:, :n_components]
+
+
+FORMS = {
+    "matrix": moment,
+    "basis": basis,
+    "more than are needed": lambda rows: basis(rows, 3),
+    "all of them": lambda rows: basis(rows, 4),
+    "not orthonormal": lambda rows: basis(rows) @ [[2.0, 1.0], [0.0, 1e150]],
+    "dict": lambda rows: {"components": basis(rows)},
+    "dict of rows": lambda rows: {"components_": basis(rows).T},
+    "object": lambda rows: SimpleNamespace(components=basis(rows)),
+    "fitted": lambda rows: SimpleNamespace(components_=basis(rows).T),
+    "lists": lambda rows: basis(rows).tolist(),
+    "huge": lambda rows: 1e300 * moment(rows),
+}
+
+
+def one(own, k=2, **options):
+    problem = problem_of(ROWS, row_norm=10.0, n_components=k)
+    return measured(problem, Contender("own", problem.setting, own), 1.0, 1, 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_release_is_read(form):
+    found = one(lambda data, rng, epsilon: FORMS[form](data))
+    assert found["captured_variance"] == pytest.approx([1.0])
+    assert found["largest_angle_degrees"] == pytest.approx([0.0], abs=1e-5)
+    assert found["empty"] == 0
+
+
+def test_a_vector_is_one_component():
+    found = one(lambda data, rng, epsilon: 7 * basis(data, 1)[:, 0], k=1)
+    assert found["captured_variance"] == pytest.approx([1.0])
+
+
+def test_a_mechanism_may_read_its_own_releases():
+    assert one(Reads())["captured_variance"] == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("nothing", [np.nan, np.inf, 0.0])
+@pytest.mark.parametrize("shape", [(4, 2), (4, 4)])
+def test_releases_without_components_are_counted(nothing, shape):
+    found = one(lambda data, rng, epsilon: np.full(shape, nothing))
+    assert (found["captured_variance"], found["empty"]) == ([0.0], 1)
+
+
+REFUSED = {
+    "of shape \\(4, 4\\) or \\(4, 2\\), got \\(3, 3\\)": lambda rows: np.eye(3),
+    "components go in columns": lambda rows: basis(rows).T,
+    "2 components cannot be had": lambda rows: basis(rows)[:, 0],
+    "neither symmetric": lambda rows: np.triu(np.ones((4, 4))),
+    "array of real numbers": lambda rows: "words",
+    "entries of type complex128": lambda rows: basis(rows) + 1j,
+    "must have components, got mean": lambda rows: {"mean": rows},
+}
+
+
+@pytest.mark.parametrize("sentence", REFUSED)
+def test_releases_without_a_basis_are_refused(sentence):
+    with pytest.raises(InputError, match=sentence):
+        one(lambda data, rng, epsilon: REFUSED[sentence](data))
+
+
+def test_all_get_the_same_rows_and_cannot_spoil_them():
+    seen = []
+
+    def spoils(data, rng, epsilon):
+        seen.append(data.copy())
+        data[:] = 0.0
+        return np.eye(4)
+
+    problem = problem_of(ROWS, row_norm=0.3, n_components=2)
+    measured(problem, Contender("own", problem.setting, spoils), 1.0, 2, 0)
+    assert (seen[0] == problem.rows).all()
+    assert (seen[0] == seen[1]).all()
+    lengths = np.linalg.norm(seen[0], axis=1)
+    assert lengths.max() <= 0.3
+    assert problem.scaled == np.sum(np.linalg.norm(ROWS, axis=1) > 0.3) > 0
+
+
+# Who can be compared.
+
+
+def contender(own, **changes):
+    return Contender("own", Setting(**{**vars(SETTING), **changes}), own)
+
+
+@pytest.mark.parametrize(
+    ("own", "claim"),
+    [
+        (noisy, PureDP(1.0)),
+        (factory, ApproxDP(1.0, 1e-5)),
+        (Truthful, PureDP(1.0)),
+        (Estimator, PureDP(1.0)),
+        (GOEGaussian.calibrated, ApproxDP(1.0, 1e-5)),
+    ],
+)
+def test_what_takes_an_epsilon_is_made_for_each(own, claim):
+    each = contender(own)
+    assert each.points((0.5, 1.0)) == (0.5, 1.0)
+    built = each.build(1.0)
+    assert built.claim == claim
+    assert built.release(ROWS, np.random.default_rng(0)) is not None
+
+
+def test_an_estimator_releases_its_components():
+    found = one(Estimator)
+    assert 0 < found["captured_variance"][0] < 1
+
+
+def test_an_instance_stands_at_its_own_claim():
+    assert contender(AsItIs()).points((0.5, 1.0)) == (1.5,)
+    gaussian = SimpleNamespace(claim=GaussianDP(0.3), release=noisy)
+    (at,) = contender(gaussian).points((0.5,))
+    assert at == pytest.approx(GaussianDP(0.3).epsilon(1e-5))
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        (claimless, "takes no epsilon and states no claim"),
+        (SimpleNamespace(claim=ApproxDP(1.0, 0.1), release=noisy), "promises nothing"),
+        (demanding, "nothing is known of its parameters budget"),
+        (bold, "was asked for epsilon = 1 and delta = 1e-05, and claims"),
+        (swapping, "states its claim under replace-one, not add-remove"),
+        (Unseeded, "has fit and no random_state"),
+        (3, "got an object of type int"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(own, sentence):
+    each = contender(own)
+    with pytest.raises(InputError, match=sentence):
+        each.build(*each.points((1.0,)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 10])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_those_that_suit_can_be_built_and_are_not_known_to_be_false(k, delta, relation):
+    setting = Setting(delta, relation, 1.0, k)
+    names = suitable(setting)
+    assert {"symmetrised-wishart"} <= set(names)
+    assert ("goe-gaussian" in names) == (delta > 0)
+    assert ("exponential-pca" in names) == (k == 1)
+    for name in names:
+        built = Contender(name, setting).build(1.0)
+        assert built.claim.delta(1.0) <= delta
+        assert not CATALOGUE[name].expected_refuted
+
+
+def test_a_mechanism_without_a_row_norm_gets_rows_in_the_unit_ball(monkeypatch):
+    problem = problem_of(
+        ROWS * 50, row_norm=20.0, n_components=1, relation="replace-one"
+    )
+    each = Contender("irls-reaper", problem.setting)
+    assert each.build(1.0).unit_rows
+    seen = []
+
+    def draw(self, data, size, *, rng):
+        seen.append(data)
+        return np.stack([basis(data, 1)] * size)
+
+    monkeypatch.setattr(type(each.build(1.0).mechanism), "draw", draw)
+    measured(problem, each, 1.0, 1, 0)
+    assert np.linalg.norm(seen[0], axis=1).max() == pytest.approx(1.0)
+
+
+# Pairs and verdicts.
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("d", [1, 4])
+def test_the_pair_made_of_the_data_reaches_the_sensitivity(relation, d):
+    rows = problem_of(ROWS[:, :d] * 9, row_norm=2.0, n_components=1).rows
+    pair = pair_of(rows, 2.0, relation)
+    assert pair.relation is relation
+    for side in (pair.data, pair.neighbour):
+        assert np.linalg.norm(side, axis=1).max() <= 2.0
+    moved = np.linalg.norm(moment(pair.neighbour) - moment(pair.data))
+    most = math.sqrt(2) if relation is Relation.REPLACE_ONE and d > 1 else 1.0
+    assert moved == pytest.approx(most * 4.0)
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Four that stand, one that falls, and five that fail."""
+    own = {
+        "careless": careless,
+        "broken": broken,
+        "leaves": leaves,
+        "secretive": Secretive,
+        "claimless": claimless,
+        "as it is": AsItIs(),
+        "<b>odd</b>": WithoutPair(),
+    }
+    mechanisms = ["goe-gaussian", "symmetrised-wishart", "goe-gausian"]
+    return compared(mechanisms, own=own, **SHORT | {"samples": 100, "row_norm": 0.6})
+
+
+def test_the_table_has_a_row_for_every_measure(found):
+    table = found.table
+    assert list(table.columns) == [
+        *("mechanism", "epsilon", "measure", "median", "low", "high"),
+        *("seconds", "verdict"),
+    ]
+    for name, group in table.groupby("mechanism"):
+        assert tuple(group["measure"]) == MEASURES, name
+    whole = table[table["seconds"] > 0]
+    assert (whole["low"] <= whole["median"]).all()
+    assert (whole["median"] <= whole["high"]).all()
+    assert set(table[table["mechanism"] == "as it is"]["epsilon"]) == {1.5}
+
+
+def test_verdicts_refute_or_do_not(found):
+    verdicts = dict(zip(found.table["mechanism"], found.table["verdict"], strict=True))
+    # True claims: each is refuted with probability 0.001 at most; the seed is fixed.
+    for name in ("goe-gaussian", "symmetrised-wishart", "as it is"):
+        assert verdicts[name] == "NOT_REFUTED"
+    assert verdicts["careless"] == "REFUTED"
+    assert verdicts["<b>odd</b>"] == (
+        "not audited: <b>odd</b> raised RuntimeError: there is none"
+    )
+
+
+def test_those_that_fail_are_named_and_the_others_stand(found):
+    names = {"broken", "leaves", "claimless", "goe-gausian", "secretive"}
+    assert set(found.failed) == names
+    verdicts = dict(zip(found.table["mechanism"], found.table["verdict"], strict=True))
+    said = verdicts["broken"]
+    assert said == "failed: raised ZeroDivisionError: no rows, no luck"
+    assert verdicts["secretive"] == "failed: raised RuntimeError: not telling"
+    assert verdicts["leaves"] == "failed: raised SystemExit: 0"
+    assert verdicts["claimless"].startswith("failed: takes no epsilon and states no")
+    suggestion = "unknown mechanism 'goe-gausian'; did you mean 'goe-gaussian'?"
+    assert verdicts["goe-gausian"] == f"failed: {suggestion}"
+    lost = found.table[found.table["mechanism"].isin(found.failed)]
+    assert lost[["median", "low", "high", "seconds"]].isna().all(axis=None)
+
+
+def test_one_that_fails_at_one_epsilon_stands_at_the_others():
+    def fragile(data, rng, epsilon):
+        return moment(data) if epsilon < 1 else 1 / 0
+
+    found = compared(
+        ["goe-gaussian"], own={"own": fragile}, **SHORT | {"epsilons": [0.5, 2.0]}
+    )
+    assert "own failed at ε = 2 only; its other points stand." in found.notes
+    own = found.table[found.table["mechanism"] == "own"]
+    failed = own["verdict"].str.startswith("failed: raised ZeroDivisionError")
+    assert dict(zip(own["epsilon"], failed, strict=True)) == {0.5: False, 2.0: True}
+
+
+def test_if_nobody_is_left_that_is_an_error():
+    with pytest.raises(InputError, match=r"no mechanism could be compared: unknown"):
+        compare(["goe-gausian"], **SHORT)
+
+
+def test_beside_the_users_own_stand_those_that_suit(monkeypatch):
+    monkeypatch.setattr(
+        "dpaudit.reports.comparison.plan.suitable", lambda setting: ("goe-gaussian",)
+    )
+    assert set(compare(own={"own": noisy}, **SHORT)["mechanism"]) == {
+        *("own", "goe-gaussian"),
+    }
+    table = compare(["symmetrised-wishart"], own={"own": noisy}, **SHORT)
+    assert set(table["mechanism"]) == {"own", "symmetrised-wishart"}
+
+
+def test_the_data_are_digits_unless_told_otherwise():
+    problem = problem_of()
+    assert problem.rows.shape == (1797, 64)
+    assert problem.setting == Setting(1e-5, Relation.ADD_REMOVE, 64.0, 10)
+    assert problem_of(ROWS).setting.n_components == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ([["a", "b"], ["c", "d"]], "must be a numeric array of shape"),
+        (ROWS + 1j, "entries of type complex128"),
+        (ROWS[:, 0], "must have shape"),
+        (ROWS[:1], "n >= 2"),
+        (np.full((3, 2), np.nan), "row 0 has a NaN or infinity"),
+        (np.zeros((3, 2)), "must have rows that are not zero"),
+        (1e300 * ROWS, "overflow"),
+    ],
+)
+def test_bad_rows_are_refused(data, sentence):
+    with pytest.raises(InputError, match=sentence):
+        problem_of(data)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"n_components": 5}, "at most the columns of the data, 4, got 5"),
+        ({"epsilons": []}, "epsilon must be one number or more, got none"),
+        ({"epsilons": [1.0, -1.0]}, "epsilon must be a finite number > 0, got -1.0"),
+        ({"epsilons": ["one"]}, "epsilon must be a real number, got 'one'"),
+        ({"row_norm": 0.0}, "row_norm must be a finite number > 0"),
+        ({"delta": 1.0}, "delta must be in"),
+        ({"relation": "other"}, "relation must be one of"),
+        ({"samples": 1}, "samples must be an integer >= 2"),
+    ],
+)
+def test_bad_options_are_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        compare(["goe-gaussian"], **SHORT | options)
+
+
+# The runner: who works, and what is kept.
+
+
+def printed(table):
+    return table.drop(columns="seconds").to_csv()
+
+
+def test_nothing_depends_on_who_works():
+    names = {"mechanisms": ["goe-gaussian"], "own": {"own": noisy}}
+    alone = compared(**names, **SHORT)
+    with PickledThreads(2, mp_context=SimpleNamespace(get_start_method=str)) as pool:
+        together = compared(**names, **SHORT, executor=pool)
+    assert printed(alone.table) == printed(together.table)
+    for measure in MEASURES:
+        first, second = (comparison_figure(f, measure) for f in (alone, together))
+        assert first == second
+    assert printed(compare(**names, **SHORT, seed=1)) != printed(alone.table)
+
+
+def test_what_cannot_be_sent_to_others_is_told():
+    with PickledThreads(2, mp_context=SimpleNamespace(get_start_method=str)) as pool:
+        own = {"own": lambda data, rng, epsilon: moment(data)}
+        found = compared(["goe-gaussian"], own=own, **SHORT, executor=pool)
+    assert "cannot be sent to another process" in str(found.failed["own"])
+
+
+def test_finished_work_is_not_done_again(tmp_path):
+    calls = []
+
+    def told(progress):
+        calls.append(progress.done)
+
+    options = {**SHORT, "own": {"own": noisy}, "output": tmp_path, "progress": told}
+    first = compare(["goe-gaussian"], **options)
+    assert calls == [0, 1, 2, 3, 4, 5, 6]
+    written = (tmp_path / "compare.csv").read_bytes()
+    calls.clear()
+    again = compare(["goe-gaussian"], **options)
+    assert calls == [6]
+    assert first.equals(again)  # the times too
+    assert (tmp_path / "compare.csv").read_bytes() == written
+    calls.clear()
+    compare(["goe-gaussian"], **options | {"data": ROWS / 2})
+    assert calls[0] == 1  # the catalogue's audit, which is not about the rows
+
+
+def test_other_code_of_the_same_name_is_another_mechanism(tmp_path):
+    options = {**SHORT, "store": tmp_path / "work.db"}
+
+    def truth(data, rng, epsilon):
+        return moment(data)
+
+    def nothing(data, rng, epsilon):
+        return np.full((4, 4), np.nan)
+
+    tables = [
+        compare(["goe-gaussian"], own={"own": own}, **options)
+        for own in (truth, nothing, truth)
+    ]
+    shares = [t[t["mechanism"] == "own"]["median"].iloc[0] for t in tables]
+    assert shares[1] == 0.0
+    assert shares[0] == shares[2] > 0.9
+
+
+def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
+    opaque = (each for each in "a generator has no state to go by")
+
+    def own(data, rng, epsilon):
+        assert opaque is not None
+        return moment(data)
+
+    options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
+    found = compared(["goe-gaussian"], **options)
+    assert not found.failed
+    assert any("own is compared anew each time" in note for note in found.notes)
+
+
+# The page.
+
+
+def test_the_page_says_what_was_found(found):
+    page = render(found, {})
+    assert WARNING.replace("'", "&#39;") in page
+    assert "Are these rows private?" in page
+    assert "at most 100 releases a side" in page
+    assert "Not refuted is not a proof of privacy" in page
+    for name in found.failed:
+        assert f"<strong>{name} failed:</strong>" in page
+    assert "<b>odd" not in page
+    assert "&lt;b&gt;odd&lt;/b&gt; raised RuntimeError: there is none" in page
+    assert f"{found.problem.scaled} of 60 rows were longer than the row norm" in page
+    assert "REFUTED: careless breaks its claim." in page
+    claims = re.findall(r"verified|is private|are private", page)
+    assert claims == []
+
+
+def test_the_best_is_named_among_those_that_stand(found):
+    first, second = answer(found)
+    medians = found.table[found.table["measure"] == "captured_variance"]
+    kept = dict(zip(medians["mechanism"], medians["median"], strict=True))
+    # The one that falls keeps more, and is not recommended.
+    assert kept["careless"] > max(kept["goe-gaussian"], kept["symmetrised-wishart"])
+    assert "careless" not in first
+    assert "symmetrised-wishart keeps" in first
+    assert "goe-gaussian keeps" in first
+    assert "careless" in second
+
+
+def test_what_is_known_to_be_false_is_not_recommended():
+    found = compared(["analyze-gauss-published"], **SHORT | {"epsilons": [1.0, 10.0]})
+    exact = {each["epsilon"]: each["exact"] for each in found.audits}
+    assert exact == {1.0: "kept", 10.0: "false"}
+    assert (found.table["verdict"] == "NOT_REFUTED").all()
+    false = "The claim of analyze-gauss-published is false at ε = 10"
+    assert any(note.startswith(false) for note in found.notes)
+    assert answer(found) == []  # of the larger epsilon of the two
+
+
+def test_what_is_written(tmp_path, found):
+    own = {"../careless": careless}
+    compare(
+        ["goe-gaussian"], own=own, output=tmp_path / "deep", **SHORT | {"samples": 100}
+    )
+    names = {path.name for path in (tmp_path / "deep").iterdir()}
+    witness = "witness-..+2f+careless-1.json"
+    svgs = {f"compare-{name.replace('_', '-')}.svg" for name in MEASURES}
+    assert names == {"index.html", "compare.csv", "work.db", witness, *svgs}
+    page = (tmp_path / "deep" / "index.html").read_text(encoding="utf-8")
+    assert f'<a href="{witness}">' in page
+    fetched = re.findall(r"<(?:script|img|link|iframe)|(?:src|url\()=?['\"]?http", page)
+    assert fetched == []
+    assert page.count('<div class="wide">') == page.count('<div class="narrow">') == 3
+    with pytest.raises(InputError, match="cannot write the report to"):
+        compare(["goe-gaussian"], output=tmp_path / "deep" / "work.db" / "x", **SHORT)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_figure_of_one_point_or_of_no_spread_can_be_drawn(narrow):
+    found = compared(
+        own={"a very long name of a mechanism, longer than there is room for": noisy},
+        mechanisms=["goe-gaussian"],
+        **SHORT | {"n_components": 4},
+    )
+    picture = comparison_figure(found, "captured_variance", narrow=narrow)
+    assert "100 %" in picture
+    assert "…" in picture
+    # No error, so nothing to draw of it.
+    page = render(found, {})
+    assert "PCA without noise leaves no error" in page
+    assert "There are as many components as columns" in page
