@@ -160,7 +160,7 @@ def render_one(template: str, context: Mapping[str, Any]) -> str:
         "versions": _versions(),
         "figure": _figure,
     }
-    escaped = _environment(autoescape=True, finalize=_if_text(plain))
+    escaped = environment(plain, autoescape=True)
     return escaped.get_template(template).render({**base, **context})
 
 

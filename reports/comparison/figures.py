@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -16,6 +17,7 @@ from dpaudit.reports.plots import (
     PAPER,
     REFUTED,
     SERIES,
+    STYLE,
     WIDE,
     apart,
     canvas,
@@ -160,7 +162,8 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
     height = 330 + key if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
     names = [curve.label for curve in curves]
     right = 16.0 if narrow else 18 + names_width(names)
-    with canvas(width, height) as figure:
+    with matplotlib.rc_context(STYLE):
+        figure = canvas(height, narrow=narrow)
         axes = panel(
             figure,
             (0, 0, width, height),

@@ -165,7 +165,7 @@ def _show(found: "Comparison", page: Path) -> None:
     from dpaudit.printable import printable
     from dpaudit.reports.comparison.measures import MEASURES
     from dpaudit.reports.comparison.run import WARNING, share_text
-    from dpaudit.reports.words import duration, setting, verdict
+    from dpaudit.reports.words import aligned, duration, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
     lines: list[tuple[str, ...]] = [heads]
@@ -185,10 +185,7 @@ def _show(found: "Comparison", page: Path) -> None:
                 printable(verdict(first["verdict"])),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+    click.echo("\n".join(aligned(lines)))
     samples = found.settings["samples"]
     click.echo(
         f"Audits of at most {samples:,} releases a side; not refuted is not a proof of "
