@@ -46,7 +46,7 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "power_law"}
-_SHOWS |= {"section", "words"}
+_SHOWS |= {"section", "words", "judgement"}
 
 
 @cache

@@ -5,7 +5,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +126,11 @@ def write_results(
                     pretty = json.dumps(json.loads(text), indent=2) + "\n"
                     path = folder / witness_file(mechanism)
                     path.write_text(pretty, encoding="utf-8")
+    for section in sections or chosen_sections():
+        for name, make in section.tables.items():
+            with suppress(Exception):  # the page says what is wrong with the section
+                text = csv_text(make(results))
+                (folder / f"{name}.csv").write_text(text, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")

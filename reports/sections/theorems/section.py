@@ -1,0 +1,41 @@
+"""The section on the exponents of theorems: what is measured, and how it is shown."""
+
+from functools import partial
+from typing import Any
+
+from dpaudit.reports.sections import Part, Results, Section, sizes
+from dpaudit.reports.sections.theorems import figures, findings
+from dpaudit.reports.sections.theorems.judgement import RESOLVED, TOLERANCE
+from dpaudit.reports.sections.theorems.rows import GRIDS, experiments
+
+__all__ = ["SECTION"]
+
+
+def _context(results: Results) -> dict[str, Any]:
+    found = findings.scores(results)
+    return {
+        "summary": findings.summary(found),
+        "rows": findings.score_rows(found),
+        "tolerance": TOLERANCE,
+        "resolved": RESOLVED,
+    }
+
+
+def _exponents(results: Results, narrow: bool) -> str:
+    return figures.exponents(findings.scores(results), narrow=narrow)
+
+
+SECTION = Section(
+    name="theorems",
+    parts=(Part("theorems", "Theorems", 550),),
+    context=_context,
+    figures={"theorems": _exponents},
+    tables={"theorems": lambda found: findings.scoreboard(findings.scores(found))},
+    sizes=sizes(
+        theorem_draws=(48, 200, 400),  # releases behind every point
+        theorem_points=(4, 5, 6),  # values of each variable, two or more
+    ),
+    experiments=experiments,
+    uses=("streaming", "online"),
+    notes={(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS},
+)
