@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
+from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms import names_of
@@ -60,6 +61,8 @@ DETERMINISTIC = (
     "tracing",
     "list-culling",
     "textbook-suite",
+    "theorems-flat-k",
+    "theorems-gap-d",
 )
 
 
@@ -287,6 +290,7 @@ def results(**tables):
         **streaming(),
         **recovery_tables(wall),
         **lower_bounds_tables(),
+        **theorems_tables(),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(

@@ -50,6 +50,7 @@ from scipy.special import digamma
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
 from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
@@ -58,6 +59,7 @@ from dpaudit.datasets import spiked_gaussian
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.subspace import largest_principal_angle_sine
+from dpaudit.validation import check_positive
 
 __all__ = ["FLAT", "GAP", "check_point", "oja_error", "second_moment_errors"]
 
@@ -66,6 +68,7 @@ SPIKE = 0.8
 ALPHA, DELAY = 2.0, 2.0
 
 _LARGE = 8  # times the norm of the noise: what "many times" is for a gap
+_LONGEST = 2**12  # d, of which there are d x d matrices
 _WORK = 2**21  # entries of the matrices that are drawn at once
 
 
@@ -109,26 +112,26 @@ def check_point(
     Raises
     ------
     InputError
-        If k is not below d, epsilon is not in (0, 1], which is what the classical
-        constant is proven for, the gap is less than 8 times the norm of the noise, or
-        n rows do not reach for the spectrum.
+        If a number is none, k is not below d, epsilon is not in (0, 1], which is what
+        the classical constant is proven for, the gap is less than 8 times the norm of
+        the noise, or n rows do not reach for the spectrum.
     """
-    d, k, epsilon = int(setting["d"]), int(setting["k"]), float(setting["epsilon"])
-    if not 1 <= k < d:
-        raise InputError(f"k must be from 1 to d - 1 = {d - 1}, got {k}")
-    if not 0 < epsilon <= 1:
-        raise InputError(f"epsilon must be in (0, 1], got {epsilon}")
+    d = _whole("d", setting["d"], _LONGEST)
+    k = _whole("k", setting["k"], d - 1)
+    epsilon = check_positive("epsilon", setting["epsilon"])
+    if epsilon > 1:
+        raise InputError(f"epsilon must be in (0, 1], got {epsilon:g}")
     chosen = entry(name)
     components: dict[str, Any] = {"n_components": k} if chosen.has_components else {}
     mechanism: Any = chosen.build(epsilon=epsilon, delta=setting["delta"], **components)
     values = np.zeros(d)
     if setting["spectrum"] == GAP:
-        gap = float(setting["gap"])
-        least = _LARGE * _typical_norm(mechanism, d, gap)
-        if not least <= gap < np.inf:
+        gap = check_positive("gap", setting["gap"])
+        least = _LARGE * _typical_norm(mechanism, d, gap, name)
+        if not gap >= least:
             raise InputError(
                 f"gap must be at least {least:,.0f}, which is {_LARGE} times the norm "
-                f"of the noise of {name} at d = {d}, epsilon = {epsilon:g}, got {gap}"
+                f"of the noise of {name} at d = {d}, epsilon = {epsilon:g}, got {gap:g}"
             )
         values[:k] = gap
         return mechanism, values
@@ -139,8 +142,8 @@ def check_point(
         )
     values[:k] = SPIKE * mechanism.sigma * sqrt(d)
     if "n" in setting:
-        spare = float(setting["n"]) - values.sum()
-        if not 0 <= spare < np.inf:
+        spare = check_positive("n", setting["n"]) - float(values.sum())
+        if spare < 0:
             raise InputError(
                 f"n must be at least {values.sum():,.0f}, the trace of A without what "
                 f"is spread evenly, got {setting['n']}"
@@ -149,13 +152,22 @@ def check_point(
     return mechanism, values
 
 
-def _typical_norm(mechanism: object, d: int, gap: float) -> float:
+def _whole(name: str, value: object, most: int) -> int:
+    number = check_positive(name, value, smallest=1, largest=most)
+    if not number.is_integer():
+        raise InputError(f"{name} must be a whole number, got {value!r}")
+    return int(number)
+
+
+def _typical_norm(mechanism: object, d: int, gap: float, name: str) -> float:
     """Return about the norm of the noise of a release, in the unit of A."""
     if isinstance(mechanism, GaussianPerturbation):
         return 2 * mechanism.sigma * sqrt(d)
     if isinstance(mechanism, NoisyProjector):
         return gap * 2 * sqrt(d) * float(mechanism.projector_scale(gap))
-    return 4 * d * float(getattr(mechanism, "scale", nan))  # (sqrt d + sqrt(d + 1))^2
+    if isinstance(mechanism, SymmetricNoise):
+        return 4 * d * mechanism.scale  # (sqrt d + sqrt(d + 1))^2, about
+    raise InputError(f"no theorem here says how large the noise of {name} is")
 
 
 def _errors(

@@ -31,8 +31,9 @@ from dpaudit.reports.sections.theorems.measures import (
     oja_error,
     second_moment_errors,
 )
+from dpaudit.validation import check_positive
 
-__all__ = ["GRIDS", "ROWS", "Grid", "Row", "check_grid", "experiments", "only"]
+__all__ = ["GRIDS", "ROWS", "Grid", "Row", "check_grid", "experiments"]
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
         values=values,
         fixed={"delta": _DELTA, **fixed},
         measure=oja_error,
-        share=0.5,
+        share=0.25,
         question=f"How does the error of Oja's algorithm change with {variable}?",
         effort=4.0,
     )
@@ -181,10 +182,10 @@ GRIDS = (
         name="theorems-dp-pca-epsilon",
         variable="epsilon",
         values=(0.8, 0.6, 0.45, 0.34),
-        fixed={"delta": _DELTA, "n": 400_000, "d": 20},
+        fixed={"delta": _DELTA, "d": 20},
         measure=streaming_errors,
         question="How does the noise of dp-pca change with epsilon?",
-        share=1 / 12,
+        share=1 / 24,
         effort=10.0,
     ),
 )
@@ -197,14 +198,16 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     Parameters
     ----------
     size : Size
-        With ``theorem_draws``, the repetitions, and ``theorem_points``, how many values
-        a grid has, both 2 or more.
+        With ``theorem_draws``, the repetitions, ``theorem_points``, how many values a
+        grid has, both 2 or more, and ``theorem_stream``, the n of dp-pca.
     """
     found = []
     for grid in GRIDS:
         names = (row.mechanism for row in ROWS if row.experiment == grid.name)
         mechanisms = tuple(dict.fromkeys(names))
         check_grid(grid, mechanisms)
+        if grid.measure is streaming_errors:
+            grid = replace(grid, fixed={**grid.fixed, "n": size.theorem_stream})
         found.append(
             Experiment(
                 name=grid.name,
@@ -222,32 +225,22 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     return tuple(found)
 
 
-def only(row: Row, experiment: Experiment) -> Experiment:
-    """Return as much of the experiment of a row as the row reads, the same numbers."""
-    grid = {
-        name: tuple(v for v in values if v in row.where.get(name, values))
-        for name, values in experiment.grid.items()
-    }
-    return replace(experiment, mechanisms=(row.mechanism,), grid=grid)
-
-
 def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:
     """Raise `InputError` if a value is outside a mechanism's range or a regime."""
-    values = grid.values
-    if len(values) < 2 or len(set(values)) < len(values):
-        raise InputError(f"grid {grid.name!r} must have two values or more: {values}")
-    for value in values:
-        if not 0 < value < float("inf"):
-            raise InputError(f"grid {grid.name!r}: {grid.variable} is {value}")
-        if grid.measure is second_moment_errors:
-            for name in mechanisms:
-                try:
+    if len(grid.values) < 2 or len(set(grid.values)) < len(grid.values):
+        raise InputError(
+            f"grid {grid.name!r} must have two different values or more, got "
+            f"{grid.values}"
+        )
+    for value in grid.values:
+        at = f"grid {grid.name!r} at {grid.variable} = {value}"
+        try:
+            check_positive(grid.variable, value)
+            if grid.measure is second_moment_errors:
+                for name in mechanisms:
                     check_point(name, {**grid.fixed, grid.variable: value})
-                except InputError as error:
-                    raise InputError(
-                        f"grid {grid.name!r} at {grid.variable} = {value:g}, "
-                        f"{name}: {error}"
-                    ) from error
+        except InputError as error:
+            raise InputError(f"{at}: {error}") from error
 
 
 _GAUSS = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"

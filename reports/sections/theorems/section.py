@@ -32,8 +32,9 @@ SECTION = Section(
     figures={"theorems": _exponents},
     tables={"theorems": lambda found: findings.scoreboard(findings.scores(found))},
     sizes=sizes(
-        theorem_draws=(48, 200, 400),  # releases behind every point
+        theorem_draws=(96, 400, 800),  # releases behind every point
         theorem_points=(4, 5, 6),  # values of each variable, two or more
+        theorem_stream=(400_000, 400_000, 400_000),  # rows for dp-pca
     ),
     experiments=experiments,
     uses=("streaming", "online"),
