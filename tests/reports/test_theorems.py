@@ -183,6 +183,17 @@ def test_the_slope_of_the_bound_counts_beside_the_exponent():
     assert score(bent, table(0.2, bound=0.9)).verdict == FASTER
 
 
+def test_what_the_tolerance_lets_pass_is_said():
+    assert not score(row(), table(0.5)).tolerated
+    assert not score(row(), table(0.7)).tolerated
+    for exponent in (0.45, 0.55):  # 0.05 is fifteen deviations
+        bent = score(row(), table(exponent))
+        assert bent.tolerated
+        assert "(one of them for the tolerance alone)" in findings.summary([bent])
+        (printed,) = findings.score_rows([bent])
+        assert printed.details == "off by 0.05, which is let pass"
+
+
 def test_an_exponent_alone_contradicts_no_bound():
     sure = row(bound="bound", sure=True)
     steep = table(2.0, factor=1e-3)

@@ -1,7 +1,7 @@
 """One small panel for each exponent: errors, the fitted law, the predicted slope."""
 
 from collections.abc import Sequence
-from math import exp, isfinite, log
+from math import isfinite, log
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -95,7 +95,7 @@ def _draw(axes: Axes, each: Score) -> None:
         middle = (max(seen) + min(seen)) / 2
         axes.set_ylim(middle - reach, middle + reach)
     axes.set_xlim(x[0] - 0.06 * width, x[-1] + 0.06 * width)
-    ends = [_plain(exp(x[0])), _plain(exp(x[-1]))]
+    ends = [_plain(min(each.errors)), _plain(max(each.errors))]
     axes.set_xticks([x[0], x[-1]], ends, size=10.5)
     first, last = axes.get_xticklabels()
     first.set_horizontalalignment("left")

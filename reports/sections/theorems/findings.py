@@ -85,7 +85,10 @@ def summary(found: Sequence[Score]) -> str:
         verdict: [each for each in found if each.verdict == verdict]
         for verdict in (CONSISTENT, FASTER, STEEPER, CONTRADICTED, UNDECIDED)
     }
-    parts = [f"{spelt(len(groups.pop(CONSISTENT)))} are consistent with the theorem"]
+    same = groups.pop(CONSISTENT)
+    parts = [f"{spelt(len(same))} are consistent with the theorem"]
+    if tolerated := sum(each.tolerated for each in same):
+        parts[0] += f" ({spelt(tolerated)} of them for the tolerance alone)"
     words = {FASTER: "faster than the bound", STEEPER: "steeper than it on this grid"}
     for verdict, these in groups.items():
         if these or verdict == CONTRADICTED:
@@ -121,6 +124,10 @@ def _details(each: Score) -> str:
     if each.verdict in (FASTER, STEEPER):
         apart = abs(each.fit.exponent - each.row.predicted)
         parts.append(f"by {signed(apart)} in the exponent")
+    if each.tolerated:
+        least, most = each.foretold
+        off = max(least - each.fit.exponent, each.fit.exponent - most)
+        parts.append(f"off by {signed(off)}, which is let pass")
     if isfinite(each.share):
         parts.append(f"errors up to {percent(each.share)} of the bound")
     if each.lost:

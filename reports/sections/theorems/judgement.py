@@ -11,8 +11,8 @@ on a grid as they bend the error: gap - ||E|| in place of the gap, say. So f, th
 of the bound itself on the same grid, counts beside p, and a slope anywhere from the one
 to the other is what the theorem says. What is left is the bend of the error alone, due
 to small d or k. It must not be called a contradiction, nor hidden. Up to `TOLERANCE` =
-0.1 it is let pass: over a grid from 1 to 8, as most are, that is 23 % of the error.
-Beyond, the row says so, and by how much.
+0.1 it is let pass: over a grid from 1 to 8, as most are, that is 23 % of the error. The
+sentence says of how many rows that is so. Beyond, the row says so, and by how much.
 
 **The rule**, in this order, with p to f for the range from the lesser to the greater:
 
@@ -116,6 +116,13 @@ class Score:
         if fit.low > most and fit.exponent > most + TOLERANCE:
             return STEEPER
         return CONSISTENT
+
+    @property
+    def tolerated(self) -> bool:
+        """Whether it is called consistent for the tolerance alone."""
+        least, most = self.foretold
+        missed = self.fit.high < least or self.fit.low > most
+        return missed and self.verdict == CONSISTENT
 
     @property
     def lost(self) -> float:
