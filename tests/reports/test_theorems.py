@@ -16,7 +16,7 @@ from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
 from benchmarks.scaling import ErrorExponent
-from dpaudit.algorithms import entry, names_of
+from dpaudit.algorithms import AnalyzeGauss, entry, names_of
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
@@ -32,7 +32,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     UNDECIDED,
     score,
 )
-from dpaudit.reports.sections.theorems.measures import FLAT, GAP, check_point
+from dpaudit.reports.sections.theorems.measures import FLAT, GAP, _errors, check_point
 from dpaudit.reports.sections.theorems.rows import (
     GRIDS,
     ROWS,
@@ -389,6 +389,11 @@ def test_errors_are_what_their_names_say(experiment, mechanism):
             assert found["low_rank_frobenius"] == pytest.approx(expected, rel=1e-6)
             norm = np.linalg.norm(releases[i] - a, 2)
             assert found["variance_lost_bound"] == pytest.approx(2 * k * norm)
+            assert found["low_rank_spectral_bound"] == pytest.approx(2 * norm)
+            # 1 + sqrt 2 + sqrt 3 = 4.1463
+            assert found["low_rank_frobenius_bound"] == pytest.approx(
+                4.1463 * k**0.5 * norm, rel=1e-4
+            )
             if experiment.startswith("theorems-gap"):
                 turned = norm / (values[0] - norm)
                 assert found["projector_distance_bound"] == pytest.approx(turned)
@@ -399,6 +404,25 @@ def test_errors_are_what_their_names_say(experiment, mechanism):
         assert found["variance_lost"] == pytest.approx(lost, rel=1e-5, abs=1e-9)
         distance = projector_distance(v, best)
         assert found["projector_distance"] == pytest.approx(distance, rel=1e-6)
+
+
+def test_no_spectrum_and_no_noise_breaks_a_bound():
+    """From noise that turns hardly anything to noise that buries the gap."""
+    rng = np.random.default_rng(4)
+    for _ in range(300):
+        d = int(rng.integers(2, 12))
+        k = int(rng.integers(1, d))
+        values = np.sort(rng.exponential(1, d) ** rng.integers(1, 4))[::-1].copy()
+        values[:k] = values[0]
+        built = AnalyzeGauss.from_mu(1 / (values[0] * 10 ** rng.uniform(-3, 1)))
+        found = _errors(built, values, k, 20, rng)
+        for column in ("variance_lost", "low_rank_spectral", "low_rank_frobenius"):
+            assert (found[column] <= found[f"{column}_bound"] * (1 + 1e-9)).all()
+        for column in ("projector_distance", "variance_lost_gap"):
+            bound = found[f"{column}_bound"]
+            there = np.isfinite(bound)  # the gap is larger than the noise
+            error = found[column.removesuffix("_gap")]
+            assert (error[there] <= bound[there] * (1 + 1e-9)).all()
 
 
 @pytest.fixture(scope="module")
@@ -491,6 +515,8 @@ def test_the_table_has_a_row_for_each_exponent():
     found = findings.scoreboard(scores())
     assert list(found) == COLUMNS
     assert len(found) == len(ROWS)
+    predicted = dict(zip(NAMES, found["predicted"], strict=True))
+    assert predicted["ag-9-frobenius-k"] == 0.5
     assert (found["low"] <= found["measured"]).all()
     assert (found["measured"] <= found["high"]).all()
 
@@ -504,6 +530,9 @@ def test_the_figure_has_a_panel_for_each_row(narrow):
     for each in found:
         assert f"{each.row.theorem}, {each.row.error} in" in words
     assert words.count("AG 9, k") == 2
+    assert "AG 4, k" in words
+    assert "Oja (7), ex. 4.1, σ" in words
+    assert words.count(" for ") == len(ROWS)
     assert ": faster" in words
     nothing = {
         name: made.assign(**{c: nan for c in made if c in {r.column for r in ROWS}})
