@@ -5,7 +5,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,10 +126,14 @@ def write_results(
                     pretty = json.dumps(json.loads(text), indent=2) + "\n"
                     path = folder / witness_file(mechanism)
                     path.write_text(pretty, encoding="utf-8")
+    failed: dict[str, Exception] = {}
     for section in sections or chosen_sections():
         for name, make in section.tables.items():
-            with suppress(Exception):  # the page says what is wrong with the section
+            try:
                 text = csv_text(make(results))
+            except Exception as error:
+                failed[section.name] = error
+            else:
                 (folder / f"{name}.csv").write_text(text, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
@@ -137,7 +141,7 @@ def write_results(
     page = render(results, figures, sections)
     (folder / "report.md").write_text(page.markdown, encoding="utf-8")
     (folder / _INDEX).write_text(page.html, encoding="utf-8")
-    return page.failed
+    return {**failed, **page.failed}
 
 
 @contextmanager

@@ -628,6 +628,7 @@ def test_report_from_start_to_end(written):
         STORE,
         *(f"{each.name}.csv" for each in tiny_plan(1).values()),
         *(f"{name}.svg" for name in FIGURES),
+        *(f"{name}.csv" for each in WHOLE for name in each.tables),
         "witness-symmetric-noise.json",
     }
     fractions = [step.fraction for step in written.told]

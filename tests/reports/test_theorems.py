@@ -22,6 +22,7 @@ from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.figures import exponents
+from dpaudit.reports.sections.theorems.grids import GRIDS, check_grid
 from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
     CONTRADICTED,
@@ -33,13 +34,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     score,
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, _errors, check_point
-from dpaudit.reports.sections.theorems.rows import (
-    GRIDS,
-    ROWS,
-    Row,
-    check_grid,
-    experiments,
-)
+from dpaudit.reports.sections.theorems.rows import ROWS, Row, experiments
 from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components
@@ -323,6 +318,7 @@ def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
         ("theorems-gap-epsilon", {"values": (1.0, 1e-9)}, "gap must be at least"),
         ("theorems-gap-gap", {"values": (1e4, 500.0)}, "gap must be at least 599"),
         ("theorems-gap-gap", {"values": (1e4, inf)}, "must be a finite number > 0"),
+        ("theorems-dp-pca-epsilon", {"values": (0.8, 1.0)}, "from 0 to 0.9"),
         ("theorems-flat-n", {"values": (1e4, 80.0)}, "n must be at least 85"),
     ],
 )

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.sections.theorems.rows import GRIDS, ROWS
+from dpaudit.reports.sections.theorems.grids import GRIDS
+from dpaudit.reports.sections.theorems.rows import ROWS
 
 __all__ = ["theorems_tables"]
 

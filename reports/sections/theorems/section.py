@@ -5,8 +5,9 @@ from typing import Any
 
 from dpaudit.reports.sections import Part, Results, Section, sizes
 from dpaudit.reports.sections.theorems import figures, findings
+from dpaudit.reports.sections.theorems.grids import GRIDS
 from dpaudit.reports.sections.theorems.judgement import RESOLVED, TOLERANCE
-from dpaudit.reports.sections.theorems.rows import GRIDS, experiments
+from dpaudit.reports.sections.theorems.rows import experiments
 
 __all__ = ["SECTION"]
 
