@@ -33,9 +33,10 @@ sentence says of how many rows that is so. Beyond, the row says so, and by how m
 grid, 4 and 5 have probability 2.5 % each at most, since the interval must miss that
 slope to one side, where Student's interval has half of its 5 %; and less, since b must
 be 0.1 away besides. So of 40 rows two are called one or the other by chance at most, on
-average. In return, a slope that is off by 0.1 and the reach of the interval, or more,
-is called consistent with probability 1/2 at most, and one that is off by 0.1 and twice
-the reach with about 2.5 %. (Intervals rest on normal means of logs; see `power_law`.)
+average. In return, a slope is called consistent with probability 1/2 at most if it is
+off by the greater of 0.1 and the reach of the interval, and with 2.5 % if it is off by
+the reach more: then the estimate must be wrong by more than the reach, to one side.
+(Intervals rest on normal means of logs; see `power_law`.)
 """
 
 from collections.abc import Mapping
