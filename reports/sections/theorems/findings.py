@@ -127,9 +127,9 @@ def _details(each: Score) -> str:
     if each.tolerated:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
-        parts.append(f"off by {signed(off)}, which is let pass")
+        parts.append(f"off by {signed(off)}, let pass")
     if isfinite(each.share):
-        parts.append(f"errors up to {percent(each.share)} of the bound")
+        parts.append(f"errors ≤ {percent(each.share)} of the bound")
     if each.lost:
         parts.append(f"{percent(each.lost)} of the errors left out")
     return "; ".join(parts)
