@@ -414,13 +414,17 @@ def test_no_spectrum_and_no_noise_breaks_a_bound():
         values[:k] = values[0]
         built = AnalyzeGauss.from_mu(1 / (values[0] * 10 ** rng.uniform(-3, 1)))
         found = _errors(built, values, k, 20, rng)
-        for column in ("variance_lost", "low_rank_spectral", "low_rank_frobenius"):
-            assert (found[column] <= found[f"{column}_bound"] * (1 + 1e-9)).all()
-        for column in ("projector_distance", "variance_lost_gap"):
-            bound = found[f"{column}_bound"]
-            there = np.isfinite(bound)  # the gap is larger than the noise
-            error = found[column.removesuffix("_gap")]
-            assert (error[there] <= bound[there] * (1 + 1e-9)).all()
+        norm, gap = found["variance_lost_bound"] / (2 * k), values[0] - values[k]
+        for column, there in (
+            ("variance_lost", norm > 0),
+            ("low_rank_spectral", norm > 0),
+            ("low_rank_frobenius", 2 * norm < gap),
+            ("projector_distance", norm < gap),
+            ("variance_lost_gap", norm < gap),
+        ):
+            bound = found[f"{column}_bound"][there]
+            error = found[column.removesuffix("_gap")][there]
+            assert (error <= bound * (1 + 1e-9)).all(), column
 
 
 @pytest.fixture(scope="module")
