@@ -24,12 +24,12 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
 - Theorem 9, Frobenius, for 2 e < gap, when the top k eigenvalues of C are the largest
   in modulus too. With X = ||A - A Q||_F, Y = ||A - A P||_F and D = Q - P, the print has
   X^2 <= Y^2 + tr((A E + E A) D) + tr(E^2 D). It bounds the first trace by
-  4 k e ||A D||, but it is at most 2 e ||A D||_* <= 2 e sqrt(2 k) ||A D||_F <= 2 e sqrt(2 k) (X + Y),
-  since D has rank 2 k and A D = A (1 - P) - A (1 - Q). The second is at most tr(E^2 Q)
-  <= k e^2. Let u = X - Y > 0. Divided by X + Y >= u this is u <= 2 sqrt(2 k) e +
-  k e^2/u, so u <= (sqrt 2 + sqrt 3) sqrt k e. As ||C_k - A Q||_F = ||E Q||_F <=
-  sqrt k e, the error is at most (1 + sqrt 2 + sqrt 3) sqrt k e: sqrt k, where the print
-  has k.
+  4 k e ||A D||, but it is at most 2 e ||A D||_* <= 2 e sqrt(2 k) ||A D||_F <=
+  2 e sqrt(2 k) (X + Y), since D has rank 2 k and A D = A (1 - P) - A (1 - Q). The second
+  is at most tr(E^2 Q) <= k e^2. Let u = X - Y > 0. Divided by X + Y >= u this is
+  u <= 2 sqrt(2 k) e + k e^2/u, so u <= (sqrt 2 + sqrt 3) sqrt k e. As
+  ||C_k - A Q||_F = ||E Q||_F <= sqrt k e, the error is at most
+  (1 + sqrt 2 + sqrt 3) sqrt k e: sqrt k, where the print has k.
 - Theorem 13. 2 ||E|| for the noise of the projector, whose norm is 2 s sqrt d, give or
   take: the typical size of the bound, and none for every draw.
 
