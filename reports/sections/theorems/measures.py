@@ -25,7 +25,7 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
   in modulus too. With X = ||A - A Q||_F, Y = ||A - A P||_F and D = Q - P, the print has
   X^2 <= Y^2 + tr((A E + E A) D) + tr(E^2 D). It bounds the first trace by
   4 k e ||A D||, but it is at most 2 e ||A D||_* <= 2 e sqrt(2 k) ||A D||_F <=
-  2 e sqrt(2 k) (X + Y), since D has rank 2 k and A D = A (1 - P) - A (1 - Q). The second
+  2 e sqrt(2 k) (X + Y), since D has rank 2 k and A D = A (1 - P) - A (1 - Q). The other
   is at most tr(E^2 Q) <= k e^2. Let u = X - Y > 0. Divided by X + Y >= u this is
   u <= 2 sqrt(2 k) e + k e^2/u, so u <= (sqrt 2 + sqrt 3) sqrt k e. As
   ||C_k - A Q||_F = ||E Q||_F <= sqrt k e, the error is at most
