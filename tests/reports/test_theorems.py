@@ -525,12 +525,12 @@ def test_the_table_has_a_row_for_each_exponent():
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_figure_has_a_panel_for_each_row(narrow):
-    found = scores(off={"sn-2-gap": -0.4})
-    svg = exponents(found, narrow=narrow)
-    assert svg == exponents(found, narrow=narrow)
+    tables = {**rival_tables(), **theorems_tables(off={"sn-2-gap": -0.4})}
+    svg = exponents(tables, narrow)
+    assert svg == exponents(tables, narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    for each in found:
-        assert f"{each.row.theorem}, {each.row.error} in" in words
+    for each in ROWS:
+        assert f"{each.theorem}, {each.error} in" in words
     assert words.count("AG 9, k") == 2
     assert "AG 4, k" in words
     assert "Oja (7), ex. 4.1, σ" in words
@@ -540,7 +540,7 @@ def test_the_figure_has_a_panel_for_each_row(narrow):
         name: made.assign(**{c: nan for c in made if c in {r.column for r in ROWS}})
         for name, made in {**rival_tables(), **theorems_tables()}.items()
     }
-    assert "not known" in exponents(findings.scores(nothing), narrow=narrow)
+    assert "not known" in exponents(nothing, narrow)
 
 
 def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):

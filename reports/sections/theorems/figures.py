@@ -1,9 +1,10 @@
 """One small panel for each exponent: errors, the fitted law, the predicted slope."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import isfinite, log
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from dpaudit.reports.plots import (
@@ -18,6 +19,7 @@ from dpaudit.reports.plots import (
     to_svg,
     write,
 )
+from dpaudit.reports.sections.theorems.findings import scores
 from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
 from dpaudit.reports.words import count, signed
 
@@ -41,15 +43,17 @@ _LEAST = (
 )
 
 
-def exponents(found: Sequence[Score], *, narrow: bool = False) -> str:
+def exponents(tables: Mapping[str, pd.DataFrame], narrow: bool = False) -> str:
     """Draw every row: quartiles of its errors in logs, and two slopes.
 
     Parameters
     ----------
-    found : sequence of Score
+    tables : mapping of str to pandas.DataFrame
+        Of the experiments of all rows.
     narrow : bool
         For a phone: two panels in a row in place of four.
     """
+    found = scores(tables)
     across = 2 if narrow else 4
     width = NARROW if narrow else WIDE
     rows = -(-len(found) // across)

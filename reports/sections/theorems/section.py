@@ -22,15 +22,11 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _exponents(results: Results, narrow: bool) -> str:
-    return figures.exponents(findings.scores(results), narrow=narrow)
-
-
 SECTION = Section(
     name="theorems",
     parts=(Part("theorems", "Theorems", 550),),
     context=_context,
-    figures={"theorems": _exponents},
+    figures={"theorems": figures.exponents},
     tables={"theorems": lambda found: findings.scoreboard(findings.scores(found))},
     sizes=sizes(
         theorem_draws=(96, 400, 800),  # releases behind every point
