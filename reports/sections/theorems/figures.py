@@ -38,9 +38,8 @@ _SHORT = {
     ", Corollary 5.2": "",
 }
 _COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
-_LEAST = (
-    0.5  # the decades of errors that a panel shows, for each decade of its variable
-)
+# Decades of errors that a panel shows at least, for each decade of its variable.
+_LEAST = 0.5
 
 
 def exponents(tables: Mapping[str, pd.DataFrame], narrow: bool = False) -> str:
