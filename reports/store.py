@@ -46,7 +46,7 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "power_law"}
-_SHOWS |= {"section", "tables", "templates", "words"}
+_SHOWS |= {"judgement", "section", "tables", "templates", "words"}
 
 
 @cache

@@ -123,13 +123,22 @@ def write_results(
                 pretty = json.dumps(json.loads(text), indent=2) + "\n"
                 path = folder / witness_file(row["mechanism"])
                 path.write_text(pretty, encoding="utf-8")
+    failed: dict[str, Exception] = {}
+    for section in sections or chosen_sections():
+        for name, make in section.tables.items():
+            try:
+                text = csv_text(make(results))
+            except Exception as error:
+                failed[section.name] = error
+            else:
+                (folder / f"{name}.csv").write_text(text, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
     page = render(results, figures, sections)
     (folder / "report.md").write_text(page.markdown, encoding="utf-8")
     (folder / _INDEX).write_text(page.html, encoding="utf-8")
-    return page.failed
+    return {**failed, **page.failed}
 
 
 @contextmanager

@@ -131,6 +131,8 @@ class Section:
         From the results to what the templates say; None leaves all parts out.
     figures : mapping of str to callable
         From the results to an SVG, for wide screens or (True) for phones.
+    tables : mapping of str to callable
+        From the results to a table that is written beside those of the experiments.
     sizes : mapping of str to Size
         From `sizes`.
     experiments : callable
@@ -156,6 +158,9 @@ class Section:
     parts: tuple[Part, ...]
     context: Callable[[Results], Mapping[str, Any] | None]
     figures: Mapping[str, Callable[[Results, bool], str]] = field(default_factory=dict)
+    tables: Mapping[str, Callable[[Results], pd.DataFrame]] = field(
+        default_factory=dict
+    )
     sizes: Mapping[str, Size] = field(default_factory=dict)
     experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
+from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms import names_of
@@ -59,6 +60,8 @@ DETERMINISTIC = (
     "tracing",
     "list-culling",
     "textbook-suite",
+    "theorems-flat-k",
+    "theorems-gap-d",
 )
 
 
@@ -286,6 +289,7 @@ def results(**tables):
         **streaming(),
         **recovery_tables(wall),
         **lower_bounds_tables(),
+        **theorems_tables(),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
@@ -623,6 +627,7 @@ def test_report_from_start_to_end(written):
         STORE,
         *(f"{each.name}.csv" for each in tiny_plan(1).values()),
         *(f"{name}.svg" for name in FIGURES),
+        *(f"{name}.csv" for each in WHOLE for name in each.tables),
         "witness-symmetric-noise.json",
     }
     fractions = [step.fraction for step in written.told]

@@ -33,6 +33,7 @@ TINY = {
         tracing_rows=(2, 8),
         tracing_mechanisms=("analyze-gauss",),
     ),
+    "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
     "suite": Size(suite_samples=40),
 }
 

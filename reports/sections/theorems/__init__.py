@@ -1,0 +1,1 @@
+"""The theorem scoreboard: measured exponents beside those that papers print."""

@@ -1,0 +1,141 @@
+"""One small panel for each exponent: errors, the fitted law, the predicted slope."""
+
+from collections.abc import Mapping
+from math import isfinite, log
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dpaudit.reports.plots import (
+    INK,
+    MUTED,
+    NARROW,
+    SERIES,
+    WIDE,
+    canvas,
+    finish,
+    panel,
+    to_svg,
+    write,
+)
+from dpaudit.reports.sections.theorems.findings import scores
+from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
+from dpaudit.reports.words import count, signed
+
+__all__ = ["exponents"]
+
+_HEIGHT = 158  # CSS pixels of a panel
+_SHORT = {
+    "Analyze Gauss, Theorem 14 and Corollary 17": "AG 14, 17",
+    "Analyze Gauss, Theorem": "AG",
+    "Symmetric noise, Theorem": "SN",
+    "DP-PCA, Theorem 2.2": "Oja 2.2",
+    "DP-PCA, Theorem": "DP-PCA",
+    "DP-PCA, equation (7), Example": "Oja (7), ex.",
+    "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
+    ", first term": "",
+    ", Corollary 5.2": "",
+}
+_COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
+# Decades of errors that a panel shows at least, for each decade of its variable.
+_LEAST = 0.5
+
+
+def exponents(tables: Mapping[str, pd.DataFrame], narrow: bool = False) -> str:
+    """Draw every row: quartiles of its errors in logs, and two slopes.
+
+    Parameters
+    ----------
+    tables : mapping of str to pandas.DataFrame
+        Of the experiments of all rows.
+    narrow : bool
+        For a phone: two panels in a row in place of four.
+    """
+    found = scores(tables)
+    across = 2 if narrow else 4
+    width = NARROW if narrow else WIDE
+    rows = -(-len(found) // across)
+    with canvas(width, rows * _HEIGHT) as figure:
+        for i, each in enumerate(found):
+            left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
+            box = (left, float(up), width / across, float(_HEIGHT))
+            axes = panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
+            _draw(axes, each)
+            _name(axes, each, (left + 8, up + _HEIGHT - 20))
+        return to_svg(
+            figure,
+            "theorems",
+            narrow=narrow,
+            title="Errors by each variable, with fitted and predicted slopes",
+            description=" ".join(map(_sentence, found)),
+        )
+
+
+def _draw(axes: Axes, each: Score) -> None:
+    """Draw errors and laws in logs that are taken here: log axes take seconds more."""
+    law, colour = each.fit, _COLOURS.get(each.verdict, SERIES[1])
+    x = np.log(list(each.errors))  # ascending
+    seen: list[float] = []
+    for place, values in zip(x, each.errors.values(), strict=True):
+        usable = values[np.isfinite(values) & (values > 0)]
+        if len(usable):
+            low, middle, high = np.quantile(np.log(usable), [0.25, 0.5, 0.75])
+            axes.plot(
+                [place, place], [low, high], color=colour, linewidth=5, alpha=0.35
+            )
+            axes.plot(place, middle, "o", color=colour, markersize=5, clip_on=False)
+            seen += [low, high]
+    width = float(x[-1] - x[0])
+    if isfinite(law.exponent):
+        fitted = log(law.factor) + law.exponent * x
+        foretold = fitted.mean() + each.row.predicted * (x - x.mean())
+        axes.plot(x, fitted, color=colour, linewidth=1.6)
+        axes.plot(x, foretold, color=INK, linewidth=1.2, linestyle=(0, (3, 2)))
+        seen += [*fitted, *foretold]
+    if seen:
+        reach = 0.55 * max(max(seen) - min(seen), _LEAST * width)
+        middle = (max(seen) + min(seen)) / 2
+        axes.set_ylim(middle - reach, middle + reach)
+    axes.set_xlim(x[0] - 0.06 * width, x[-1] + 0.06 * width)
+    ends = [_plain(min(each.errors)), _plain(max(each.errors))]
+    axes.set_xticks([x[0], x[-1]], ends, size=10.5)
+    first, last = axes.get_xticklabels()
+    first.set_horizontalalignment("left")
+    last.set_horizontalalignment("right")
+    axes.set_yticks([])
+    finish(axes, "", pad=4)
+
+
+def _name(axes: Axes, each: Score, place: tuple[float, float]) -> None:
+    """Write above a panel, in three lines, what it shows."""
+    numbers = f"{signed(each.fit.exponent)} for {signed(each.row.predicted)}"
+    if each.verdict != CONSISTENT:
+        numbers += f": {each.verdict.split()[0]}"
+    x, y = place
+    title = f"{_short(each.row.theorem)}, {each.row.variable}"
+    write(axes, title, (x, y), weight="bold", size=12)
+    error = each.row.error.replace("sine of the angle", "sine")
+    write(axes, error, (x, y - 15), color=MUTED, size=10.5)
+    write(axes, numbers, (x, y - 30), size=10.5)
+
+
+def _short(theorem: str) -> str:
+    for long, short in _SHORT.items():
+        theorem = theorem.replace(long, short)
+    return theorem
+
+
+def _plain(value: float) -> str:
+    if value >= 1000:
+        return count(value)
+    return np.format_float_positional(value, precision=4, fractional=False, trim="-")
+
+
+def _sentence(each: Score) -> str:
+    law = each.fit
+    return (
+        f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
+        f"{signed(each.row.predicted)}, measured {signed(law.exponent)}, interval "
+        f"{signed(law.low)} to {signed(law.high)}, {each.verdict}."
+    )

@@ -1,0 +1,167 @@
+r"""The verdict on a theorem's exponent: the rule, and why.
+
+A theorem says that an error is at most C x^p, for some C that it may not give, and for
+all x in a regime. A grid that ends cannot contradict that by an exponent: with C large
+enough any errors are below the bound. What can be seen is the slope b of the error in
+logs on this grid, with an interval [low, high] (`dpaudit.reports.power_law`: 95 %, from
+the repetitions), and whether errors are below the bound where its constants are known.
+
+**The bound's own slope.** Bounds have lower-order terms and logarithms, which bend them
+on a grid as they bend the error: gap - ||E|| in place of the gap, say. So f, the slope
+of the bound itself on the same grid, counts beside p, and a slope anywhere from the one
+to the other is what the theorem says. What is left is the bend of the error alone, due
+to small d or k. It must not be called a contradiction, nor hidden. Up to `TOLERANCE` =
+0.1 it is let pass: over a grid from 1 to 8, as most are, that is 23 % of the error. The
+sentence says of how many rows that is so. Beyond, the row says so, and by how much.
+
+**The rule**, in this order, with p to f for the range from the lesser to the greater:
+
+1. ``contradicted``: an error was above a bound that is proven for every draw, constants
+   and all. No chance is involved: then a proof, or the code, is wrong.
+2. ``undecided``: there is no interval, or it reaches further than `RESOLVED` = 1/4 to a
+   side. Exponents of these theorems are multiples of 1/4: such an interval does not
+   tell one from the next. Likewise if more than a twentieth of the errors has no
+   logarithm (a regret below 0, a release that is bottom): the rest is a choice.
+3. ``consistent``: the interval has a slope from p to f in it, or b is within 0.1 of
+   one.
+4. ``faster than the bound``: the interval is below. In the direction in which x grows
+   the error grows slower, or shrinks faster, than the bound; p - b says by how much.
+5. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
+   this is all that is said; where a bound is sure, no error is above it (1).
+
+**How often that errs.** If the mean of log errors has any slope from p to f on this
+grid, 4 and 5 have probability 2.5 % each at most, since the interval must miss that
+slope to one side, where Student's interval has half of its 5 %; and less, since b must
+be 0.1 away besides. So of 40 rows two are called one or the other by chance at most, on
+average. In return, a slope is called consistent with probability 1/2 at most if it is
+off by the greater of 0.1 and the reach of the interval, and with 2.5 % if it is off by
+the reach more: then the estimate must be wrong by more than the reach, to one side.
+(Intervals rest on normal means of logs; see `power_law`.)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, nan
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.arrays import Array
+from dpaudit.errors import InputError
+from dpaudit.reports.power_law import PowerLaw, fit_power_law
+from dpaudit.reports.sections.theorems.rows import Row
+
+__all__ = [
+    "CONSISTENT",
+    "CONTRADICTED",
+    "FASTER",
+    "RESOLVED",
+    "STEEPER",
+    "TOLERANCE",
+    "UNDECIDED",
+    "VERDICTS",
+    "Score",
+    "score",
+]
+
+TOLERANCE, RESOLVED = 0.1, 0.25
+
+CONSISTENT, FASTER = "consistent", "faster than the bound"
+STEEPER, CONTRADICTED = "steeper than the bound on this grid", "contradicted"
+UNDECIDED = "undecided"
+VERDICTS = (CONSISTENT, FASTER, STEEPER, CONTRADICTED, UNDECIDED)
+
+_ROUNDING = 1 + 1e-6
+_LOST = 0.05  # of the errors: as many may have no logarithm
+
+
+@dataclass(frozen=True)
+class Score:
+    """What was measured of a row.
+
+    Parameters
+    ----------
+    row : Row
+    errors : mapping of float to ndarray
+        In every draw, by the variable, ascending.
+    fit : PowerLaw
+        Of the errors.
+    formula : float
+        f, the slope of the bound on the same grid; NaN without one.
+    share : float
+        The largest ratio of an error to its bound, if that is sure; else NaN.
+    """
+
+    row: Row
+    errors: Mapping[float, Array]
+    fit: PowerLaw
+    formula: float
+    share: float
+
+    @property
+    def foretold(self) -> tuple[float, float]:
+        """The least and the greatest slope that the theorem says for this grid."""
+        other = self.formula if isfinite(self.formula) else self.row.predicted
+        return min(self.row.predicted, other), max(self.row.predicted, other)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`, see the module."""
+        (least, most), fit = self.foretold, self.fit
+        if self.share > _ROUNDING:
+            return CONTRADICTED
+        if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
+            return UNDECIDED
+        if fit.high < least and fit.exponent < least - TOLERANCE:
+            return FASTER
+        if fit.low > most and fit.exponent > most + TOLERANCE:
+            return STEEPER
+        return CONSISTENT
+
+    @property
+    def tolerated(self) -> bool:
+        """Whether it is called consistent for the tolerance alone."""
+        least, most = self.foretold
+        missed = self.fit.high < least or self.fit.low > most
+        return missed and self.verdict == CONSISTENT
+
+    @property
+    def lost(self) -> float:
+        """The share of the errors that have no logarithm."""
+        every = np.concatenate(list(self.errors.values()))
+        return float(np.mean(~(np.isfinite(every) & (every > 0))))
+
+
+def score(row: Row, table: pd.DataFrame) -> Score:
+    """Return what the table of a row's experiment says of it.
+
+    Raises
+    ------
+    InputError
+        If the table has no such columns, or nothing of the mechanism.
+    """
+    columns = {"mechanism", row.column, row.against, *row.where, row.bound} - {""}
+    if missing := sorted(columns - set(table.columns)):
+        raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
+    chosen = table[table["mechanism"] == row.mechanism]
+    for column, values in row.where.items():
+        chosen = chosen[chosen[column].isin(values)]
+    if not len(chosen):
+        raise InputError(f"row {row.name!r}: nothing of {row.mechanism!r} in its table")
+    errors = _by(chosen, row.against, row.column)
+    formula = share = nan
+    if row.bound:
+        bounds = _by(chosen, row.against, row.bound)
+        formula = fit_power_law(
+            {x: np.resize(values, max(2, len(values))) for x, values in bounds.items()}
+        ).exponent
+    if row.sure:
+        share = max(float(np.max(errors[x] / bounds[x])) for x in errors)
+    return Score(row, errors, fit_power_law(errors), formula, share)
+
+
+def _by(table: pd.DataFrame, against: str, column: str) -> dict[float, Array]:
+    return {
+        float(x): group[column].to_numpy(dtype=np.float64)
+        for x, group in table.groupby(against, sort=True)
+    }

@@ -1,0 +1,239 @@
+r"""Errors of noisy second moments and of Oja's algorithm, beside proven bounds.
+
+**Data by their second moment.** The theorems speak of A = sum_i x_i x_i^T for rows in
+the unit ball, and the mechanisms see nothing else of the data. So A is put to them
+itself, diagonal: row e_i, lambda_i times over (and once shorter, if lambda_i is no
+whole number), has it. Two spectra:
+
+- `GAP`: k eigenvalues at ``gap``, the others 0. The gap is many times the norm of the
+  noise, as Theorems 5, 7 and 13 want it.
+- `FLAT`: k eigenvalues at `SPIKE` s sqrt d above the others, where s is the deviation
+  of the noise: as much as the noise hides, so that next to everything is lost that can
+  be. With ``n``, the trace of A is n, spread evenly over what is left.
+
+**Bounds.** e is the norm of the noise E of the same draw, C = A + E, P and Q are the
+projectors onto the top k eigenvectors of A and of C. With no O and for every draw:
+
+- Theorem 4. tr(C Q) >= tr(C P), so tr(A P) - tr(A Q) <= tr(E (Q - P)) <= 2 k e.
+- Theorem 7. ||P - Q|| <= e/(gap - e): sin-Theta (Theorem 6) and Weyl's inequality.
+- Theorem 5 with k' = k. tr(E (Q - P)) <= e ||Q - P||_* <= 2 k e ||Q - P||, since Q - P
+  has rank 2 k at most: 2 k e^2/(gap - e). (For k' > k the printed proof fails, as then
+  ||Q (1 - P)|| = 1; nothing is measured of that here.)
+- Theorem 9, spectral: ||A - C_k|| <= lambda_(k+1) + 2 e. A is positive semi-definite,
+  so this holds for the top k eigenvalues, whether or not they are largest in modulus.
+- Theorem 9, Frobenius, for 2 e < gap, when the top k eigenvalues of C are the largest
+  in modulus too. With X = ||A - A Q||_F, Y = ||A - A P||_F and D = Q - P, the print has
+  X^2 <= Y^2 + tr((A E + E A) D) + tr(E^2 D). It bounds the first trace by
+  4 k e ||A D||, but it is at most 2 e ||A D||_* <= 2 e sqrt(2 k) ||A D||_F <=
+  2 e sqrt(2 k) (X + Y), since D has rank 2 k and A D = A (1 - P) - A (1 - Q). The other
+  is at most tr(E^2 Q) <= k e^2. Let u = X - Y > 0. Divided by X + Y >= u this is
+  u <= 2 sqrt(2 k) e + k e^2/u, so u <= (sqrt 2 + sqrt 3) sqrt k e. As
+  ||C_k - A Q||_F = ||E Q||_F <= sqrt k e, the error is at most
+  (1 + sqrt 2 + sqrt 3) sqrt k e: sqrt k, where the print has k.
+- Theorem 13. 2 ||E|| for the noise of the projector, whose norm is 2 s sqrt d, give or
+  take: the typical size of the bound, and none for every draw.
+
+Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014. Theorem 2 of
+Imtiaz, Sarwate, ICASSP 2016 is Theorem 7 with a Wishart matrix for E.
+
+**Oja** (`oja_error`): Gaussian rows with eigenvalues 1, 1/4, ..., 1/4, one pass, and
+the steps of Theorem 2.2 of Liu, Kong, Jain, Oh, NeurIPS 2022, with alpha = `ALPHA` and
+`DELAY` d in place of xi, which has the constants of a proof: at them no stream that can
+be run has begun to converge. The term that forgets the start is of order
+d (DELAY d/n)^(2 ALPHA) then.
+"""
+
+from math import exp, nan, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from dpaudit.algorithms import entry
+from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
+from dpaudit.algorithms.covariance.second_moment import SecondMomentMechanism
+from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
+from dpaudit.algorithms.streaming.oja import Oja
+from dpaudit.algorithms.subspace.private_subspace import NoisyProjector
+from dpaudit.arrays import Array
+from dpaudit.datasets import spiked_gaussian
+from dpaudit.errors import InputError
+from dpaudit.reports.experiment import Cell, Record
+from dpaudit.subspace import largest_principal_angle_sine
+from dpaudit.validation import check_positive
+
+__all__ = ["FLAT", "GAP", "check_point", "oja_error", "second_moment_errors"]
+
+FLAT, GAP = "flat", "gap"
+SPIKE = 0.8
+ALPHA, DELAY = 2.0, 2.0
+
+_LARGE = 8  # times the norm of the noise: what "many times" is for a gap
+_LONGEST = 2**12  # d, of which there are d x d matrices
+_WORK = 2**21  # entries of the matrices that are drawn at once
+
+
+def second_moment_errors(cell: Cell) -> list[Record]:
+    """Return every error of a mechanism, and its bound, in every draw.
+
+    The point and the options give ``spectrum`` (`GAP` or `FLAT`), ``d``, ``k``,
+    ``epsilon`` and ``delta``, and ``gap`` or (optionally) ``n``: see `check_point`.
+
+    Returns
+    -------
+    list of dict
+        ``repetition``; ``variance_lost``, tr(A P) - tr(A Q); ``projector_distance``,
+        ||P - Q||; ``low_rank_spectral`` and ``low_rank_frobenius``, ||A - C_k|| less
+        what the best matrix of rank k leaves; and the bound of each, ``..._bound``. NaN
+        where there is none, or the release is a subspace and no matrix.
+    """
+    setting = {**cell.options, **cell.point}
+    mechanism, spectrum = check_point(cell.mechanism, setting)
+    k, rng = int(setting["k"]), cell.rng()
+    width = max(1, _WORK // len(spectrum) ** 2)
+    parts = [
+        _errors(mechanism, spectrum, k, min(width, cell.size - first), rng)
+        for first in range(0, cell.size, width)
+    ]
+    columns = {each: np.concatenate([p[each] for p in parts]) for each in parts[0]}
+    return [
+        {
+            "repetition": cell.first + i,
+            **{each: float(values[i]) for each, values in columns.items()},
+        }
+        for i in range(cell.size)
+    ]
+
+
+def check_point(
+    name: str, setting: dict[str, Any]
+) -> tuple[SecondMomentMechanism | NoisyProjector, Array]:
+    """Return a mechanism and the eigenvalues of A, descending; or say what is wrong.
+
+    Raises
+    ------
+    InputError
+        If a number is none, k is not below d, epsilon is not in (0, 1], which is what
+        the classical constant is proven for, the gap is less than 8 times the norm of
+        the noise, or n rows do not reach for the spectrum.
+    """
+    d = _whole("d", setting["d"], _LONGEST)
+    k = _whole("k", setting["k"], d - 1)
+    epsilon = check_positive("epsilon", setting["epsilon"])
+    if epsilon > 1:
+        raise InputError(f"epsilon must be in (0, 1], got {epsilon:g}")
+    chosen = entry(name)
+    components: dict[str, Any] = {"n_components": k} if chosen.has_components else {}
+    mechanism: Any = chosen.build(epsilon=epsilon, delta=setting["delta"], **components)
+    values = np.zeros(d)
+    if setting["spectrum"] == GAP:
+        gap = check_positive("gap", setting["gap"])
+        least = _LARGE * _typical_norm(mechanism, d, gap, name)
+        if not gap >= least:
+            raise InputError(
+                f"gap must be at least {least:,.0f}, which is {_LARGE} times the norm "
+                f"of the noise of {name} at d = {d}, epsilon = {epsilon:g}, got {gap:g}"
+            )
+        values[:k] = gap
+        return mechanism, values
+    if setting["spectrum"] != FLAT or not isinstance(mechanism, GaussianPerturbation):
+        raise InputError(
+            f"spectrum must be {GAP!r}, or {FLAT!r} for Gaussian noise on A, got "
+            f"{setting['spectrum']!r} for {name}"
+        )
+    values[:k] = SPIKE * mechanism.sigma * sqrt(d)
+    if "n" in setting:
+        spare = check_positive("n", setting["n"]) - float(values.sum())
+        if spare < 0:
+            raise InputError(
+                f"n must be at least {values.sum():,.0f}, the trace of A without what "
+                f"is spread evenly, got {setting['n']}"
+            )
+        values += spare / d
+    return mechanism, values
+
+
+def _whole(name: str, value: object, most: int) -> int:
+    number = check_positive(name, value, smallest=1, largest=most)
+    if not number.is_integer():
+        raise InputError(f"{name} must be a whole number, got {value!r}")
+    return int(number)
+
+
+def _typical_norm(mechanism: object, d: int, gap: float, name: str) -> float:
+    """Return about the norm of the noise of a release, in the unit of A."""
+    if isinstance(mechanism, GaussianPerturbation):
+        return 2 * mechanism.sigma * sqrt(d)
+    if isinstance(mechanism, NoisyProjector):
+        return gap * 2 * sqrt(d) * float(mechanism.projector_scale(gap))
+    if isinstance(mechanism, SymmetricNoise):
+        return 4 * d * mechanism.scale  # (sqrt d + sqrt(d + 1))^2, about
+    raise InputError(f"no theorem here says how large the noise of {name} is")
+
+
+def _errors(
+    mechanism: SecondMomentMechanism | NoisyProjector,
+    values: Array,
+    k: int,
+    size: int,
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    d = len(values)
+    rest, gap = values[k:], values[k - 1] - values[k]
+    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
+    nothing = np.full(size, nan)
+    if isinstance(mechanism, NoisyProjector):
+        bases, spectral, frobenius = releases, nothing, nothing
+        turned = np.full(size, 4 * sqrt(d) * float(mechanism.projector_scale(gap)))
+        norm = nothing
+    else:
+        found, vectors = np.linalg.eigh(releases)
+        bases = vectors[:, :, -k:]
+        left = np.diag(values) - (bases * found[:, None, -k:]) @ bases.swapaxes(-2, -1)
+        spectral = np.abs(np.linalg.eigvalsh(left)).max(axis=-1) - rest[0]
+        frobenius = np.linalg.norm(left, axis=(-2, -1)) - np.linalg.norm(rest)
+        noise = np.linalg.eigvalsh(releases - np.diag(values))
+        norm = np.abs(noise).max(axis=-1)
+        turned = np.where(norm < gap, norm / np.maximum(gap - norm, 1e-300), nan)
+    # A is diagonal: P is the span of the first k coordinates, with one eigenvalue, and
+    # ||P - Q|| is the norm of what a basis of Q has outside of it.
+    outside = bases[:, k:]
+    lost = np.sum((values[0] - rest)[:, None] * outside**2, axis=(-2, -1))
+    return {
+        "variance_lost": lost,
+        "variance_lost_bound": 2 * k * norm,
+        "variance_lost_gap_bound": 2 * k * norm * turned,
+        "projector_distance": np.linalg.norm(outside, 2, axis=(-2, -1)),
+        "projector_distance_bound": turned,
+        "low_rank_spectral": spectral,
+        "low_rank_spectral_bound": 2 * norm,
+        "low_rank_frobenius": frobenius,
+        "low_rank_frobenius_bound": (1 + sqrt(2) + sqrt(3)) * sqrt(k) * norm,
+    }
+
+
+def oja_error(cell: Cell) -> list[Record]:
+    """Return the sine of the angle between Oja's vector and v, see the module.
+
+    The point and the options give ``n`` and ``d``. Every repetition has its own rows.
+
+    Returns
+    -------
+    list of dict
+        ``repetition``, ``error``, and ``formula``: sqrt(d/n), with the typical length
+        of a normal vector in the d - 1 directions across v in place of sqrt d.
+    """
+    setting = {**cell.options, **cell.point}
+    n, d, rng = int(setting["n"]), int(setting["d"]), cell.rng()
+    mechanism = Oja(HarmonicSteps(ALPHA / 0.75, DELAY * d))
+    # The geometric mean of the length: E log chi_k = (log 2 + psi(k/2))/2.
+    formula = sqrt(2 / n) * exp(float(digamma((d - 1) / 2)) / 2)
+    found = []
+    for i in range(cell.size):
+        data = spiked_gaussian(n, d, spikes=[0.75], noise=0.5, rng=rng)
+        assert data.subspace is not None  # the model has one
+        vector = mechanism.release(data.rows, rng=rng)[:, np.newaxis]
+        error = float(largest_principal_angle_sine(vector, data.subspace))
+        found.append({"repetition": cell.first + i, "error": error, "formula": formula})
+    return found

@@ -1,0 +1,39 @@
+"""The section on the exponents of theorems: what is measured, and how it is shown."""
+
+from functools import partial
+from typing import Any
+
+from dpaudit.reports.sections import Part, Results, Section, sizes
+from dpaudit.reports.sections.theorems import figures, findings
+from dpaudit.reports.sections.theorems.grids import GRIDS
+from dpaudit.reports.sections.theorems.judgement import RESOLVED, TOLERANCE
+from dpaudit.reports.sections.theorems.rows import experiments
+
+__all__ = ["SECTION"]
+
+
+def _context(results: Results) -> dict[str, Any]:
+    found = findings.scores(results)
+    return {
+        "summary": findings.summary(found),
+        "rows": findings.score_rows(found),
+        "tolerance": TOLERANCE,
+        "resolved": RESOLVED,
+    }
+
+
+SECTION = Section(
+    name="theorems",
+    parts=(Part("theorems", "Theorems", 550),),
+    context=_context,
+    figures={"theorems": figures.exponents},
+    tables={"theorems": lambda found: findings.scoreboard(findings.scores(found))},
+    sizes=sizes(
+        theorem_draws=(96, 400, 800),  # releases behind every point
+        theorem_points=(4, 5, 6),  # values of each variable, two or more
+        theorem_stream=(400_000, 400_000, 400_000),  # rows for dp-pca
+    ),
+    experiments=experiments,
+    uses=("streaming", "online"),
+    notes={(grid.name,): partial(findings.exponent_lines, grid.name) for grid in GRIDS},
+)

@@ -1,0 +1,32 @@
+"""Tables of the theorems' own experiments, with errors by formula."""
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.reports.sections.theorems.grids import GRIDS
+from dpaudit.reports.sections.theorems.rows import ROWS
+
+__all__ = ["theorems_tables"]
+
+
+def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, seed=0):
+    """Return a table for each grid; every bound has the exponent that is proven.
+
+    Errors are `share` of their bound, times log-normal numbers, but for rows of whose
+    names `off` says by how much their exponent is another.
+    """
+    rng, tables = np.random.default_rng(seed), {}
+    for grid in GRIDS:
+        x = np.repeat(grid.values[:points], count)
+        parts = {}
+        for row in ROWS:
+            if row.experiment == grid.name:
+                first = {"mechanism": row.mechanism, grid.variable: x}
+                columns = parts.setdefault(row.mechanism, first)
+                ratio = x / x[0]
+                errors = share * ratio ** (row.predicted + (off or {}).get(row.name, 0))
+                noise = np.exp(spread * rng.standard_normal(len(x)))
+                columns[row.column] = errors * noise
+                columns[row.bound] = ratio**row.predicted
+        tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
+    return tables
