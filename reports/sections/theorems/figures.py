@@ -6,6 +6,7 @@ from math import isfinite, log
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from dpaudit.reports.plots import (
     INK,
@@ -16,7 +17,7 @@ from dpaudit.reports.plots import (
     canvas,
     finish,
     panel,
-    to_svg,
+    picture,
     write,
 )
 from dpaudit.reports.sections.theorems.findings import scores
@@ -42,7 +43,10 @@ _COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
 _LEAST = 0.5
 
 
-def exponents(tables: Mapping[str, pd.DataFrame], narrow: bool = False) -> str:
+@picture("theorems", "Errors by each variable, with fitted and predicted slopes")
+def exponents(
+    tables: Mapping[str, pd.DataFrame], narrow: bool = False
+) -> tuple[Figure, str]:
     """Draw every row: quartiles of its errors in logs, and two slopes.
 
     Parameters
@@ -56,20 +60,14 @@ def exponents(tables: Mapping[str, pd.DataFrame], narrow: bool = False) -> str:
     across = 2 if narrow else 4
     width = NARROW if narrow else WIDE
     rows = -(-len(found) // across)
-    with canvas(width, rows * _HEIGHT) as figure:
-        for i, each in enumerate(found):
-            left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
-            box = (left, float(up), width / across, float(_HEIGHT))
-            axes = panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
-            _draw(axes, each)
-            _name(axes, each, (left + 8, up + _HEIGHT - 20))
-        return to_svg(
-            figure,
-            "theorems",
-            narrow=narrow,
-            title="Errors by each variable, with fitted and predicted slopes",
-            description=" ".join(map(_sentence, found)),
-        )
+    figure = canvas(rows * _HEIGHT, narrow=narrow)
+    for i, each in enumerate(found):
+        left, up = i % across * width / across, (rows - 1 - i // across) * _HEIGHT
+        box = (left, float(up), width / across, float(_HEIGHT))
+        axes = panel(figure, box, left=12.0, right=14.0, top=62.0, bottom=26.0)
+        _draw(axes, each)
+        _name(axes, each, (left + 8, up + _HEIGHT - 20))
+    return figure, " ".join(map(_sentence, found))
 
 
 def _draw(axes: Axes, each: Score) -> None:
