@@ -193,17 +193,18 @@ def told(**changes):
 
 
 def test_verdicts_follow_the_exponents():
-    three = {"consistent", "contradicted", "within the bound"}
+    steeper = "steeper than the bound on this grid"
+    three = {"consistent", steeper, "within the bound"}
     assert set(told().values()) == three
     assert told()[ALGORITHM_3, "d"] == "within the bound"
     assert told()[ALGORITHM_3, "OPT"] == "consistent"
-    assert told()[ALGORITHM_4, "d"] == "contradicted"  # 1/2 where it is 1/4
+    assert told()[ALGORITHM_4, "d"] == steeper  # 1/2 where it is 1/4
     assert set(told(exponent=0.1).values()) == {"faster than the bound"}
     above = told(exponent=0.1, worst=1.2)
     assert above[ALGORITHM_3, "k"] == "contradicted"
     assert above[ALGORITHM_4, "k"] == "faster than the bound"
     steep = told(exponent=0.8)
-    assert steep[ALGORITHM_4, "OPT"] == "contradicted"
+    assert steep[ALGORITHM_4, "OPT"] == steeper
     assert steep[ALGORITHM_3, "OPT"] == "within the bound"
     assert told(exponent=0.8, spread=0.9)[ALGORITHM_4, "OPT"] == "consistent"
 
@@ -235,8 +236,9 @@ def test_score_notes_follow_the_data():
     notes = " ".join(score_notes(exponents(TABLES), TABLES["regret-optimum"]))
     assert "On 4,000 rows of rivals follow-the-leader loses 99.0 % of OPT" in notes
     assert "above 30.0 % of the bound" in notes
-    assert "Contradicted: online-pca-doubling in d." in notes
-    assert "not contradicted: follow-perturbed-leader-published in d." in notes
+    assert "Contradicted: " not in notes
+    beyond = "follow-perturbed-leader-published in d and online-pca-doubling in d."
+    assert f"not contradicted: {beyond}" in notes
     tables = lower_bounds_tables(worst=2.0, exponent=0.1)
     notes = " ".join(score_notes(exponents(tables), tables["regret-optimum"]))
     assert "is above the bound that is proven" in notes

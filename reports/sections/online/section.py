@@ -158,12 +158,15 @@ class Exponent:
     def verdict(self) -> str:
         """``"contradicted"``, ``"faster than the bound"`` or ``"consistent"``.
 
-        Or ``"within the bound"``: the exponent is above the printed ones, and the
-        regret below what is proven.
+        Where the exponent is above the printed ones: ``"within the bound"`` if the
+        regret is below what is proven, and where nothing is, ``"steeper than the bound
+        on this grid"``: a bound with some constant is not contradicted by an exponent.
         """
         limit = max(self.predicted, self.formula) + _SLACK
-        if self.worst > 1 or (isnan(self.worst) and self.fit.low > limit):
+        if self.worst > 1:
             return "contradicted"
+        if isnan(self.worst) and self.fit.low > limit:
+            return "steeper than the bound on this grid"
         if not isfinite(self.fit.exponent):
             return "not known"
         if self.fit.high < min(self.predicted, self.formula):
