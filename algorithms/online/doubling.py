@@ -37,6 +37,7 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,7 +113,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "DoublingOnlinePCA":
+    ) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
         Parameters
@@ -139,7 +140,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "DoublingOnlinePCA":
+    ) -> Self:
         """Return Algorithm 4 to the letter, with the paper's claim."""
         return cls(
             rule=PublishedRule(epsilon, delta),

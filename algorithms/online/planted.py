@@ -42,7 +42,7 @@ from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
+from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -187,15 +187,12 @@ class ExactTestDoubling(DoublingOnlinePCA):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "ExactTestDoubling":
+    ) -> Self:
         """Return the mechanism with the noise that is right, and the bug."""
-        return cls(
-            rule=EagerRule(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
+        right = cls.calibrated(
+            epsilon, delta, n_components=n_components, length=length, row_norm=row_norm
         )
+        return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
     def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
         """Raise: nobody should run it on rows that arrive."""

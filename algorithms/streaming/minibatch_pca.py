@@ -23,8 +23,9 @@ A component has the sign by which its largest entry, in absolute value, is posit
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,17 +102,12 @@ class MinibatchPCA(Checked, ABC):
     claim: Claim
     step_sizes: StepSizes
     batch_constant: Positive = 25.0
-    batch_size: int | None = None
+    batch_size: Annotated[int, partial(check_count, minimum=_LEAST)] | None = None
     row_norm: Positive | None = None
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size, minimum=_LEAST)
 
     @property
     @abstractmethod

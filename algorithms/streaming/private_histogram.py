@@ -45,8 +45,9 @@ threshold is higher by b log 4 than it must be.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -198,18 +199,10 @@ class PrivateHistogram(Checked):
     noise: CountNoise
     claim: Claim
     width: Positive = 1.0
-    first: int = 0
+    first: Annotated[int, partial(check_count, minimum=-(2**53), maximum=2**53)] = 0
     bins: Count = 5
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self,
-            "first",
-            check_count("first", self.first, minimum=-(2**53), maximum=2**53),
-        )
 
     @classmethod
     def calibrated(

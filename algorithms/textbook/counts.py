@@ -288,11 +288,6 @@ class NoisyHist1(_NoisyHistogram):
         The claim, > 0.
     """
 
-    @property
-    def scale(self) -> float:
-        """1/epsilon."""
-        return 1 / self.epsilon
-
 
 @dataclass(frozen=True)
 class NoisyHist2(_NoisyHistogram):
@@ -328,11 +323,6 @@ class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
     >>> PrefixSum(0.1).true_epsilon
     1.0
     """
-
-    @property
-    def scale(self) -> float:
-        """1/epsilon."""
-        return 1 / self.epsilon
 
     @property
     def true_epsilon(self) -> float:
