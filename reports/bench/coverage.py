@@ -13,7 +13,6 @@ probability at most alpha).
 """
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from scipy.special import expit
@@ -40,11 +39,12 @@ from dpaudit.reports.bench.coverage_cases import (
     WhiteBoxCase,
     WitnessCase,
 )
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.bench.subjects import LeakyResponse, MixedLayouts, SpoiltCompany
+from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
-__all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
+__all__ = ["CASES", "LEVEL", "Coverage"]
 
 LEVEL = 1e-3
 """The probability that a sound package fails the study."""
@@ -52,36 +52,14 @@ LEVEL = 1e-3
 _ALPHA = 1 - CONFIDENCE
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much a profile tries.
-
-    Parameters
-    ----------
-    audits : int
-        Trials of each case of the anytime engine and of witness replay.
-    releases : int
-        Most releases a side of such an audit.
-    data_sets : int
-        Trials of each bound for a fixed sample.
-    runs : int
-        Trials of each white-box case.
-    cases : str
-        ``"all"``, or ``"core"``: the anytime engine on the quickest cases only.
-    """
-
-    audits: int
-    releases: int
-    data_sets: int
-    runs: int
-    cases: str = "all"
-
-
-EFFORTS = {
-    "quick": Effort(audits=60, releases=100, data_sets=200, runs=20, cases="core"),
-    "standard": Effort(audits=300, releases=500, data_sets=2000, runs=300),
-    "full": Effort(audits=2000, releases=300, data_sets=4000, runs=2000),
-}
+SIZES = sizes(
+    # Trials of each case of the anytime engine and of witness replay.
+    audits=(60, 300, 2000),
+    releases=(100, 500, 300),  # a side of such an audit, at most
+    data_sets=(200, 2000, 4000),  # trials of each bound for a fixed sample
+    runs=(20, 300, 2000),  # trials of each white-box case
+    core=(True, False, False),  # the anytime engine on the quickest cases only
+)
 
 _CORE = (
     "randomised response",
@@ -183,15 +161,15 @@ class Coverage(Study):
     """What is on trial; of the class, so that a study travels to workers by name."""
 
     def units(self, profile: str) -> list[Unit]:
-        effort = EFFORTS[profile]
+        size = SIZES[profile]
         units = []
-        for case in self._chosen(effort):
-            trials = getattr(effort, case.effort)
+        for case in self._chosen(size):
+            trials = getattr(size, case.effort)
             for index in range(-(-trials // case.chunk)):
-                size = min(case.chunk, trials - index * case.chunk)
-                options: tuple[tuple[str, int], ...] = (("trials", size),)
+                some = min(case.chunk, trials - index * case.chunk)
+                options: tuple[tuple[str, int], ...] = (("trials", some),)
                 if case.effort != "data_sets":
-                    options += (("releases", effort.releases),)
+                    options += (("releases", size.releases),)
                 units.append(Unit(self.name, case.name, index, options))
         # The core cases come first, all of them step by step, so that a run that is
         # interrupted has something to say of each.
@@ -234,13 +212,11 @@ class Coverage(Study):
         )
         return [Table(self.title, rows, note, binding=True)]
 
-    def _chosen(self, effort: Effort) -> list[CoverageCase]:
+    def _chosen(self, size: Size) -> list[CoverageCase]:
         return [
             case
             for case in self.cases
-            if effort.cases == "all"
-            or not isinstance(case, AuditCase)
-            or case.name in _CORE
+            if not (size.core and isinstance(case, AuditCase)) or case.name in _CORE
         ]
 
 
@@ -248,28 +224,20 @@ def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> 
     low, high = proportion_confint(errors, trials, alpha=0.05, method="beta")
     p_value = float(binom.sf(errors - 1, trials, _ALPHA))
     group, case, statement = line
-    cells = {
-        "on trial": group,
-        "case": case,
-        "statement": statement,
-        "errors": count(errors),
-        "trials": count(trials),
-        "rate": percent(errors / trials),
-        "interval": f"{percent(low)} to {percent(high)}",
-        "p-value": f"{p_value:.2g}",
-    }
-    data = {
-        "group": group,
-        "case": case,
-        "statement": statement,
-        "errors": errors,
-        "trials": trials,
-        "low": float(low),
-        "high": float(high),
-        "p_value": p_value,
-        "level": level,
-    }
-    return Row(cells, p_value >= level, data)
+    return Row.of(
+        p_value >= level,
+        Figure("group", group, "on trial", group),
+        Figure("case", case, "case", case),
+        Figure("statement", statement, "statement", statement),
+        Figure("errors", errors, "errors", count(errors)),
+        Figure("trials", trials, "trials", count(trials)),
+        Figure(heading="rate", text=percent(errors / trials)),
+        Figure(heading="interval", text=f"{percent(low)} to {percent(high)}"),
+        Figure("low", float(low)),
+        Figure("high", float(high)),
+        Figure("p_value", p_value, "p-value", f"{p_value:.2g}"),
+        Figure("level", level),
+    )
 
 
 def _turn(unit: Unit) -> tuple[bool, int]:
