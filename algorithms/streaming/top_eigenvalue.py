@@ -36,7 +36,7 @@ The estimate is a scale, not a measurement: a left edge is too low by 2^(1/(2 r)
 average, and small groups make it too high, like (1 + sqrt(d/b))^2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import ClassVar, Self
 
@@ -133,13 +133,10 @@ class TopEigenvalue(Checked):
         zeta: float = 0.01,
     ) -> Self:
         """Return the mechanism with the histogram and the bins of the paper."""
-        return cls(
-            noise=CountNoise.as_published(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            group_constant=group_constant,
-            bins_per_octave=4,
-            zeta=zeta,
+        made = cls.calibrated(
+            epsilon, delta, group_constant=group_constant, bins_per_octave=4, zeta=zeta
         )
+        return replace(made, noise=CountNoise.as_published(epsilon, delta))
 
     def groups(self, zeta: float | None = None) -> int:
         """Return k, for another probability of failure than the mechanism's own."""
