@@ -35,13 +35,14 @@ differential privacy*, STOC 2010, section 4 (it is the K-norm mechanism of the u
 ball). The weight is ours.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.calibrations import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
@@ -54,7 +55,7 @@ __all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMechanism(Checked, ABC):
+class MeanMechanism(Batched[ArrayLike], Checked):
     """The sum of clipped rows, and their number if it is private, plus noise.
 
     Parameters
@@ -100,10 +101,6 @@ class MeanMechanism(Checked, ABC):
         size = check_count("size", size, minimum=0)
         scale = self.scale(len(sums.total))
         return query + self.noise(size, len(query), scale, rng)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, of the shape of `answers`."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def mean(self, release: Array, *, n_rows: int | None = None) -> Array:
         """Return the mean that a release tells of, shape (d,).

@@ -57,6 +57,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
@@ -119,7 +120,7 @@ DEFAULT_TAIL = Tail()
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanEstimation(Checked):
+class MeanEstimation(Batched[ArrayLike], Checked):
     """The noisy mean of truncated vectors, or bottom.
 
     Releases have shape (d,); bottom is NaN throughout.
@@ -268,10 +269,6 @@ class MeanEstimation(Checked):
             totals = _totals(rows, edges, reach)
             part[:] = self._noisy(totals, edges, reach, count, rng)
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return zero rows, and one that jumps from below all windows to above them.

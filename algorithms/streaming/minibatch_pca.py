@@ -20,7 +20,7 @@ the number of groups and the width of the windows.
 A component has the sign by which its largest entry, in absolute value, is positive.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -76,7 +77,7 @@ class RowBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPCA(Checked, ABC):
+class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     """Principal components by Oja steps with private means of gradients.
 
     Parameters
@@ -154,10 +155,6 @@ class MinibatchPCA(Checked, ABC):
             If the data are not finite numbers of such a shape, or too few.
         """
         return self._released(self._draw(data, size, rng)["components"])
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release: a basis of shape (d, k), or a unit vector of (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def _released(self, bases: Array) -> Array:
         """Return bases, shape (size, d, k), in the shape that is released."""

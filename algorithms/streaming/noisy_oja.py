@@ -37,7 +37,7 @@ the part of x x^T w that is orthogonal to w. So all rows but one point the same 
 which makes w known (up to its sign), and the one that differs lies obliquely to them.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
@@ -46,6 +46,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.subspace.frames import orthonormalise
@@ -73,7 +74,7 @@ _SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its no
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOja(Checked, ABC):
+class NoisyOja(Batched[ArrayLike | Moments], Checked):
     """Oja's algorithm on disjoint batches, with normal noise in every step.
 
     Parameters
@@ -147,10 +148,6 @@ class NoisyOja(Checked, ABC):
         ]
         empty = np.empty((0, moments.dimension, self.rank))
         return self._shaped(np.concatenate([empty, *parts]))
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

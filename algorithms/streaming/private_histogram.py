@@ -52,6 +52,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
 from dpaudit.algorithms.textbook.base import (
@@ -170,7 +171,7 @@ class CountNoise(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(Checked):
+class PrivateHistogram(Batched[ArrayLike], Checked):
     """Noisy counts of the bins from `first` on, of a histogram with no end.
 
     Releases have shape (bins,); empty bins, and bins that are not shown, are exactly 0.
@@ -252,10 +253,6 @@ class PrivateHistogram(Checked):
             noisy = self.noise.noisy(np.broadcast_to(counts[kept], shape), rng=rng)
             part[:, kept] = np.where(noisy > -np.inf, noisy, 0.0)
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (bins,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss of what a release shows, shape (size,)."""

@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
@@ -63,7 +63,7 @@ _ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateOja(ReleasesVector, Checked):
+class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
 
     Parameters
@@ -217,10 +217,6 @@ class PrivateOja(ReleasesVector, Checked):
             for first in range(0, size, width)
         ]
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

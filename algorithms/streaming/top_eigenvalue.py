@@ -43,6 +43,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
@@ -61,7 +62,7 @@ _LEAST = 4  # groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopEigenvalue(Checked):
+class TopEigenvalue(Batched[ArrayLike], Checked):
     """A power of 2^(1/r) near the largest eigenvalue of the covariance of the rows.
 
     Releases are numbers >= 0, shape (); NaN is bottom.
@@ -199,10 +200,6 @@ class TopEigenvalue(Checked):
             part = releases[start : start + step]
             part[:] = self._release(counts.repeated(len(part)), rng)
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape ()."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return two bins of groups, and one that moves to the fuller one.
