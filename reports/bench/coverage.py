@@ -13,7 +13,7 @@ probability at most alpha).
 """
 
 from collections import Counter, defaultdict
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scipy.special import expit
 from scipy.stats import binom
@@ -27,7 +27,7 @@ from dpaudit.algorithms.textbook import (
     RandomisedResponse,
     TruncatedGeometric,
 )
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.reports.bench.coverage_cases import (
     CONFIDENCE,
     AuditCase,
@@ -50,7 +50,7 @@ LEVEL = 1e-3
 """The probability that a sound package fails the study."""
 
 _ALPHA = 1 - CONFIDENCE
-
+_PURE = PureDP(1.0)
 
 SIZES = sizes(
     # Trials of each case of the anytime engine and of witness replay.
@@ -81,16 +81,16 @@ def _audits() -> list[AuditCase]:
     subjects = {
         "laplace": (laplace, laplace.claim),
         "laplace, exact profile": (laplace, laplace.exact_claim(laplace.worst_case())),
-        "randomised response": (RandomisedResponse(1.0), PureDP(1.0)),
+        "randomised response": (RandomisedResponse(1.0), _PURE),
         "gaussian": (Gaussian.calibrated(1.0, 0.1), ApproxDP(1.0, 0.1)),
         "gaussian, small delta": (Gaussian.calibrated(1.0, 1e-5), ApproxDP(1.0, 1e-5)),
         "gaussian, GDP": (Gaussian.from_mu(1.0), GaussianDP(1.0)),
-        "laplace-parallel": (LaplaceParallel(1.0), PureDP(1.0)),
+        "laplace-parallel": (LaplaceParallel(1.0), _PURE),
         "truncated geometric": (geometric, PureDP(geometric.true_epsilon)),
-        "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), PureDP(1.0)),
+        "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), _PURE),
         "leaky response": (LeakyResponse(1.0, 0.05), ApproxDP(1.0, 0.05)),
-        "mixed layouts": (MixedLayouts(), PureDP(1.0)),
-        "spoilt company": (SpoiltCompany(), PureDP(1.0)),
+        "mixed layouts": (MixedLayouts(), _PURE),
+        "spoilt company": (SpoiltCompany(), _PURE),
     }
     searched = {
         "laplace": "scalar:0,1:rows=2",
@@ -111,38 +111,33 @@ def _audits() -> list[AuditCase]:
     return cases
 
 
-_TWO_SIDED = {"two_sided": True}
-_COUNTS: tuple[tuple[str, str, Claim, float, dict[str, Any]], ...] = (
-    ("clopper-pearson", "clopper_pearson", PureDP(1.0), 0.2, {}),
-    ("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1, {}),
-    ("clopper-pearson, two-sided", "clopper_pearson", PureDP(1.0), 0.2, _TWO_SIDED),
-    ("joint", "joint", PureDP(1.0), 0.2, {}),
-    ("joint, corner", "joint", PureDP(1.0), float(expit(-1.0)), {}),
-    ("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1, {}),
-    ("joint, two-sided", "joint", PureDP(1.0), 0.2, _TWO_SIDED),
-    ("joint, unequal sides", "joint", PureDP(2.0), 0.02, {"releases": (60, 600)}),
-    ("joint, rare event", "joint", PureDP(1.0), 0.005, {}),
-    ("gaussian counts", "gaussian", GaussianDP(1.0), 0.3, {}),
-    ("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01, {}),
-    ("gaussian counts, two-sided", "gaussian", GaussianDP(1.0), 0.3, _TWO_SIDED),
-)
-
-
 CASES: tuple[CoverageCase, ...] = (
     *_audits(),
     WitnessCase("witness replay", Laplace.under_noised(1.0), Laplace(1.0)),
-    *(
-        CountsCase(name, method, claim, q, **options)
-        for name, method, claim, q, options in _COUNTS
+    CountsCase("clopper-pearson", "clopper_pearson", _PURE, 0.2),
+    CountsCase("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1),
+    CountsCase(
+        "clopper-pearson, two-sided", "clopper_pearson", _PURE, 0.2, two_sided=True
     ),
-    ScoresCase("split scores, laplace", "split_scores", PureDP(1.0)),
+    CountsCase("joint", "joint", _PURE, 0.2),
+    CountsCase("joint, corner", "joint", _PURE, float(expit(-1.0))),
+    CountsCase("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1),
+    CountsCase("joint, two-sided", "joint", _PURE, 0.2, two_sided=True),
+    CountsCase("joint, unequal sides", "joint", PureDP(2.0), 0.02, (60, 600)),
+    CountsCase("joint, rare event", "joint", _PURE, 0.005),
+    CountsCase("gaussian counts", "gaussian", GaussianDP(1.0), 0.3),
+    CountsCase("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01),
+    CountsCase(
+        "gaussian counts, two-sided", "gaussian", GaussianDP(1.0), 0.3, two_sided=True
+    ),
+    ScoresCase("split scores, laplace", "split_scores", _PURE),
     ScoresCase("split scores, leaky response", "split_scores", ApproxDP(1.0, 0.05)),
-    ScoresCase("fixed scores, laplace", "fixed_scores", PureDP(1.0)),
+    ScoresCase("fixed scores, laplace", "fixed_scores", _PURE),
     ScoresCase("fixed scores, leaky response", "fixed_scores", ApproxDP(1.0, 0.05)),
     ScoresCase("fixed scores, GDP", "fixed_scores", GaussianDP(1.0)),
-    OneRunCase("one run", PureDP(1.0)),
+    OneRunCase("one run", _PURE),
     OneRunCase("one run, delta", ApproxDP(1.0, 0.01)),
-    OneRunCase("one run, abstaining", PureDP(1.0), canaries=200, guesses=50),
+    OneRunCase("one run, abstaining", _PURE, canaries=200, guesses=50),
     WhiteBoxCase("white box, laplace", Laplace(1.0)),
     WhiteBoxCase("white box, gaussian", Gaussian.from_mu(1.0)),
     WhiteBoxCase("white box, truncated geometric", TruncatedGeometric(0.5), (0.0, 0.1)),
