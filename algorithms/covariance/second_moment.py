@@ -39,7 +39,7 @@ from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = [
     "SecondMomentMechanism",
@@ -145,7 +145,7 @@ class SecondMomentMechanism(Batched[ArrayLike], Checked):
         vector replaces another, or a zero row where d = 1. The default d is 2, the
         least with room for two orthogonal rows.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         return full_row_pair(dimension, self.relation, self.row_norm)
 
     def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:

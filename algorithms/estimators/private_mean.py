@@ -49,7 +49,7 @@ from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
 
@@ -129,7 +129,7 @@ class MeanMechanism(Batched[ArrayLike], Checked):
 
         A row of the largest norm joins a zero row, or replaces its opposite.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         row = np.zeros((1, dimension))
         row[0, 0] = self.row_norm
         if self.relation is Relation.ADD_REMOVE:

@@ -46,7 +46,7 @@ from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_length
 
 __all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
 
@@ -205,8 +205,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
         at least that.
         """
         k = self.n_components
-        dimension = k + 1 if dimension is None else dimension
-        d = check_count("dimension", dimension, minimum=k + 1)
+        d = check_length(dimension, k + 1, minimum=k + 1)
         rows = np.zeros((_GUESS + 1, d))
         rows[:, 0] = self.row_norm
         other = rows.copy()

@@ -44,7 +44,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_length, check_matrix
 
 __all__ = ["PrefixSums", "RowSequence", "replaced_row"]
 
@@ -288,7 +288,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         return self._pair(0, dimension)
 
     def _pair(self, place: int, dimension: int | None) -> Pair:
-        d = check_count("dimension", 2 if dimension is None else dimension)
+        d = check_length(dimension, 2)
         return replaced_row(self._pair_length, d, place, row_norm=self.row_norm)
 
     def _prefixes(self, rows: Array) -> Array:

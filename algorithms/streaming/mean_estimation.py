@@ -70,7 +70,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_length, check_matrix
 
 __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
 
@@ -276,7 +276,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         The mean moves by its full sensitivity. The default d is 1: its privacy is the
         same in all dimensions, but needs more rows in higher ones.
         """
-        d = check_count("dimension", 1 if dimension is None else dimension)
+        d = check_length(dimension, 1)
         counts = self.split.noise(d).counts
         rows = np.zeros((int(counts.threshold + 10 * counts.scale) + 2, d))
         rows[-1] = -2 * self.tail.reach(self.eigenvalue, rows.size)

@@ -55,7 +55,7 @@ from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = [
     "DEFAULT_ITERATIONS",
@@ -203,8 +203,8 @@ class NoisyOja(Batched[ArrayLike | Moments], Checked):
         least in which the subspace moves.
         """
         k = self.rank
-        d = k + 1 if dimension is None else dimension
-        basis = np.eye(check_count("dimension", d, minimum=k))
+        d = check_length(dimension, k + 1, minimum=k)
+        basis = np.eye(d)
         unit, row_norm = unit_of(self.row_norm, self.clip), self.row_norm
         if row_norm is None:
             common = unit * np.einsum("ia,ib->iab", basis[:k], basis[:k])

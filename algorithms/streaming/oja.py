@@ -39,7 +39,7 @@ from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["Oja", "oblique_pair"]
 
@@ -125,7 +125,7 @@ class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
         There are 20 batches of them. The default d is 2, and for 1 there is no pair
         that shows anything.
         """
-        d = check_count("dimension", 2 if dimension is None else dimension, minimum=2)
+        d = check_length(dimension, 2, minimum=2)
         return oblique_pair(d, count=20 * self.batch_size, unit=1.0)
 
     def _run(

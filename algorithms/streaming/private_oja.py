@@ -52,7 +52,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
 __all__ = ["PrivateOja"]
 
@@ -247,7 +247,7 @@ class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
         pair, and not proven to be the worst.
         """
         return oblique_pair(
-            check_count("dimension", 2 if dimension is None else dimension),
+            check_length(dimension, 2),
             count=_ROWS,
             unit=unit_of(self.row_norm, self.clip),
             matrices=self.row_norm is None,

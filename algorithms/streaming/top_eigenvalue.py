@@ -53,7 +53,7 @@ from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_matrix
+from dpaudit.validation import check_count, check_fraction, check_length, check_matrix
 
 __all__ = ["TopEigenvalue"]
 
@@ -208,7 +208,7 @@ class TopEigenvalue(Batched[ArrayLike], Checked):
         release of forty. Rows are multiples of e_1; the bins differ by a factor of
         2^20. The default d is 1: rows enter through one eigenvalue a group.
         """
-        d = check_count("dimension", 1 if dimension is None else dimension)
+        d = check_length(dimension, 1)
         k = self.groups()
         scales = np.full(k, 2.0**10)
         scales[: max(1, round(k / 2 - 2 * self.noise.scale))] = 1.0
