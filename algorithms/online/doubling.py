@@ -281,9 +281,8 @@ class DoublingOnlinePCA(BasisSequence, Checked):
             values, vectors = np.linalg.eigh(unpack(private, ratio))
             if bases is not None:
                 if plan.padded_to and rng is not None:
-                    padding = rng.standard_normal(private.shape)
-                    private += epochs.padding()[:, np.newaxis] * padding
-                    found = leading_bases(unpack(private, ratio), k)
+                    padded = epochs.padded(private, rng)
+                    found = leading_bases(unpack(padded, ratio), k)
                 else:
                     found = orient(vectors[..., : -k - 1 : -1])
                 bases[:, step] = found
