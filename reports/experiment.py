@@ -101,7 +101,7 @@ the cell.
 
 @dataclass(frozen=True)
 class Experiment:
-    """One question, asked of several mechanisms over a grid.
+    """One measure, taken of several mechanisms over a grid.
 
     Parameters
     ----------
@@ -109,8 +109,6 @@ class Experiment:
         Also the name of its CSV file.
     title : str
         A few words, for headings and progress.
-    question : str
-        One sentence.
     source : str
         Where the experiment comes from.
     measure : callable
@@ -131,7 +129,6 @@ class Experiment:
 
     name: str
     title: str
-    question: str
     source: str
     measure: Measure
     mechanisms: tuple[str, ...]
@@ -148,7 +145,7 @@ def cells(experiment: Experiment) -> Iterator[Cell]:
 
     Examples
     --------
-    >>> tossed = Experiment("x", "X", "?", "-", list, ("a", "b"), {"n": (5.0, 9.0)})
+    >>> tossed = Experiment("x", "X", "-", list, ("a", "b"), {"n": (5.0, 9.0)})
     >>> [(cell.mechanism, cell.point["n"]) for cell in cells(tossed)]
     [('a', 5.0), ('a', 9.0), ('b', 5.0), ('b', 9.0)]
     """

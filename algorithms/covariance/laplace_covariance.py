@@ -71,7 +71,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Positive
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = ["LaplaceCovariance", "triangle_sensitivity"]
 
@@ -155,7 +155,7 @@ class LaplaceCovariance(SecondMomentMechanism, PureCalibrated):
         ADD_REMOVE: a row whose entries are all of the same size joins a zero row.
         REPLACE_ONE: the eigenvectors at the end of the proof in the module docstring.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         zero, flat = np.zeros(dimension), np.full(dimension, 1 / sqrt(dimension))
         if self.relation is Relation.ADD_REMOVE:
             return Pair([zero], [zero, self.row_norm * flat], self.relation)

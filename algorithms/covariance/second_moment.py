@@ -24,13 +24,14 @@ Sensitivities, for rows in the unit ball and D' = D with one change:
 All scale with the square of the norm bound; for REPLACE_ONE at d = 1 they are loose.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import Claim
@@ -38,7 +39,7 @@ from dpaudit.gram import gram
 from dpaudit.mechanism import MatrixNorm, Sensitivity
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = [
     "SecondMomentMechanism",
@@ -88,7 +89,7 @@ def full_row_pair(dimension: int, relation: Relation, row_norm: float) -> Pair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondMomentMechanism(Checked, ABC):
+class SecondMomentMechanism(Batched[ArrayLike], Checked):
     """A + noise, for rows clipped to a public norm.
 
     Parameters
@@ -133,10 +134,6 @@ class SecondMomentMechanism(Checked, ABC):
         releases += moment
         return releases
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d, d)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the top eigenvectors of releases, shape (..., d, k)."""
         return top_components(releases, n_components)
@@ -148,7 +145,7 @@ class SecondMomentMechanism(Checked, ABC):
         vector replaces another, or a zero row where d = 1. The default d is 2, the
         least with room for two orthogonal rows.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         return full_row_pair(dimension, self.relation, self.row_norm)
 
     def _difference(self, data: ArrayLike, other: ArrayLike) -> Array:

@@ -39,7 +39,9 @@ GOE Gaussian                               19   99   365  0.0005  0.0033  0.0122
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log, sqrt
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,15 +90,10 @@ class WishartApproximate(SecondMomentMechanism):
     70
     """
 
-    excess: int
+    excess: Annotated[int, partial(check_count, maximum=MAX_EXCESS)]
     scale: Positive
 
     sensitivity_norm = "nuclear"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        excess = check_count("excess", self.excess, maximum=MAX_EXCESS)
-        object.__setattr__(self, "excess", excess)
 
     @classmethod
     def as_published(

@@ -35,26 +35,27 @@ differential privacy*, STOC 2010, section 4 (it is the K-norm mechanism of the u
 ball). The weight is ours.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.calibrations import GaussianCalibrated, PureCalibrated
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Neighbouring, Positive
 from dpaudit.claims import NO_LOSS, Claim, GaussianDP, PureDP
 from dpaudit.gram import RowSum, row_sum
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["GaussianMean", "LaplaceMean", "MeanMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanMechanism(Checked, ABC):
+class MeanMechanism(Batched[ArrayLike], Checked):
     """The sum of clipped rows, and their number if it is private, plus noise.
 
     Parameters
@@ -101,10 +102,6 @@ class MeanMechanism(Checked, ABC):
         scale = self.scale(len(sums.total))
         return query + self.noise(size, len(query), scale, rng)
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, of the shape of `answers`."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def mean(self, release: Array, *, n_rows: int | None = None) -> Array:
         """Return the mean that a release tells of, shape (d,).
 
@@ -132,7 +129,7 @@ class MeanMechanism(Checked, ABC):
 
         A row of the largest norm joins a zero row, or replaces its opposite.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         row = np.zeros((1, dimension))
         row[0, 0] = self.row_norm
         if self.relation is Relation.ADD_REMOVE:

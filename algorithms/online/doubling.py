@@ -37,6 +37,7 @@ wants it, and a public one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -112,7 +113,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "DoublingOnlinePCA":
+    ) -> Self:
         """Return the mechanism at the least noise that is (epsilon, delta)-DP.
 
         Parameters
@@ -139,7 +140,7 @@ class DoublingOnlinePCA(BasisSequence, Checked):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "DoublingOnlinePCA":
+    ) -> Self:
         """Return Algorithm 4 to the letter, with the paper's claim."""
         return cls(
             rule=PublishedRule(epsilon, delta),
@@ -280,9 +281,8 @@ class DoublingOnlinePCA(BasisSequence, Checked):
             values, vectors = np.linalg.eigh(unpack(private, ratio))
             if bases is not None:
                 if plan.padded_to and rng is not None:
-                    padding = rng.standard_normal(private.shape)
-                    private += epochs.padding()[:, np.newaxis] * padding
-                    found = leading_bases(unpack(private, ratio), k)
+                    padded = epochs.padded(private, rng)
+                    found = leading_bases(unpack(padded, ratio), k)
                 else:
                     found = orient(vectors[..., : -k - 1 : -1])
                 bases[:, step] = found

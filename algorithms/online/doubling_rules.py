@@ -220,11 +220,12 @@ class Epochs:
         self.stack[self._trials, _level(self.step)] = noise
         return noise
 
-    def padding(self) -> Array:
-        """Return the deviation of what fills the noise of a prefix up, (trials,)."""
+    def padded(self, private: Array, rng: np.random.Generator) -> Array:
+        """Return prefixes, shape (trials, q), with their noise filled up."""
         ones = np.bitwise_count(self.step)
         missing = np.maximum(self._plan.padded_to - ones.astype(np.int64), 0)
-        return np.asarray(self.deviation * np.sqrt(missing))
+        deviation = self.deviation * np.sqrt(missing)
+        return private + deviation[:, np.newaxis] * rng.standard_normal(private.shape)
 
     def end(self, total: Array) -> NDArray[np.bool_]:
         """End the epochs in which X says so, shape (trials,), and say which did."""
@@ -284,11 +285,10 @@ class DoublingStream(RowStream):
         self._moment += pack_rows(self.prepared(row), self._ratio)[0]
         self._epochs.advance()
         unit = self._rng.standard_normal((1, len(self._moment)))
-        private = self._moment + self._epochs.noise_of_prefix(unit)[0]
-        values, vectors = np.linalg.eigh(unpack(private, self._ratio))
+        private = self._moment + self._epochs.noise_of_prefix(unit)
+        values, vectors = np.linalg.eigh(unpack(private[0], self._ratio))
         if self._plan.padded_to:
-            padding = self._rng.standard_normal(len(private))
-            padded = private + self._epochs.padding()[0] * padding
+            padded = self._epochs.padded(private, self._rng)[0]
             self.basis = leading_bases(unpack(padded, self._ratio), self._rank)
         else:
             self.basis = orient(vectors[:, : -self._rank - 1 : -1])

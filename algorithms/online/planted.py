@@ -42,11 +42,11 @@ from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import unpack
 from dpaudit.arrays import Array
-from dpaudit.claims import ApproxDP, Claim
+from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_length
 
 __all__ = ["EagerRule", "ExactTestDoubling", "FreshNoiseTree", "ReusedNoiseTree"]
 
@@ -187,15 +187,12 @@ class ExactTestDoubling(DoublingOnlinePCA):
         n_components: int = 1,
         length: int | None = None,
         row_norm: float = 1.0,
-    ) -> "ExactTestDoubling":
+    ) -> Self:
         """Return the mechanism with the noise that is right, and the bug."""
-        return cls(
-            rule=EagerRule(gaussian_mu(epsilon, delta)),
-            claim=ApproxDP(epsilon, delta),
-            n_components=n_components,
-            length=length,
-            row_norm=row_norm,
+        right = cls.calibrated(
+            epsilon, delta, n_components=n_components, length=length, row_norm=row_norm
         )
+        return replace(right, rule=EagerRule(gaussian_mu(epsilon, delta)))
 
     def start(self, dimension: int, *, rng: np.random.Generator) -> DoublingStream:
         """Raise: nobody should run it on rows that arrive."""
@@ -208,8 +205,7 @@ class ExactTestDoubling(DoublingOnlinePCA):
         at least that.
         """
         k = self.n_components
-        dimension = k + 1 if dimension is None else dimension
-        d = check_count("dimension", dimension, minimum=k + 1)
+        d = check_length(dimension, k + 1, minimum=k + 1)
         rows = np.zeros((_GUESS + 1, d))
         rows[:, 0] = self.row_norm
         other = rows.copy()

@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNoise
 from dpaudit.algorithms.online.triangles import coordinates, pack, pack_rows, unpack
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import NO_LOSS, ApproxDP, Claim, GaussianDP
@@ -43,7 +44,7 @@ from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_length, check_matrix
 
 __all__ = ["PrefixSums", "RowSequence", "replaced_row"]
 
@@ -69,7 +70,7 @@ def replaced_row(length: int, dimension: int, place: int, *, row_norm: float) ->
     return Pair(first, second, Relation.REPLACE_ONE)
 
 
-class RowSequence(ABC):
+class RowSequence(Batched[ArrayLike]):
     """A release after each row of a stream, whose length and row norm are public."""
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
@@ -86,10 +87,6 @@ class RowSequence(ABC):
     @abstractmethod
     def row_norm(self) -> float:
         """R, public: longer rows are scaled down to it, each on its own."""
-
-    @abstractmethod
-    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent releases, stacked along the first axis."""
 
     @abstractmethod
     def _pair(self, place: int, dimension: int | None) -> Pair:
@@ -110,10 +107,6 @@ class RowSequence(ABC):
                 f"length, got {len(rows)}"
             )
         return rows
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, without the first axis of `draw`."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     @property
     def step_scales(self) -> dict[str, float]:
@@ -295,7 +288,7 @@ class PrefixSums(RowSequence, Checked, ABC):
         return self._pair(0, dimension)
 
     def _pair(self, place: int, dimension: int | None) -> Pair:
-        d = check_count("dimension", 2 if dimension is None else dimension)
+        d = check_length(dimension, 2)
         return replaced_row(self._pair_length, d, place, row_norm=self.row_norm)
 
     def _prefixes(self, rows: Array) -> Array:

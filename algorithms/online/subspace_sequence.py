@@ -36,7 +36,7 @@ from dpaudit.checked import Checked, Count
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = [
     "BasisSequence",
@@ -164,8 +164,7 @@ class BasisSequence(RowSequence):
 
     def _pair(self, place: int, dimension: int | None) -> Pair:
         k = self.n_components
-        dimension = k + 1 if dimension is None else dimension
-        d = check_count("dimension", dimension, minimum=k)
+        d = check_length(dimension, k + 1, minimum=k)
         return oblique_row(self._pair_length, d, k, place, row_norm=self.row_norm)
 
 

@@ -53,7 +53,7 @@ from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
 from dpaudit.algorithms.robust.parts import FixedNoise, Geometry, Noise, Objective
-from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
@@ -76,7 +76,7 @@ _WORK = 2**20  # entries of the points of the trials that run side by side
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDescent(ReleasesBasis, Checked):
+class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
     """Descent with noise of some size in every step; by default on GLAD, all rows.
 
     Parameters
@@ -187,10 +187,6 @@ class NoisyDescent(ReleasesBasis, Checked):
                 last = latest
             parts.append(settle(self.objective.bases(last, r)))
         return np.concatenate(parts)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (D, r)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def iterates(
         self, data: Sequence[ArrayLike], *, rng: np.random.Generator

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = [
     "added_pair",
@@ -167,9 +167,7 @@ def balanced_pair(n_components: int, dimension: int | None, *, count: int) -> Pa
 
 def _rows(n_components: int, dimension: int | None, count: int, *, least: int) -> Array:
     r = check_count("n_components", n_components)
-    d = check_count(
-        "dimension", least if dimension is None else dimension, minimum=least
-    )
+    d = check_length(dimension, least, minimum=least)
     count = check_count("count", count)
     rows = np.zeros((count + 1, d))
     rows[np.arange(count), np.arange(count) % r] = 1

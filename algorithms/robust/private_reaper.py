@@ -102,15 +102,8 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateReaper(FullBatchDescent):
-    """Descent on REAPER on all rows; the release is a basis of shape (D, r).
-
-    Parameters
-    ----------
-    n_components, claim, objective, geometry, noise, start, iterations, step_sizes
-        See `FullBatchDescent`; the claim is made under REPLACE_ONE. The deviation of
-        the noise is that above the diagonal.
-    """
+class _OnReaper:
+    """The parts of descent on REAPER, as they are calibrated."""
 
     objective: Objective = field(default_factory=Reaper)
     geometry: Geometry = field(default_factory=Euclidean)
@@ -119,6 +112,18 @@ class PrivateReaper(FullBatchDescent):
 
     printed: ClassVar[Geometry] = Euclidean()
     """The geometry as published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateReaper(_OnReaper, FullBatchDescent):
+    """Descent on REAPER on all rows; the release is a basis of shape (D, r).
+
+    Parameters
+    ----------
+    n_components, claim, objective, geometry, noise, start, iterations, step_sizes
+        See `FullBatchDescent`; the claim is made under REPLACE_ONE. The deviation of
+        the noise is that above the diagonal.
+    """
 
     @classmethod
     def calibrated(
@@ -209,7 +214,7 @@ class PrivateReaper(FullBatchDescent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateStochasticReaper(RandomBatchDescent):
+class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
     """Descent on REAPER on random batches; the release is a basis of shape (D, r).
 
     Parameters
@@ -219,14 +224,6 @@ class PrivateStochasticReaper(RandomBatchDescent):
     iterations, step_sizes
         See `NoisyDescent`.
     """
-
-    objective: Objective = field(default_factory=Reaper)
-    geometry: Geometry = field(default_factory=Euclidean)
-    start: Start = field(default_factory=CentralStart)
-    step_sizes: StepSizes = field(default_factory=RootSteps)
-
-    printed: ClassVar[Geometry] = Euclidean()
-    """The geometry as published."""
 
     @classmethod
     def calibrated(

@@ -41,7 +41,7 @@ REAPER is convex, so the start hardly matters: it is the projector of the start'
 subspace.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, cast
@@ -58,7 +58,7 @@ from dpaudit.algorithms.robust.initialisation import (
     check_start,
 )
 from dpaudit.algorithms.robust.pairs import shown_pair
-from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim, PureDP
@@ -80,7 +80,7 @@ _ZERO = 1e-15  # relative to the largest eigenvalue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reweighted(ReleasesBasis, Checked, ABC):
+class Reweighted(ReleasesBasis, Batched[ArrayLike], Checked):
     """Reweighted least squares; the release is a basis of shape (D, r).
 
     Parameters
@@ -152,10 +152,6 @@ class Reweighted(ReleasesBasis, Checked, ABC):
             else:
                 releases[place] = settle(self._solved(rows, starts[place]))
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (D, r)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a pair whose one row turns the subspace; the default D is r + 1."""

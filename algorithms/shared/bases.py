@@ -1,10 +1,12 @@
-"""Releases that are principal components already, as many as their mechanism makes.
+"""What mechanisms of many kinds share: how one release is drawn, and components of it.
 
-What `dpaudit.mechanism.HasComponents` asks for is then the release itself, and any
-other number of components is refused.
+Where releases are principal components already, as many as their mechanism makes, what
+`dpaudit.mechanism.HasComponents` asks for is the release itself, and any other number
+of components is refused.
 """
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -12,11 +14,27 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 
 __all__ = [
+    "Batched",
     "ReleasesBasis",
     "ReleasesVector",
     "check_components",
     "check_one_component",
 ]
+
+
+Data = TypeVar("Data", contravariant=True)
+
+
+class Batched(ABC, Generic[Data]):
+    """A mechanism that draws many releases at once, on data of some type."""
+
+    @abstractmethod
+    def draw(self, data: Data, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, stacked along the first axis."""
+
+    def release(self, data: Data, *, rng: np.random.Generator) -> Array:
+        """Return one release, as those of `draw`."""
+        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
 
 class ReleasesBasis:
@@ -28,6 +46,11 @@ class ReleasesBasis:
         def n_components(self) -> int:
             """K."""
 
+    @property
+    def rank(self) -> int:
+        """The number of components, k."""
+        return self.n_components
+
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the bases themselves, shape (..., d, k); k is that of the mechanism.
 
@@ -36,12 +59,17 @@ class ReleasesBasis:
         InputError
             For any other number of components.
         """
-        check_components(n_components, self.n_components)
+        check_components(n_components, self.rank)
         return releases
 
 
 class ReleasesVector:
     """A mechanism whose release is a unit vector, shape (d,)."""
+
+    @property
+    def rank(self) -> int:
+        """The number of components, 1."""
+        return 1
 
     def components(self, releases: Array, n_components: int) -> Array:
         """Return the vectors as bases of one column, shape (..., d, 1).
@@ -51,7 +79,7 @@ class ReleasesVector:
         InputError
             For any other number of components than 1.
         """
-        check_components(n_components, 1)
+        check_components(n_components, self.rank)
         return releases[..., np.newaxis]
 
 

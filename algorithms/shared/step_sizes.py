@@ -27,19 +27,13 @@ tuned on the data themselves cost privacy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log1p
 
 import numpy as np
 
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Nonnegative, Positive
 from dpaudit.errors import InputError
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_nonnegative,
-    check_positive,
-)
+from dpaudit.validation import check_count, check_positive
 
 __all__ = [
     "ConstantSteps",
@@ -49,7 +43,6 @@ __all__ = [
     "RootSteps",
     "StepSizes",
     "as_step_sizes",
-    "burn_in",
 ]
 
 
@@ -80,31 +73,6 @@ class HarmonicSteps(StepSizes):
 
     numerator: Positive
     offset: Nonnegative = 0.0
-
-    @classmethod
-    def of_theorem(
-        cls, *, gap: float, alpha: float = 1.0, offset: float = 0.0
-    ) -> "HarmonicSteps":
-        """Return alpha/(gap (offset + t)).
-
-        Parameters
-        ----------
-        gap : float
-            lambda_1 - lambda_2 > 0, known without the data.
-        alpha : float
-            > 1/2.
-        offset : float
-            xi; `burn_in` computes the theorem's.
-
-        Examples
-        --------
-        >>> HarmonicSteps.of_theorem(gap=0.5, alpha=2.0, offset=3.0)
-        HarmonicSteps(numerator=4.0, offset=3.0)
-        """
-        alpha = check_positive("alpha", alpha)
-        if alpha <= 0.5:
-            raise InputError(f"alpha must be > 1/2, got {alpha!r}")
-        return cls(alpha / check_positive("gap", gap), offset)
 
     def sizes(self, count: int) -> Array:
         steps = np.arange(1.0, check_count("count", count, minimum=0) + 1)
@@ -234,40 +202,3 @@ def as_step_sizes(
     if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1:
         return ListedSteps(tuple(np.asarray(value, dtype=object).tolist()))
     return ConstantSteps(check_positive("step_sizes", value))
-
-
-def burn_in(
-    *,
-    kappa: float,
-    bound: float,
-    variance: float,
-    alpha: float = 1.0,
-    failure: float = 0.01,
-) -> float:
-    """Return the xi of Theorem 2.2.
-
-    Parameters
-    ----------
-    kappa : float
-        lambda_1/(lambda_1 - lambda_2), >= 1.
-    bound, variance : float
-        M and V, of what one step adds up: an A_i, or the mean of a batch; >= 0.
-    alpha : float
-        > 1/2.
-    failure : float
-        zeta, in (0, 1).
-
-    Examples
-    --------
-    >>> round(burn_in(kappa=2.0, bound=10.0, variance=0.5, failure=0.5), 1)
-    24060.0
-    """
-    kappa = check_positive("kappa", kappa)
-    if kappa < 1:
-        raise InputError(f"kappa must be >= 1, got {kappa!r}")
-    alpha = check_positive("alpha", alpha)
-    if alpha <= 0.5:
-        raise InputError(f"alpha must be > 1/2, got {alpha!r}")
-    first = kappa * check_nonnegative("bound", bound) * alpha
-    spread = kappa**2 * (check_nonnegative("variance", variance) + 1) * alpha**2
-    return 20 * max(first, spread / log1p(check_fraction("failure", failure) / 100))

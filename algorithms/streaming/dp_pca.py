@@ -104,11 +104,6 @@ class OneComponent(ReleasesVector, MinibatchPCA):
         See `MinibatchPCA`.
     """
 
-    @property
-    def rank(self) -> int:
-        """1."""
-        return 1
-
     def release_stream(
         self,
         blocks: Iterable[ArrayLike],

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count
+from dpaudit.validation import check_length
 
 __all__ = ["far_row", "named_pairs"]
 
@@ -213,6 +213,4 @@ def named_pairs(mechanism: MinibatchPCA) -> tuple[Pair, ...]:
 
 def _dimension(mechanism: MinibatchPCA, asked: int | None = None) -> int:
     k = mechanism.rank
-    default = max(3, k + 1)
-    asked = default if asked is None else asked
-    return check_count("dimension", asked, minimum=max(2, k))
+    return check_length(asked, max(3, k + 1), minimum=max(2, k))

@@ -57,6 +57,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.mean_budget import (
     CalibratedSplit,
@@ -69,7 +70,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_length, check_matrix
 
 __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
 
@@ -119,7 +120,7 @@ DEFAULT_TAIL = Tail()
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanEstimation(Checked):
+class MeanEstimation(Batched[ArrayLike], Checked):
     """The noisy mean of truncated vectors, or bottom.
 
     Releases have shape (d,); bottom is NaN throughout.
@@ -269,17 +270,13 @@ class MeanEstimation(Checked):
             part[:] = self._noisy(totals, edges, reach, count, rng)
         return releases
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return zero rows, and one that jumps from below all windows to above them.
 
         The mean moves by its full sensitivity. The default d is 1: its privacy is the
         same in all dimensions, but needs more rows in higher ones.
         """
-        d = check_count("dimension", 1 if dimension is None else dimension)
+        d = check_length(dimension, 1)
         counts = self.split.noise(d).counts
         rows = np.zeros((int(counts.threshold + 10 * counts.scale) + 2, d))
         rows[-1] = -2 * self.tail.reach(self.eigenvalue, rows.size)

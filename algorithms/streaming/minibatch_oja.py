@@ -149,11 +149,6 @@ class MinibatchOja(ReleasesVector, NoisyOja):
             step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
 
-    @property
-    def rank(self) -> int:
-        """The number of components, 1."""
-        return 1
-
     def _shaped(self, bases: Array) -> Array:
         return bases[..., 0]
 
@@ -219,8 +214,3 @@ class BlockOja(ReleasesBasis, NoisyOja):
             iterations=iterations,
             step_sizes=as_step_sizes(step_sizes, default_steps(row_norm, clip)),
         )
-
-    @property
-    def rank(self) -> int:
-        """The number of components, k."""
-        return self.n_components

@@ -20,15 +20,17 @@ the number of groups and the width of the windows.
 A component has the sign by which its largest entry, in absolute value, is positive.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import floor, log
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
@@ -75,7 +77,7 @@ class RowBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinibatchPCA(Checked, ABC):
+class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     """Principal components by Oja steps with private means of gradients.
 
     Parameters
@@ -101,17 +103,12 @@ class MinibatchPCA(Checked, ABC):
     claim: Claim
     step_sizes: StepSizes
     batch_constant: Positive = 25.0
-    batch_size: int | None = None
+    batch_size: Annotated[int, partial(check_count, minimum=_LEAST)] | None = None
     row_norm: Positive | None = None
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size, minimum=_LEAST)
 
     @property
     @abstractmethod
@@ -158,10 +155,6 @@ class MinibatchPCA(Checked, ABC):
             If the data are not finite numbers of such a shape, or too few.
         """
         return self._released(self._draw(data, size, rng)["components"])
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release: a basis of shape (d, k), or a unit vector of (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def _released(self, bases: Array) -> Array:
         """Return bases, shape (size, d, k), in the shape that is released."""

@@ -37,7 +37,7 @@ the part of x x^T w that is orthogonal to w. So all rows but one point the same 
 which makes w known (up to its sign), and the one that differs lies obliquely to them.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, inf, sqrt
@@ -46,6 +46,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.algorithms.subspace.frames import orthonormalise
@@ -54,7 +55,7 @@ from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = [
     "DEFAULT_ITERATIONS",
@@ -73,7 +74,7 @@ _SIGNAL = 6.0  # by how much the sum of a batch of the worst pair exceeds its no
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOja(Checked, ABC):
+class NoisyOja(Batched[ArrayLike | Moments], Checked):
     """Oja's algorithm on disjoint batches, with normal noise in every step.
 
     Parameters
@@ -148,10 +149,6 @@ class NoisyOja(Checked, ABC):
         empty = np.empty((0, moments.dimension, self.rank))
         return self._shaped(np.concatenate([empty, *parts]))
 
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
     ) -> dict[str, Array]:
@@ -206,8 +203,8 @@ class NoisyOja(Checked, ABC):
         least in which the subspace moves.
         """
         k = self.rank
-        d = k + 1 if dimension is None else dimension
-        basis = np.eye(check_count("dimension", d, minimum=k))
+        d = check_length(dimension, k + 1, minimum=k)
+        basis = np.eye(d)
         unit, row_norm = unit_of(self.row_norm, self.clip), self.row_norm
         if row_norm is None:
             common = unit * np.einsum("ia,ib->iab", basis[:k], basis[:k])

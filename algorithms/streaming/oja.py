@@ -32,14 +32,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector
+from dpaudit.algorithms.shared.bases import Batched, ReleasesVector
 from dpaudit.algorithms.shared.step_sizes import StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
 from dpaudit.arrays import Array
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["Oja", "oblique_pair"]
 
@@ -48,7 +48,7 @@ _READ = 2**17  # entries of the rows that are read at a time
 
 
 @dataclass(frozen=True)
-class Oja(ReleasesVector):
+class Oja(ReleasesVector, Batched[ArrayLike | Moments]):
     """Oja's algorithm with a random start; the release is w_T, shape (d,).
 
     Where a step gives zero or overflows there is no direction, and the release is NaN.
@@ -119,17 +119,13 @@ class Oja(ReleasesVector):
         ]
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return rows at e_1, and one half-way to e_2, or to -e_2 in the neighbour.
 
         There are 20 batches of them. The default d is 2, and for 1 there is no pair
         that shows anything.
         """
-        d = check_count("dimension", 2 if dimension is None else dimension, minimum=2)
+        d = check_length(dimension, 2, minimum=2)
         return oblique_pair(d, count=20 * self.batch_size, unit=1.0)
 
     def _run(

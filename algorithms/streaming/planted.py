@@ -47,7 +47,7 @@ from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHi
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_fraction, check_length, check_positive
 
 __all__ = [
     "ClaimedOja",
@@ -224,7 +224,7 @@ class OverlappingDPPCA(DPPCA):
         event to look at is that w is far in that direction. The default d is 2; at
         least 2.
         """
-        d = check_count("dimension", 2 if dimension is None else dimension, minimum=2)
+        d = check_length(dimension, 2, minimum=2)
         v, u = np.ones(d), (-1.0) ** np.arange(d)
         k = self.scale_finder.groups(self.scale_finder.zeta / 2)
         noise = self.mean.split.noise(d)

@@ -45,12 +45,14 @@ threshold is higher by b log 4 than it must be.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import exp, log
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
 from dpaudit.algorithms.textbook.base import (
@@ -169,7 +171,7 @@ class CountNoise(Checked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateHistogram(Checked):
+class PrivateHistogram(Batched[ArrayLike], Checked):
     """Noisy counts of the bins from `first` on, of a histogram with no end.
 
     Releases have shape (bins,); empty bins, and bins that are not shown, are exactly 0.
@@ -198,18 +200,10 @@ class PrivateHistogram(Checked):
     noise: CountNoise
     claim: Claim
     width: Positive = 1.0
-    first: int = 0
+    first: Annotated[int, partial(check_count, minimum=-(2**53), maximum=2**53)] = 0
     bins: Count = 5
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(
-            self,
-            "first",
-            check_count("first", self.first, minimum=-(2**53), maximum=2**53),
-        )
 
     @classmethod
     def calibrated(
@@ -259,10 +253,6 @@ class PrivateHistogram(Checked):
             noisy = self.noise.noisy(np.broadcast_to(counts[kept], shape), rng=rng)
             part[:, kept] = np.where(noisy > -np.inf, noisy, 0.0)
         return releases
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (bins,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def privacy_loss(self, releases: Array, data: ArrayLike, other: ArrayLike) -> Array:
         """Return the exact loss of what a release shows, shape (size,)."""

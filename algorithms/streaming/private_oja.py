@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes, as_step_sizes
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import Moments, as_moments, own_products
@@ -52,7 +52,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
 __all__ = ["PrivateOja"]
 
@@ -63,7 +63,7 @@ _ROWS = 500  # of the canonical pair
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateOja(ReleasesVector, Checked):
+class PrivateOja(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     """Oja's algorithm on shuffled rows with noise; the release is w_n, shape (d,).
 
     Parameters
@@ -218,10 +218,6 @@ class PrivateOja(ReleasesVector, Checked):
         ]
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
 
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator
     ) -> dict[str, Array]:
@@ -251,7 +247,7 @@ class PrivateOja(ReleasesVector, Checked):
         pair, and not proven to be the worst.
         """
         return oblique_pair(
-            check_count("dimension", 2 if dimension is None else dimension),
+            check_length(dimension, 2),
             count=_ROWS,
             unit=unit_of(self.row_norm, self.clip),
             matrices=self.row_norm is None,

@@ -124,11 +124,6 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         )
 
     @property
-    def rank(self) -> int:
-        """k, the number of components."""
-        return self.n_components
-
-    @property
     def budget(self) -> BudgetTree:
         """Who spends what: halves are disjoint, components read the same rows."""
         each = self.scale_finder.budget

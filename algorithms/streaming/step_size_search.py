@@ -46,7 +46,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.shared.bases import ReleasesVector, check_one_component
+from dpaudit.algorithms.shared.bases import Batched, ReleasesVector, check_one_component
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.moments import Moments, as_moments
@@ -110,7 +110,7 @@ def step_size_grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepSizeSearch(ReleasesVector, Checked):
+class StepSizeSearch(ReleasesVector, Batched[ArrayLike | Moments], Checked):
     """Minibatch Oja with step sizes chosen privately; the release is w_j, shape (d,).
 
     Parameters
@@ -239,10 +239,6 @@ class StepSizeSearch(ReleasesVector, Checked):
             chosen = np.take_along_axis(runs, choice[:, None, None], axis=1)
             parts.append(chosen[:, 0])
         return np.concatenate([np.empty((0, moments.dimension)), *parts])
-
-    def release(self, data: ArrayLike | Moments, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d,)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
     def transcript(
         self, data: ArrayLike | Moments, size: int, *, rng: np.random.Generator

@@ -36,13 +36,14 @@ The estimate is a scale, not a measurement: a left edge is too low by 2^(1/(2 r)
 average, and small groups make it too high, like (1 + sqrt(d/b))^2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
@@ -52,7 +53,7 @@ from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_matrix
+from dpaudit.validation import check_count, check_fraction, check_length, check_matrix
 
 __all__ = ["TopEigenvalue"]
 
@@ -61,7 +62,7 @@ _LEAST = 4  # groups
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopEigenvalue(Checked):
+class TopEigenvalue(Batched[ArrayLike], Checked):
     """A power of 2^(1/r) near the largest eigenvalue of the covariance of the rows.
 
     Releases are numbers >= 0, shape (); NaN is bottom.
@@ -133,13 +134,10 @@ class TopEigenvalue(Checked):
         zeta: float = 0.01,
     ) -> Self:
         """Return the mechanism with the histogram and the bins of the paper."""
-        return cls(
-            noise=CountNoise.as_published(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            group_constant=group_constant,
-            bins_per_octave=4,
-            zeta=zeta,
+        made = cls.calibrated(
+            epsilon, delta, group_constant=group_constant, bins_per_octave=4, zeta=zeta
         )
+        return replace(made, noise=CountNoise.as_published(epsilon, delta))
 
     def groups(self, zeta: float | None = None) -> int:
         """Return k, for another probability of failure than the mechanism's own."""
@@ -203,10 +201,6 @@ class TopEigenvalue(Checked):
             part[:] = self._release(counts.repeated(len(part)), rng)
         return releases
 
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape ()."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
-
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return two bins of groups, and one that moves to the fuller one.
 
@@ -214,7 +208,7 @@ class TopEigenvalue(Checked):
         release of forty. Rows are multiples of e_1; the bins differ by a factor of
         2^20. The default d is 1: rows enter through one eigenvalue a group.
         """
-        d = check_count("dimension", 1 if dimension is None else dimension)
+        d = check_length(dimension, 1)
         k = self.groups()
         scales = np.full(k, 2.0**10)
         scales[: max(1, round(k / 2 - 2 * self.noise.scale))] = 1.0

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.shared.bases import ReleasesBasis
+from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import Claim, PureDP
@@ -25,7 +25,7 @@ __all__ = ["PureSubspaceMechanism", "SubspaceMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubspaceMechanism(ReleasesBasis, Checked, ABC):
+class SubspaceMechanism(ReleasesBasis, Batched[ArrayLike], Checked):
     """A private basis of k principal components, for rows clipped to a public norm.
 
     Parameters
@@ -69,10 +69,6 @@ class SubspaceMechanism(ReleasesBasis, Checked, ABC):
         moment = self.moment(data)
         size = check_count("size", size, minimum=0)
         return self.draw_from(moment, size, rng=rng)
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release, shape (d, k)."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
 
 @dataclass(frozen=True, kw_only=True)

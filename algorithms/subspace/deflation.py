@@ -54,7 +54,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count, check_positive
+from dpaudit.validation import check_count, check_length, check_positive
 
 __all__ = ["DeflationExponential"]
 
@@ -157,8 +157,7 @@ class DeflationExponential(PureSubspaceMechanism):
         over the sum of the coefficients, and 10,000 at most. The default d is k + 1.
         """
         k = self.n_components
-        dimension = k + 1 if dimension is None else dimension
-        dimension = check_count("dimension", dimension, minimum=k)
+        dimension = check_length(dimension, k + 1, minimum=k)
         total = self.coefficients.sum() * self.row_norm**2
         copies = int(np.ceil(min(k * (2 * dimension - k - 1) / total, 1e9)))
         return repeated_direction_pair(dimension, copies, self.relation, self.row_norm)

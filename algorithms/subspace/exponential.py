@@ -45,7 +45,7 @@ from dpaudit.algorithms.subspace.pairs import tied_directions_pair
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count
+from dpaudit.validation import check_length
 
 __all__ = ["ExponentialMechanism"]
 
@@ -102,7 +102,7 @@ class ExponentialMechanism(ExactlyDrawn):
         coefficient, and at most 10,000, which is less for epsilons below 0.001 or so.
         The default d is 2; for d = 1 releases are a random sign, which says nothing.
         """
-        dimension = check_count("dimension", 2 if dimension is None else dimension)
+        dimension = check_length(dimension, 2)
         row = np.eye(dimension)[[-1]] * self.row_norm
         copies = int(np.ceil(2.5 * dimension / self._unit_coefficient))
         copies = 1 + min(copies, _MOST_COPIES - 1)

@@ -47,7 +47,7 @@ from dpaudit.algorithms.subspace.pairs import new_direction_pair, tied_direction
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.stacks import check_symmetric
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_length
 
 __all__ = ["MatrixBinghamMechanism"]
 
@@ -137,8 +137,7 @@ class MatrixBinghamMechanism(PureSubspaceMechanism):
         k + 2 for more: the least for which a draw is not that of a vector.
         """
         k = self.n_components
-        dimension = k + min(k, 2) if dimension is None else dimension
-        dimension = check_count("dimension", dimension, minimum=k)
+        dimension = check_length(dimension, k + min(k, 2), minimum=k)
         copies = int(np.ceil(min(3 * k / self._unit_coefficient, 1e9)))
         return new_direction_pair(k, dimension, copies, self.relation, self.row_norm)
 

@@ -81,7 +81,7 @@ from dpaudit.checked import Count, Positive
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
 __all__ = [
     "DEFAULT_ITERATIONS",
@@ -171,8 +171,7 @@ class NoisyPowerMethod(SubspaceMechanism, ABC):
         not only its basis.
         """
         k = self.n_components
-        dimension = k + 1 if dimension is None else dimension
-        dimension = check_count("dimension", dimension, minimum=k)
+        dimension = check_length(dimension, k + 1, minimum=k)
         if dimension > k:
             gap = 4 * gap_sensitivity(self.relation) * self.deviation(dimension)
             return turned_pair(k, dimension, gap, self.relation, self.row_norm)

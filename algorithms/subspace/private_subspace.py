@@ -74,7 +74,7 @@ from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import top_components
-from dpaudit.validation import check_count, check_fraction, check_positive
+from dpaudit.validation import check_count, check_fraction, check_length, check_positive
 
 __all__ = ["NoisyProjector", "PrivateSubspace"]
 
@@ -176,8 +176,7 @@ class NoisyProjector(SubspaceMechanism, ABC):
     def check_dimension(self, dimension: int | None) -> int:
         """Return the length of a row, by default the least, k + 1, or raise."""
         least = self.n_components + 1
-        dimension = least if dimension is None else dimension
-        return check_count("dimension", dimension, minimum=least)
+        return check_length(dimension, least, minimum=least)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,14 @@ that holds over *all* neighbours, whatever its author claims, and `worst_case` i
 on which it is attained or approached. That is what an audit is measured against.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Positive
 from dpaudit.claims import Claim, PureDP
@@ -34,7 +35,7 @@ _BLOCK = 2**15  # releases that are made together: what passes by stays in cache
 
 
 @dataclass(frozen=True)
-class TextbookMechanism(Checked, ABC):
+class TextbookMechanism(Batched[ArrayLike], Checked):
     """A mechanism whose true privacy is known."""
 
     claim: Claim = field(init=False)
@@ -66,10 +67,6 @@ class TextbookMechanism(Checked, ABC):
         whole, rest = divmod(check_count("size", size, minimum=0), _BLOCK)
         blocks = [self._sample(answers, _BLOCK, rng=rng) for _ in range(whole)]
         return np.concatenate([*blocks, self._sample(answers, rest, rng=rng)])
-
-    def release(self, data: ArrayLike, *, rng: np.random.Generator) -> Array:
-        """Return one release."""
-        return np.asarray(self.draw(data, 1, rng=rng)[0])
 
 
 @dataclass(frozen=True)

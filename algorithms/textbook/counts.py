@@ -83,7 +83,7 @@ from dpaudit.checked import Count
 from dpaudit.claims import NO_LOSS, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_length, check_matrix
 
 __all__ = [
     "CountingMechanism",
@@ -271,7 +271,7 @@ class _NoisyHistogram(LaplaceNoise, ABC):
 
     def worst_case(self, dimension: int | None = None) -> Pair:
         """Return a person of the first of `dimension` bins (default 5), added."""
-        bins = check_count("dimension", 5 if dimension is None else dimension)
+        bins = check_length(dimension, 5)
         first, nobody = np.eye(1, bins), np.zeros((1, bins))
         return Pair(nobody, np.vstack([nobody, first]), self.relation)
 
@@ -287,11 +287,6 @@ class NoisyHist1(_NoisyHistogram):
     epsilon : float
         The claim, > 0.
     """
-
-    @property
-    def scale(self) -> float:
-        """1/epsilon."""
-        return 1 / self.epsilon
 
 
 @dataclass(frozen=True)
@@ -328,11 +323,6 @@ class PrefixSum(FixedQueriesMechanism, LaplaceNoise):
     >>> PrefixSum(0.1).true_epsilon
     1.0
     """
-
-    @property
-    def scale(self) -> float:
-        """1/epsilon."""
-        return 1 / self.epsilon
 
     @property
     def true_epsilon(self) -> float:

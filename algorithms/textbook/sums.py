@@ -50,7 +50,7 @@ its inverse at the claim's delta. A Gaussian law has unbounded loss, so no finit
 epsilon holds at delta = 0, which is what a mu-GDP claim is asked at.
 """
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
@@ -108,9 +108,9 @@ class LaplaceNoise(PureTextbookMechanism, ABC):
     """Independent Laplace noise on every answer."""
 
     @property
-    @abstractmethod
     def scale(self) -> float:
-        """The scale b of the noise."""
+        """The scale b of the noise: 1/epsilon, where a subclass says nothing else."""
+        return 1 / self.epsilon
 
     def _sample(self, answers: Array, size: int, *, rng: np.random.Generator) -> Array:
         releases = laplace_noise((size, *answers.shape), self.scale, rng=rng)

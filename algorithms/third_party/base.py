@@ -38,7 +38,7 @@ from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
-from dpaudit.validation import check_count, check_matrix
+from dpaudit.validation import check_count, check_length, check_matrix
 
 __all__ = [
     "ApproximateScalarSum",
@@ -292,8 +292,7 @@ def near_degenerate_pair(
     >>> (pair.neighbour.T @ pair.neighbour).diagonal().astype(int).tolist()
     [2999, 2999]
     """
-    dimension = _DIMENSION if dimension is None else dimension
-    dimension = check_count("dimension", dimension, minimum=2)
+    dimension = check_length(dimension, _DIMENSION, minimum=2)
     data = np.zeros((_ROWS, dimension))
     first = _ROWS // 2 + 1
     data[:first, 0] = data[first:, 1] = row_norm

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.algorithms import AnalyzeGauss
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.audit import audit
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count
 
 __all__ = ["Cost", "audit_and_tell_memory", "engine_share", "peak_memory"]
@@ -76,24 +76,18 @@ class Cost(Study):
                 releases = _RELEASES[profile][case][1]
                 scale = 100 if case == _SHARE else 1
                 measured = scale * median(found[case])
-                cells = {
-                    "cost": case,
-                    "mechanism": subject,
-                    "releases a side": count(releases),
-                    "measured": f"{measured:.1f} {unit_name}",
-                    "target": f"{target:.0f} {unit_name}",
-                }
-                data = {
-                    "case": case,
-                    "subject": subject,
-                    "releases": releases,
-                    "measured": measured,
-                    "target": target,
-                    "unit": unit_name,
-                }
+                shown = f"{measured:.1f} {unit_name}"
                 long_enough = case == _MEMORY or releases >= _LONG
-                met = measured <= target if long_enough else None
-                rows.append(Row(cells, met, data))
+                row = Row.of(
+                    measured <= target if long_enough else None,
+                    Figure("case", case, "cost", case),
+                    Figure("subject", subject, "mechanism", subject),
+                    Figure("releases", releases, "releases a side", count(releases)),
+                    Figure("measured", measured, "measured", shown),
+                    Figure("target", target, "target", f"{target:.0f} {unit_name}"),
+                    Figure("unit", unit_name),
+                )
+                rows.append(row)
         note = (
             "The share is that of an audit's wall-clock time which is not spent on "
             "drawing its releases; short audits have a larger one, and no target."

@@ -13,8 +13,7 @@ probability at most alpha).
 """
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scipy.special import expit
 from scipy.stats import binom
@@ -28,7 +27,7 @@ from dpaudit.algorithms.textbook import (
     RandomisedResponse,
     TruncatedGeometric,
 )
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.reports.bench.coverage_cases import (
     CONFIDENCE,
     AuditCase,
@@ -40,48 +39,27 @@ from dpaudit.reports.bench.coverage_cases import (
     WhiteBoxCase,
     WitnessCase,
 )
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.bench.subjects import LeakyResponse, MixedLayouts, SpoiltCompany
+from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
-__all__ = ["CASES", "LEVEL", "Coverage", "Effort"]
+__all__ = ["CASES", "LEVEL", "Coverage"]
 
 LEVEL = 1e-3
 """The probability that a sound package fails the study."""
 
 _ALPHA = 1 - CONFIDENCE
+_PURE = PureDP(1.0)
 
-
-@dataclass(frozen=True)
-class Effort:
-    """How much a profile tries.
-
-    Parameters
-    ----------
-    audits : int
-        Trials of each case of the anytime engine and of witness replay.
-    releases : int
-        Most releases a side of such an audit.
-    data_sets : int
-        Trials of each bound for a fixed sample.
-    runs : int
-        Trials of each white-box case.
-    cases : str
-        ``"all"``, or ``"core"``: the anytime engine on the quickest cases only.
-    """
-
-    audits: int
-    releases: int
-    data_sets: int
-    runs: int
-    cases: str = "all"
-
-
-EFFORTS = {
-    "quick": Effort(audits=60, releases=100, data_sets=200, runs=20, cases="core"),
-    "standard": Effort(audits=300, releases=500, data_sets=2000, runs=300),
-    "full": Effort(audits=2000, releases=300, data_sets=4000, runs=2000),
-}
+SIZES = sizes(
+    # Trials of each case of the anytime engine and of witness replay.
+    audits=(60, 300, 2000),
+    releases=(100, 500, 300),  # a side of such an audit, at most
+    data_sets=(200, 2000, 4000),  # trials of each bound for a fixed sample
+    runs=(20, 300, 2000),  # trials of each white-box case
+    core=(True, False, False),  # the anytime engine on the quickest cases only
+)
 
 _CORE = (
     "randomised response",
@@ -103,16 +81,16 @@ def _audits() -> list[AuditCase]:
     subjects = {
         "laplace": (laplace, laplace.claim),
         "laplace, exact profile": (laplace, laplace.exact_claim(laplace.worst_case())),
-        "randomised response": (RandomisedResponse(1.0), PureDP(1.0)),
+        "randomised response": (RandomisedResponse(1.0), _PURE),
         "gaussian": (Gaussian.calibrated(1.0, 0.1), ApproxDP(1.0, 0.1)),
         "gaussian, small delta": (Gaussian.calibrated(1.0, 1e-5), ApproxDP(1.0, 1e-5)),
         "gaussian, GDP": (Gaussian.from_mu(1.0), GaussianDP(1.0)),
-        "laplace-parallel": (LaplaceParallel(1.0), PureDP(1.0)),
+        "laplace-parallel": (LaplaceParallel(1.0), _PURE),
         "truncated geometric": (geometric, PureDP(geometric.true_epsilon)),
-        "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), PureDP(1.0)),
+        "symmetrised wishart": (SymmetrisedWishart.calibrated(1.0), _PURE),
         "leaky response": (LeakyResponse(1.0, 0.05), ApproxDP(1.0, 0.05)),
-        "mixed layouts": (MixedLayouts(), PureDP(1.0)),
-        "spoilt company": (SpoiltCompany(), PureDP(1.0)),
+        "mixed layouts": (MixedLayouts(), _PURE),
+        "spoilt company": (SpoiltCompany(), _PURE),
     }
     searched = {
         "laplace": "scalar:0,1:rows=2",
@@ -133,38 +111,33 @@ def _audits() -> list[AuditCase]:
     return cases
 
 
-_TWO_SIDED = {"two_sided": True}
-_COUNTS: tuple[tuple[str, str, Claim, float, dict[str, Any]], ...] = (
-    ("clopper-pearson", "clopper_pearson", PureDP(1.0), 0.2, {}),
-    ("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1, {}),
-    ("clopper-pearson, two-sided", "clopper_pearson", PureDP(1.0), 0.2, _TWO_SIDED),
-    ("joint", "joint", PureDP(1.0), 0.2, {}),
-    ("joint, corner", "joint", PureDP(1.0), float(expit(-1.0)), {}),
-    ("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1, {}),
-    ("joint, two-sided", "joint", PureDP(1.0), 0.2, _TWO_SIDED),
-    ("joint, unequal sides", "joint", PureDP(2.0), 0.02, {"releases": (60, 600)}),
-    ("joint, rare event", "joint", PureDP(1.0), 0.005, {}),
-    ("gaussian counts", "gaussian", GaussianDP(1.0), 0.3, {}),
-    ("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01, {}),
-    ("gaussian counts, two-sided", "gaussian", GaussianDP(1.0), 0.3, _TWO_SIDED),
-)
-
-
 CASES: tuple[CoverageCase, ...] = (
     *_audits(),
     WitnessCase("witness replay", Laplace.under_noised(1.0), Laplace(1.0)),
-    *(
-        CountsCase(name, method, claim, q, **options)
-        for name, method, claim, q, options in _COUNTS
+    CountsCase("clopper-pearson", "clopper_pearson", _PURE, 0.2),
+    CountsCase("clopper-pearson, delta", "clopper_pearson", ApproxDP(1.0, 0.05), 0.1),
+    CountsCase(
+        "clopper-pearson, two-sided", "clopper_pearson", _PURE, 0.2, two_sided=True
     ),
-    ScoresCase("split scores, laplace", "split_scores", PureDP(1.0)),
+    CountsCase("joint", "joint", _PURE, 0.2),
+    CountsCase("joint, corner", "joint", _PURE, float(expit(-1.0))),
+    CountsCase("joint, delta", "joint", ApproxDP(1.0, 0.05), 0.1),
+    CountsCase("joint, two-sided", "joint", _PURE, 0.2, two_sided=True),
+    CountsCase("joint, unequal sides", "joint", PureDP(2.0), 0.02, (60, 600)),
+    CountsCase("joint, rare event", "joint", _PURE, 0.005),
+    CountsCase("gaussian counts", "gaussian", GaussianDP(1.0), 0.3),
+    CountsCase("gaussian counts, rare event", "gaussian", GaussianDP(1.0), 0.01),
+    CountsCase(
+        "gaussian counts, two-sided", "gaussian", GaussianDP(1.0), 0.3, two_sided=True
+    ),
+    ScoresCase("split scores, laplace", "split_scores", _PURE),
     ScoresCase("split scores, leaky response", "split_scores", ApproxDP(1.0, 0.05)),
-    ScoresCase("fixed scores, laplace", "fixed_scores", PureDP(1.0)),
+    ScoresCase("fixed scores, laplace", "fixed_scores", _PURE),
     ScoresCase("fixed scores, leaky response", "fixed_scores", ApproxDP(1.0, 0.05)),
     ScoresCase("fixed scores, GDP", "fixed_scores", GaussianDP(1.0)),
-    OneRunCase("one run", PureDP(1.0)),
+    OneRunCase("one run", _PURE),
     OneRunCase("one run, delta", ApproxDP(1.0, 0.01)),
-    OneRunCase("one run, abstaining", PureDP(1.0), canaries=200, guesses=50),
+    OneRunCase("one run, abstaining", _PURE, canaries=200, guesses=50),
     WhiteBoxCase("white box, laplace", Laplace(1.0)),
     WhiteBoxCase("white box, gaussian", Gaussian.from_mu(1.0)),
     WhiteBoxCase("white box, truncated geometric", TruncatedGeometric(0.5), (0.0, 0.1)),
@@ -183,15 +156,15 @@ class Coverage(Study):
     """What is on trial; of the class, so that a study travels to workers by name."""
 
     def units(self, profile: str) -> list[Unit]:
-        effort = EFFORTS[profile]
+        size = SIZES[profile]
         units = []
-        for case in self._chosen(effort):
-            trials = getattr(effort, case.effort)
+        for case in self._chosen(size):
+            trials = getattr(size, case.effort)
             for index in range(-(-trials // case.chunk)):
-                size = min(case.chunk, trials - index * case.chunk)
-                options: tuple[tuple[str, int], ...] = (("trials", size),)
+                some = min(case.chunk, trials - index * case.chunk)
+                options: tuple[tuple[str, int], ...] = (("trials", some),)
                 if case.effort != "data_sets":
-                    options += (("releases", effort.releases),)
+                    options += (("releases", size.releases),)
                 units.append(Unit(self.name, case.name, index, options))
         # The core cases come first, all of them step by step, so that a run that is
         # interrupted has something to say of each.
@@ -234,13 +207,11 @@ class Coverage(Study):
         )
         return [Table(self.title, rows, note, binding=True)]
 
-    def _chosen(self, effort: Effort) -> list[CoverageCase]:
+    def _chosen(self, size: Size) -> list[CoverageCase]:
         return [
             case
             for case in self.cases
-            if effort.cases == "all"
-            or not isinstance(case, AuditCase)
-            or case.name in _CORE
+            if not (size.core and isinstance(case, AuditCase)) or case.name in _CORE
         ]
 
 
@@ -248,28 +219,20 @@ def _row(line: tuple[str, str, str], errors: int, trials: int, level: float) -> 
     low, high = proportion_confint(errors, trials, alpha=0.05, method="beta")
     p_value = float(binom.sf(errors - 1, trials, _ALPHA))
     group, case, statement = line
-    cells = {
-        "on trial": group,
-        "case": case,
-        "statement": statement,
-        "errors": count(errors),
-        "trials": count(trials),
-        "rate": percent(errors / trials),
-        "interval": f"{percent(low)} to {percent(high)}",
-        "p-value": f"{p_value:.2g}",
-    }
-    data = {
-        "group": group,
-        "case": case,
-        "statement": statement,
-        "errors": errors,
-        "trials": trials,
-        "low": float(low),
-        "high": float(high),
-        "p_value": p_value,
-        "level": level,
-    }
-    return Row(cells, p_value >= level, data)
+    return Row.of(
+        p_value >= level,
+        Figure("group", group, "on trial", group),
+        Figure("case", case, "case", case),
+        Figure("statement", statement, "statement", statement),
+        Figure("errors", errors, "errors", count(errors)),
+        Figure("trials", trials, "trials", count(trials)),
+        Figure(heading="rate", text=percent(errors / trials)),
+        Figure(heading="interval", text=f"{percent(low)} to {percent(high)}"),
+        Figure("low", float(low)),
+        Figure("high", float(high)),
+        Figure("p_value", p_value, "p-value", f"{p_value:.2g}"),
+        Figure("level", level),
+    )
 
 
 def _turn(unit: Unit) -> tuple[bool, int]:

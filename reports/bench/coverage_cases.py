@@ -314,15 +314,10 @@ class CountsCase(_FixedSample):
 
     def bound(self, data: tuple[int, int]) -> float:
         counts = bounds.Counts(data[0], self.releases[0], data[1], self.releases[1])
-        options = {}
+        options = {"confidence": CONFIDENCE, "two_sided": self.two_sided}
         if not isinstance(self.claim, GaussianDP):
             options["delta"] = self.claim.parameters.get("delta", 0.0)
-        method = getattr(bounds, self.method)
-        return float(
-            method(
-                counts, confidence=CONFIDENCE, two_sided=self.two_sided, **options
-            ).value
-        )
+        return float(getattr(bounds, self.method)(counts, **options).value)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ and 200 million for the final bound.
 A run that reaches its budget, twelve times the limit, counts as endless.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from math import ceil, inf, isfinite
 from statistics import median
@@ -26,11 +25,12 @@ from dpaudit.reports.bench.best_events import (
     information_limit,
     subject,
 )
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.bench.subjects import BlackBox
+from dpaudit.reports.sections import sizes
 from dpaudit.reports.words import count
 
-__all__ = ["Effort", "Refutation", "limit"]
+__all__ = ["Refutation", "limit"]
 
 _BLACK_BOX = "half laplace, black box"
 _BLACK_BOX_CLAIM, _BLACK_BOX_CONFIDENCE = 1.0, 0.95
@@ -43,28 +43,12 @@ _SNIPER = (10.7e6 + 200e6) / 10
 """Ten times fewer than DP-Sniper's releases."""
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much a profile tries.
-
-    Parameters
-    ----------
-    black_box, suite : int
-        Seeds.
-    largest_limit : float
-        Mechanisms whose information limit is larger are left out.
-    """
-
-    black_box: int
-    suite: int
-    largest_limit: float
-
-
-_EFFORTS = {
-    "quick": Effort(black_box=11, suite=1, largest_limit=7e3),
-    "standard": Effort(black_box=51, suite=3, largest_limit=1e5),
-    "full": Effort(black_box=51, suite=5, largest_limit=inf),
-}
+_SIZES = sizes(
+    black_box=(11, 51, 51),  # seeds
+    suite=(1, 3, 5),  # seeds
+    # Mechanisms whose information limit is larger are left out.
+    largest_limit=(7e3, 1e5, inf),
+)
 
 
 def limit(name: str) -> float:
@@ -80,15 +64,15 @@ class Refutation(Study):
     title = "Releases to refute"
 
     def units(self, profile: str) -> list[Unit]:
-        effort = _EFFORTS[profile]
+        size = _SIZES[profile]
         unit = partial(Unit, self.name)
         return [
-            *(unit(_BLACK_BOX, index) for index in range(effort.black_box)),
+            *(unit(_BLACK_BOX, index) for index in range(size.black_box)),
             *(
                 unit(name, index)
                 for name in best_events()
-                if limit(name) <= effort.largest_limit
-                for index in range(effort.suite)
+                if limit(name) <= size.largest_limit
+                for index in range(size.suite)
             ),
         ]
 
@@ -152,19 +136,15 @@ class Refutation(Study):
 def _row(name: str, samples: list[float], figures: dict[str, float]) -> Row:
     measured = median(samples)
     targets = [value for key, value in figures.items() if key != "information limit"]
-    cells = {
-        "mechanism": name,
-        "seeds": f"{len(samples)}",
-        "median releases a side": count(measured)
-        if isfinite(measured)
-        else "not refuted",
-        **{heading: count(value) for heading, value in figures.items()},
-    }
-    data = {
-        "case": name,
-        "seeds": len(samples),
-        "measured": measured if isfinite(measured) else None,
-        "refuted": sum(isfinite(value) for value in samples),
-        **figures,
-    }
-    return Row(cells, measured <= min(targets), data)
+    known = measured if isfinite(measured) else None
+    shown = "not refuted" if known is None else count(known)
+    return Row.of(
+        measured <= min(targets),
+        Figure("case", name, "mechanism", name),
+        Figure("seeds", len(samples), "seeds", f"{len(samples)}"),
+        Figure(
+            "measured", measured if known else None, "median releases a side", shown
+        ),
+        Figure("refuted", sum(isfinite(value) for value in samples)),
+        *(Figure(each, value, each, count(value)) for each, value in figures.items()),
+    )

@@ -15,7 +15,16 @@ from typing import Any, ClassVar, TypeAlias
 
 from dpaudit.streams import stream
 
-__all__ = ["Record", "Records", "Row", "Study", "Table", "Unit", "seed_of"]
+__all__ = [
+    "Figure",
+    "Record",
+    "Records",
+    "Row",
+    "Study",
+    "Table",
+    "Unit",
+    "seed_of",
+]
 
 Record: TypeAlias = dict[str, Any]
 
@@ -71,6 +80,27 @@ def seed_of(*parts: str | int) -> int:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """One figure of a row: what is kept of it, and how it is printed.
+
+    Parameters
+    ----------
+    key : str
+        Its name among the data; empty if it is only printed.
+    value : object
+        JSON-ready.
+    heading : str
+        Of its column; empty if it is only kept.
+    text : str
+    """
+
+    key: str = ""
+    value: Any = None
+    heading: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of a table.
 
@@ -87,6 +117,12 @@ class Row:
     cells: dict[str, str]
     met: bool | None
     data: Record
+
+    @classmethod
+    def of(cls, met: bool | None, *figures: Figure) -> "Row":
+        """Return the row of some figures, in the order of their columns."""
+        cells = {each.heading: each.text for each in figures if each.heading}
+        return cls(cells, met, {each.key: each.value for each in figures if each.key})
 
     @property
     def verdict(self) -> str:

@@ -11,11 +11,10 @@ The published bounds are DP-Sniper's (Bichsel, Steffen, Bogunovic, Vechev, IEEE 
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from dpaudit.audit import audit
 from dpaudit.reports.bench.best_events import CLAIMED, best_pair, subject
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count, number
 
 __all__ = ["GOALS", "Goal", "SuiteBounds"]
@@ -126,27 +125,17 @@ def _row(goal: Goal, releases: int, runs: list[Record], tenth: list[Record]) -> 
     measured, seconds = middle(runs, "epsilon_lower"), middle(runs, "seconds")
     smaller = middle(tenth, "epsilon_lower") if tenth else None
     grows = smaller is None or measured > smaller
-    cells = {
-        "mechanism": goal.name,
-        "truth": number(truth),
-        "releases a side": count(releases),
-        "seeds": f"{len(runs)}",
-        "measured": f"{measured:.4g}",
-        "with a tenth": "" if smaller is None else f"{smaller:.4g}",
-        "published": f"{goal.published:.3g}",
-        "seconds": f"{seconds:.1f}",
-        "limit": f"{_SECONDS:.0f}",
-    }
-    data: dict[str, Any] = {
-        "case": goal.name,
-        "truth": None if _endless(goal) else truth,
-        "releases": releases,
-        "seeds": len(runs),
-        "measured": measured,
-        "with_a_tenth": smaller,
-        "published": goal.published,
-        "seconds": seconds,
-        "limit": _SECONDS,
-    }
-    met = measured >= goal.published and seconds <= _SECONDS and grows
-    return Row(cells, met, data)
+    finite = None if _endless(goal) else truth
+    before = "" if smaller is None else f"{smaller:.4g}"
+    return Row.of(
+        measured >= goal.published and seconds <= _SECONDS and grows,
+        Figure("case", goal.name, "mechanism", goal.name),
+        Figure("truth", finite, "truth", number(truth)),
+        Figure("releases", releases, "releases a side", count(releases)),
+        Figure("seeds", len(runs), "seeds", f"{len(runs)}"),
+        Figure("measured", measured, "measured", f"{measured:.4g}"),
+        Figure("with_a_tenth", smaller, "with a tenth", before),
+        Figure("published", goal.published, "published", f"{goal.published:.3g}"),
+        Figure("seconds", seconds, "seconds", f"{seconds:.1f}"),
+        Figure("limit", _SECONDS, "limit", f"{_SECONDS:.0f}"),
+    )

@@ -18,7 +18,7 @@ from dpaudit.audit import audit
 from dpaudit.audit.bounds import fixed_scores
 from dpaudit.claims import GaussianDP
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
-from dpaudit.reports.bench.study import Record, Records, Row, Study, Table, Unit
+from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.streams import stream
 
 __all__ = ["GOALS", "Goal", "Tightness"]
@@ -168,25 +168,19 @@ def _fixed(goal: Goal, seed: int) -> float:
 
 def _row(goal: Goal, bounds: list[float]) -> Row:
     measured = median(bounds)
-    cells = {
-        "mechanism": goal.mechanism,
-        "claim": "GDP" if goal.gaussian else "(ε, δ)",
-        "engine": goal.engine,
-        "n a side": f"{goal.releases:,}",
-        "truth": f"{goal.truth:.3f}",
-        "seeds": f"{len(bounds)}",
-        "measured": f"{measured:.4f}",
-        "published": "" if goal.published is None else f"{goal.published:.3f}",
-        "target": f"{goal.target:.3f}",
-    }
-    data = {
-        "case": goal.case,
-        "truth": goal.truth,
-        "seeds": len(bounds),
-        "measured": measured,
-        "smallest": min(bounds),
-        "largest": max(bounds),
-        "published": goal.published,
-        "target": goal.target,
-    }
-    return Row(cells, measured >= goal.target, data)
+    published = "" if goal.published is None else f"{goal.published:.3f}"
+    return Row.of(
+        measured >= goal.target,
+        Figure("case", goal.case),
+        Figure(heading="mechanism", text=goal.mechanism),
+        Figure(heading="claim", text="GDP" if goal.gaussian else "(ε, δ)"),
+        Figure(heading="engine", text=goal.engine),
+        Figure(heading="n a side", text=f"{goal.releases:,}"),
+        Figure("truth", goal.truth, "truth", f"{goal.truth:.3f}"),
+        Figure("seeds", len(bounds), "seeds", f"{len(bounds)}"),
+        Figure("measured", measured, "measured", f"{measured:.4f}"),
+        Figure("smallest", min(bounds)),
+        Figure("largest", max(bounds)),
+        Figure("published", goal.published, "published", published),
+        Figure("target", goal.target, "target", f"{goal.target:.3f}"),
+    )

@@ -18,6 +18,7 @@ from dpaudit.errors import InputError
 __all__ = [
     "check_count",
     "check_fraction",
+    "check_length",
     "check_matrix",
     "check_name",
     "check_nonnegative",
@@ -82,6 +83,12 @@ def check_count(
     ):
         raise InputError(f"{name} must be an integer {bounds}, got {value!r}")
     return int(value)
+
+
+def check_length(dimension: int | None, default: int, *, minimum: int = 1) -> int:
+    """Return the length of rows that is asked for, or the default, or raise."""
+    asked = default if dimension is None else dimension
+    return check_count("dimension", asked, minimum=minimum)
 
 
 def check_real(

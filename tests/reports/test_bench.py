@@ -42,7 +42,7 @@ from dpaudit.reports.bench.best_events import (
     information_limit,
 )
 from dpaudit.reports.bench.cost import Cost, engine_share, peak_memory
-from dpaudit.reports.bench.coverage import CASES, Coverage, Effort
+from dpaudit.reports.bench.coverage import CASES, Coverage
 from dpaudit.reports.bench.coverage_cases import (
     AuditCase,
     CountsCase,
@@ -67,12 +67,13 @@ from dpaudit.reports.bench.summary import (
 )
 from dpaudit.reports.bench.tightness import GOALS as TIGHTNESS_GOALS
 from dpaudit.reports.bench.tightness import Tightness
+from dpaudit.reports.sections import Size
 from dpaudit.reports.store import STORE, WorkStore
 
 ORACLES = runpy.run_path(
     str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")
 )
-TINY = Effort(audits=2, releases=60, data_sets=300, runs=1)
+TINY = Size(audits=2, releases=60, data_sets=300, runs=1, core=False)
 
 
 class Dice(Study):
@@ -116,7 +117,7 @@ def dice(monkeypatch):
 
 @pytest.fixture
 def tiny(monkeypatch):
-    monkeypatch.setitem(coverage_module.EFFORTS, "quick", TINY)
+    monkeypatch.setitem(coverage_module.SIZES, "quick", TINY)
 
 
 def carried_out(study, folder, profile="quick", **options):

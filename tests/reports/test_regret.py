@@ -51,7 +51,6 @@ def experiment(mechanisms, options, *, grid=None, repetitions=3):
     return Experiment(
         name="online",
         title="",
-        question="",
         source="",
         measure=online_regret,
         mechanisms=mechanisms,

@@ -189,7 +189,7 @@ from dpaudit.reports.sections.toy.measures import tossed
 def experiments(size):
     return (
         Experiment(
-            "toy-coins", "Coins", "Heads?", "-", tossed, ("fair", "bent"),
+            "toy-coins", "Coins", "-", tossed, ("fair", "bent"),
             repetitions=size.tosses,
         ),
     )

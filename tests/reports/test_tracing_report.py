@@ -39,7 +39,6 @@ def experiment(mechanisms, *, rows, repetitions, epsilons=None, **changes):
     return Experiment(
         name="tracing",
         title="",
-        question="",
         source="",
         measure=traced,
         mechanisms=mechanisms,
@@ -130,7 +129,6 @@ def test_culling():
     each = Experiment(
         name="list-culling",
         title="",
-        question="",
         source="",
         measure=culled,
         mechanisms=STRATEGIES,

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpaudit import InputError
-from dpaudit.validation import check_matrix, check_real
+from dpaudit.validation import check_length, check_matrix, check_real
 
 WHOLE = [
     [[1.0, 2.0]],
@@ -69,3 +69,10 @@ def test_nan_and_infinities_stay():
 def test_doubles_are_not_copied():
     value = np.zeros((2, 2))
     assert check_matrix("rows", value) is value
+
+
+def test_rows_are_as_long_as_asked_for_or_by_default():
+    assert check_length(None, 3) == 3
+    assert check_length(5, 3, minimum=4) == 5
+    with pytest.raises(InputError, match="dimension must be an integer >= 4, got 3"):
+        check_length(3, 5, minimum=4)

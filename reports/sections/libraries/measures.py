@@ -221,8 +221,9 @@ def compare(
     records: list[dict[str, Any]] = []
     for contender in contenders:
         for dimension, k in settings:
-            made = _fits(contender, dimension, k, repetitions, limit_s, seed)
-            fits: list[tuple[float, float]] = list(made)
+            work = partial(_fit_and_tell, contender, dimension, k, repetitions, seed)
+            who = f"{contender.name} in {dimension} dimensions"
+            fits = list(_fits(work, who, repetitions, limit_s))
             progress(f"{contender.name}, d = {dimension}: {len(fits)} fits")
             records += [
                 {
@@ -243,23 +244,17 @@ def compare(
 
 
 def _fits(
-    contender: Contender,
-    dimension: int,
-    k: int,
-    repetitions: int,
-    limit_s: float,
-    seed: int,
+    work: Callable[[Connection], None], who: str, repetitions: int, limit_s: float
 ) -> Iterator[tuple[float, float]]:
     """Yield captured share and processor time of every fit that ends in time."""
     context = get_context("spawn")
     here, there = context.Pipe(duplex=False)
-    arguments = (there, contender, dimension, k, repetitions, seed)
-    process = context.Process(target=_fit_and_tell, args=arguments, daemon=True)
+    process = context.Process(target=work, args=(there,), daemon=True)
     process.start()
     there.close()
     try:
         if not here.poll(_START_S):
-            raise ExecutorError(f"{contender.name} did not start in {_START_S:g} s")
+            raise ExecutorError(f"{who} did not start in {_START_S:g} s")
         here.recv()
         # The first fit is a warm-up: lazy imports and page faults are not compared.
         for counted in (False, *[True] * repetitions):
@@ -269,21 +264,19 @@ def _fits(
             if counted:
                 yield told
     except EOFError:
-        raise ExecutorError(
-            f"a fit of {contender.name} in {dimension} dimensions failed: see above"
-        ) from None
+        raise ExecutorError(f"a fit of {who} failed: see above") from None
     finally:
         process.kill()
         process.join()
 
 
 def _fit_and_tell(
-    there: Connection,
     contender: Contender,
     dimension: int,
     k: int,
     repetitions: int,
     seed: int,
+    there: Connection,
 ) -> None:
     """Fit as often as wanted; runs in a process of its own."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()

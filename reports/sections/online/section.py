@@ -71,13 +71,11 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             size.online_samples,
             name="online-audits",
             title="Audits of online PCA",
-            question="Which claims of online PCA do releases refute?",
             effort=5.0,
         ),
         experiment(
             name="online-regret",
             title="Regret of online PCA",
-            question="What does it cost to follow a subspace privately?",
             source=f"{_PAPER}, section 4",
             mechanisms=(*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER),
             grid={"rows": lengths},
@@ -93,7 +91,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         rivals(
             name="regret-optimum",
             title="Regret by OPT",
-            question="How does regret grow with what there is to earn?",
             mechanisms=(*_EXPONENTS, LEADER),
             grid={"rows": lengths},
             options={
@@ -106,14 +103,12 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         rivals(
             name="regret-length",
             title="Regret by the length of the stream",
-            question="How does regret grow with m, if m is what is declared?",
             grid={"rows": lengths},
             options={**_RIVALS, "dimension": 16, "n_components": 1},
         ),
         rivals(
             name="regret-dimensions",
             title="Regret by the length of rows",
-            question="How does regret grow with d?",
             grid={"dimension": (16.0, 32.0, 64.0)},
             options={**_RIVALS, "rows": size.online_size, "n_components": 1},
             effort=2.0,
@@ -121,7 +116,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         rivals(
             name="regret-components",
             title="Regret by the number of components",
-            question="How does regret grow with k?",
             grid={"n_components": (1.0, 2.0, 4.0)},
             options={**_RIVALS, "rows": size.online_size, "dimension": 32},
             effort=2.0,

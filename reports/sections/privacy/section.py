@@ -32,13 +32,11 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             size.max_samples,
             name="privacy-wall",
             title="Privacy wall",
-            question="How much privacy is lost: as claimed, in truth, as audited?",
             effort=40.0,
         ),
         Experiment(
             name="exact-privacy",
             title="Exact privacy",
-            question="At which epsilon is each claim true?",
             source="dpaudit",
             measure=exact_privacy,
             mechanisms=covariance,

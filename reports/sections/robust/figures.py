@@ -94,25 +94,11 @@ def _error_scales(axes: Axes, steps: int) -> None:
 def _tile(axes: Axes, i: int, j: int, error: float) -> None:
     """Draw one cell, the fuller the smaller the error."""
     depth = float(np.clip(-log10(max(error, _FLOOR)) / 10, 0, 1))
-    axes.add_patch(
-        Rectangle(
-            (i, j),
-            1,
-            1,
-            facecolor=SERIES[0],
-            alpha=0.06 + 0.5 * depth,
-            edgecolor=RULE,
-            linewidth=0,
-        )
-    )
-    axes.annotate(
-        _tenfold(error),
-        (i + 0.5, j + 0.5),
-        ha="center",
-        va="center",
-        size=11.5,
-        color=INK if depth > 0.1 else MUTED,
-    )
+    inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.06 + 0.5 * depth}
+    axes.add_patch(Rectangle((i, j), 1, 1, edgecolor=RULE, linewidth=0, **inside))
+    style: dict[str, Any] = {"ha": "center", "va": "center", "size": 11.5}
+    style |= {"color": INK if depth > 0.1 else MUTED}
+    axes.annotate(_tenfold(error), (i + 0.5, j + 0.5), **style)
 
 
 def _tenfold(error: float) -> str:

@@ -48,13 +48,11 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             size.robust_samples,
             name="robust-audits",
             title="Audits of robust PCA",
-            question="Which claims of robust PCA do releases refute?",
             effort=10.0,
         ),
         Experiment(
             name="robust-recovery",
             title="Recovery of a subspace, step by step",
-            question="How fast does private robust PCA find a subspace?",
             source=f"{_PAPER}, Figure 1",
             measure=measures.recovery_paths,
             mechanisms=(*PUBLISHED, *CORRECTED, NOISELESS),
@@ -65,7 +63,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="robust-phases",
             title="Recovery by size",
-            question="For which sizes does private robust PCA find a subspace?",
             source=f"{_PAPER}, Figure 2",
             measure=measures.recovery,
             mechanisms=("dp-sggd-published", "dp-sggd"),
@@ -80,7 +77,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="genotypes",
             title="Maps from genotypes",
-            question="Does the map of where people are from survive noise?",
             source=f"{_PAPER}, Figures 3, 10",
             measure=measures.genotype_map,
             mechanisms=measures.MAPS,

@@ -39,7 +39,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         experiment(
             name="streaming-rates",
             title="Rates of streaming PCA in n",
-            question="How does the error fall with n: of sampling, and of privacy?",
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Theorem 5.1, Corollary 5.2",
             mechanisms=(measures.DP_PCA,),
             grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
@@ -49,7 +48,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         experiment(
             name="streaming-dimensions",
             title="Rates of streaming PCA in d",
-            question="How does the error of privacy grow with d?",
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Corollary 5.2",
             mechanisms=(measures.DP_PCA,),
             grid={"d": (5.0, 10.0, 20.0, 40.0)},
@@ -59,7 +57,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         experiment(
             name="signal-in-noise",
             title="Signal in noise",
-            question="Does the price of privacy vanish with the spread of the rows?",
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Example 4.1",
             mechanisms=(measures.DP_PCA, measures.MINIBATCH_OJA),
             grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},

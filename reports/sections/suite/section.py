@@ -23,7 +23,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             size.suite_samples,
             name="textbook-suite",
             title="Textbook suite",
-            question="What does the audit find where the truth is known?",
             source="after Bichsel et al., S&P 2021, Table 1",
             measure=audited_suite,
             grid={},

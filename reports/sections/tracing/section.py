@@ -67,7 +67,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         experiment(
             name="tracing-references",
             title="Tracing principal components",
-            question="Are rows traced in components that owe nothing to privacy?",
             source=f"{_PAPER}, section 5",
             mechanisms=(BASELINE,),
             grid={"rows": rows},
@@ -76,7 +75,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         experiment(
             name="tracing",
             title="Tracing private components",
-            question="Is what is useful on hard instances traced, and what is private?",
             source=f"{_PAPER}, Corollaries 25, 32",
             mechanisms=size.tracing_mechanisms,
             grid={"epsilon": (1.0, 3000.0), "rows": rows},
@@ -85,7 +83,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="list-culling",
             title="List culling",
-            question="Does it help to ignore half of what one knows?",
             source=f"{_PAPER}, Theorem 26",
             measure=measures.culled,
             mechanisms=measures.STRATEGIES,

@@ -57,7 +57,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="captured-variance",
             title="Captured variance",
-            question="How much variance do ten private components capture?",
             source="after Imtiaz, Sarwate, ICASSP 2016, Fig. 1",
             measure=measures.captured_variance,
             mechanisms=covariance,
@@ -69,7 +68,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="variance-references",
             title="Captured variance without noise",
-            question="How much do components capture that owe nothing to privacy?",
             source="dpaudit",
             measure=measures.reference_variance,
             mechanisms=(BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE),
@@ -79,7 +77,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="components",
             title="Ten components of a known spectrum",
-            question="Which mechanism keeps most of the variance at epsilon 1?",
             source="after Imtiaz, Sarwate, ICASSP 2016, section 5",
             measure=measures.captured_variance,
             mechanisms=several,
@@ -91,7 +88,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         Experiment(
             name="run-time",
             title="Run time",
-            question="How long does a fit take, compared with PCA without privacy?",
             source="dpaudit",
             measure=measures.run_time,
             mechanisms=(BASELINE, *several),

@@ -97,7 +97,7 @@ def test_the_error_falls_as_the_root_of_the_number_of_rows():
             data = spiked_gaussian(
                 count, dimension, spikes=[spike], basis=direction, rng=rng(seed)
             )
-            steps = HarmonicSteps.of_theorem(gap=spike, alpha=2.0, offset=40.0)
+            steps = HarmonicSteps(2.0 / spike, 40.0)
             w = Oja(steps).release(data.rows, rng=rng(seed))
             squares.append(1 - w[0] ** 2)
         assert floor / 4 <= np.mean(squares) * count <= 4 * floor
