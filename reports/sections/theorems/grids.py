@@ -40,7 +40,6 @@ class Grid:
     fixed : mapping of str to object
         The other coordinates.
     measure : callable
-    question : str
     most : float
         The largest value in the regime of the theorem, or above all of them.
     share : float
@@ -54,7 +53,6 @@ class Grid:
     values: tuple[float, ...]
     fixed: Mapping[str, Any]
     measure: Measure
-    question: str
     most: float = inf
     share: float = 1.0
     effort: float = 1.0
@@ -70,7 +68,6 @@ _DELTA = 1e-6
 def _spectrum(
     kind: str, variable: str, values: tuple[float, ...], **fixed: Any
 ) -> Grid:
-    about = "with a gap" if kind == GAP else "at worst"
     setting = {"spectrum": kind, "delta": _DELTA, **fixed}
     return Grid(
         name=f"theorems-{kind}-{variable}",
@@ -78,7 +75,6 @@ def _spectrum(
         values=values,
         fixed=setting,
         measure=second_moment_errors,
-        question=f"How do errors of subspaces change with {variable}, {about}?",
         effort=4.0 if variable == "d" else 1.0,
     )
 
@@ -91,7 +87,6 @@ def _oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
         fixed={"delta": _DELTA, **fixed},
         measure=oja_error,
         share=0.25,
-        question=f"How does the error of Oja's algorithm change with {variable}?",
         effort=4.0,
     )
 
@@ -113,7 +108,6 @@ GRIDS = (
         values=(0.8, 0.6, 0.45, 0.34),
         fixed={"delta": _DELTA, "d": 20},
         measure=streaming_errors,
-        question="How does the noise of dp-pca change with epsilon?",
         most=0.9,
         share=1 / 24,
         effort=10.0,

@@ -109,7 +109,6 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             Experiment(
                 name=grid.name,
                 title=f"Theorems, in {grid.variable}",
-                question=grid.question,
                 source="the theorems' papers",
                 measure=grid.measure,
                 mechanisms=mechanisms,
