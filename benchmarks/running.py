@@ -52,7 +52,7 @@ def _seconds(**options: Any) -> float:
     result = audit(
         mechanism,
         pair=Pair([0.0], [0.0, 1.0]),
-        max_samples=15_000,
+        max_samples=5_000,
         stop_when_refuted=False,
         **options,
     )
