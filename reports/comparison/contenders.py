@@ -36,6 +36,7 @@ from dpaudit.validation import check_real
 __all__ = ["Built", "Contender", "Setting", "basis_of", "blamed", "suitable"]
 
 _ROUNDING = 1 + 1e-9
+_MOST_COMPONENTS = {"exponential-pca-acg": 3}  # with more, a draw may never end
 _DEPENDENT = 1e-12  # the sine of the angle of a column to those before it
 
 
@@ -162,6 +163,12 @@ class Contender:
 
     def _of_the_catalogue(self, epsilon: float) -> Built:
         chosen, setting = entry(self.name), self.setting
+        most = _MOST_COMPONENTS.get(self.name, setting.n_components)
+        if setting.n_components > most:
+            raise InputError(
+                f"{self.name} is drawn by rejection, which may never end for more than "
+                f"{most} components, got {setting.n_components}"
+            )
         options: dict[str, Any] = {}
         if chosen.has_row_norm:
             options["row_norm"] = setting.row_norm

@@ -324,6 +324,13 @@ def test_what_cannot_be_compared_is_refused(own, sentence):
         each.build(*each.points((1.0,)))
 
 
+def test_a_draw_that_may_never_end_is_not_begun():
+    few, many = (Setting(0.0, Relation.ADD_REMOVE, 1.0, k) for k in (3, 4))
+    assert Contender("exponential-pca-acg", few).build(1.0)
+    with pytest.raises(InputError, match="may never end for more than 3 components"):
+        Contender("exponential-pca-acg", many).build(1.0)
+
+
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("relation", list(Relation))
