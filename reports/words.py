@@ -94,14 +94,20 @@ def delta(value: float) -> str:
 def percent(share: float) -> str:
     """Return a share with one decimal, more where it is close to all.
 
+    Only what is all of it up to rounding is 100 %.
+
     Examples
     --------
     >>> percent(0.9444), percent(0.99999), percent(1.0)
     ('94.4 %', '99.999 %', '100 %')
+    >>> percent(0.999998), percent(1 - 1e-15)
+    ('> 99.999 %', '100 %')
     """
-    value = 100 * share
+    value = 100 * round(share, 9)
     if value == 100:
         return "100 %"
+    if 99.9995 <= value < 100:
+        return "> 99.999 %"
     digits = 1
     while digits < 3 and round(value, digits) == 100:
         digits += 1

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
-from dpaudit.reports.comparison.run import Comparison, share_text
+from dpaudit.reports.comparison.run import Comparison
 from dpaudit.reports.plots import (
     NARROW,
     PAPER,
@@ -30,7 +30,7 @@ from dpaudit.reports.plots import (
     write,
 )
 from dpaudit.reports.tables import records
-from dpaudit.reports.words import listed, number, setting
+from dpaudit.reports.words import listed, number, percent, setting
 
 __all__ = [
     "SHOWN",
@@ -99,7 +99,7 @@ SHOWN = {
         "is logarithmic in what is lost.",
         _nines,
         _SHARES,
-        share_text,
+        percent,
         " %",
         100.0,
     ),

@@ -20,7 +20,7 @@ from dpaudit.reports.comparison.figures import (
     refuted_names,
 )
 from dpaudit.reports.comparison.measures import MEASURES
-from dpaudit.reports.comparison.run import WARNING, Comparison, share_text, told
+from dpaudit.reports.comparison.run import WARNING, Comparison, told
 from dpaudit.reports.escaping import csv_text, file_name
 from dpaudit.reports.page import render_one, render_pictures
 from dpaudit.reports.tables import Printed, Row, records
@@ -28,6 +28,7 @@ from dpaudit.reports.words import (
     delta,
     duration,
     listed,
+    percent,
     setting,
     spelt,
     verdict,
@@ -142,7 +143,7 @@ def answer(found: Comparison) -> list[str]:
         ]
         if standing:
             name = max(standing, key=lambda one: kept[one])
-            best.append(f"{name} keeps {share_text(kept[name])} with {kind}")
+            best.append(f"{name} keeps {percent(kept[name])} with {kind}")
     sentences = []
     if best:
         sentences.append(

@@ -38,7 +38,6 @@ __all__ = [
     "compare",
     "compared",
     "epsilon_list",
-    "share_text",
     "told",
 ]
 
@@ -49,18 +48,6 @@ WARNING = (
     "synthetic ones of the same shape (dpaudit.datasets), and run the chosen mechanism "
     "once on the private ones."
 )
-
-
-def share_text(share: float) -> str:
-    """Return a share as it is printed; only what is all of it up to rounding is 100 %.
-
-    Examples
-    --------
-    >>> share_text(0.9444), share_text(0.999998), share_text(1 - 1e-15)
-    ('94.4 %', '> 99.999 %', '100 %')
-    """
-    rounded = round(share, 9)
-    return "> 99.999 %" if 0.999995 <= rounded < 1 else percent(rounded)
 
 
 def told(name: str, error: Exception) -> str:
@@ -283,7 +270,7 @@ def _notes(problem: Problem) -> list[str]:
         notes.append(
             f"{problem.scaled:,} of {len(problem.rows):,} rows {verb} longer than the "
             f"row norm, {setting(norm)}, and {verb} scaled down to it; without noise, "
-            f"PCA of the rows so scaled keeps {share_text(left)}."
+            f"PCA of the rows so scaled keeps {percent(left)}."
         )
     values = np.linalg.eigvalsh(problem.moment)[::-1]
     k = problem.setting.n_components

@@ -164,8 +164,8 @@ def _record(found: "Comparison", page: Path) -> dict[str, Any]:
 def _show(found: "Comparison", page: Path) -> None:
     from dpaudit.printable import printable
     from dpaudit.reports.comparison.measures import MEASURES
-    from dpaudit.reports.comparison.run import WARNING, share_text
-    from dpaudit.reports.words import aligned, duration, setting, verdict
+    from dpaudit.reports.comparison.run import WARNING
+    from dpaudit.reports.words import aligned, duration, percent, setting, verdict
 
     heads = ("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
     lines: list[tuple[str, ...]] = [heads]
@@ -178,7 +178,7 @@ def _show(found: "Comparison", page: Path) -> None:
             (
                 printable(first["mechanism"], longest=40),
                 setting(first["epsilon"]),
-                share_text(captured),
+                percent(captured),
                 f"{angle:.1f} deg",
                 ratio,
                 duration(first["seconds"]),
