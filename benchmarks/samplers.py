@@ -10,7 +10,7 @@ from dpaudit.algorithms.covariance.noise import symmetric_gaussian, wishart
 
 DIMENSION = 64
 BATCH = 200
-REPEATS = 15
+REPEATS = 5
 
 
 def median_ratio(first: Callable[[], object], second: Callable[[], object]) -> float:
