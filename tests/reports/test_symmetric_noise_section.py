@@ -7,13 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from results_of import results_of, verdicts
+from sklearn.svm import LinearSVC
 from tiny_profile import TINY, install_tiny, tiny_plan
 
 from dpaudit.reports.experiment import run
+from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures, render
 from dpaudit.reports.sections import Results, Size
-from dpaudit.reports.sections.symmetric_noise import measures, section
+from dpaudit.reports.sections.symmetric_noise import classification, measures, section
 from dpaudit.reports.sections.symmetric_noise.section import MECHANISMS, PUBLISHED
+from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.subspace import second_moment
 
 SIZE = TINY["symmetric_noise"]
@@ -134,7 +137,7 @@ def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_p
     monkeypatch.setitem(section.SECTION.sizes, "tiny", size)
     assert section.missing(size) == ["covertype", "mnist"]
     names = [each.name for each in section.SECTION.experiments(size)]
-    assert names == ["sn-epsilon-synthetic", "sn-n-synthetic"]
+    assert names == ["sn-epsilon-synthetic", "sn-n-synthetic", "sn-errors-synthetic"]
     assert isinstance(results, Results)
     page = render(results, draw_figures(results, [section.SECTION]), [section.SECTION])
     assert not page.failed
@@ -142,3 +145,61 @@ def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_p
     assert str(tmp_path) not in page.html
     (tmp_path / "covtype.data.gz").touch()
     assert section.missing(size) == ["mnist"]
+
+
+def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
+    """By the declared means: a binomial of 10,000 at 5.65 %, within 5 deviations."""
+    rows, classes = classification.two_classes("synthetic")
+    within = [np.cov(rows[classes == c].T) for c in (-1, 1)]
+    means = [rows[classes == c].mean(axis=0) for c in (-1, 1)]
+    # Components beyond the ten tell nothing, and cannot be inverted well.
+    values, vectors = np.linalg.eigh(sum(within) / 2)
+    basis = vectors[:, -10:] / np.sqrt(values[-10:])
+    direction = basis @ (basis.T @ (means[1] - means[0]))
+    middle = (means[0] + means[1]) / 2
+    wrong = np.mean(((rows - middle) @ direction > 0) != (classes > 0))
+    assert abs(wrong - 0.0565) < 5 * np.sqrt(0.0565 * (1 - 0.0565) / len(rows))
+
+
+def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):
+    table = results["sn-errors-synthetic"]
+    found = table[table["mechanism"] == BASELINE]
+    assert len(found) == 2  # without chance: once for each number of rows
+    rows, classes = classification.two_classes("synthetic")
+    training, truth = rows[4000:8000], classes[4000:8000]
+    basis = np.linalg.eigh(training.T @ training)[1][:, -10:]
+    fitted = LinearSVC(dual=False).fit(training @ basis, truth)
+    right = fitted.score(rows[:4000] @ basis, classes[:4000])
+    assert found["error"].iloc[0] == pytest.approx(1 - right, abs=2e-3)
+
+
+def test_the_table_has_a_random_subspace_and_what_is_printed(results):
+    table = results["sn-errors-synthetic"]
+    rows = classification.error_rows(table, "synthetic", [PUBLISHED])
+    by_name = {row.name: row for row in rows}
+    assert by_name[RANDOM_SUBSPACE].printed == []
+    assert by_name[PUBLISHED].printed == ["7.5", "7.075"]
+    assert [row.name for row in rows if row.refuted] == [PUBLISHED]
+
+
+def test_the_sentences_on_errors_follow_the_data():
+    def made(**errors):
+        names = dict.fromkeys((BASELINE, *MECHANISMS, RANDOM_SUBSPACE), 0.05)
+        names |= {name.replace("_", "-"): error for name, error in errors.items()}
+        return pd.DataFrame(
+            [
+                {"mechanism": name, "n": n, "error": error}
+                for name, error in names.items()
+                for n in classification.TRAINING
+            ]
+        )
+
+    usual = {"random_subspace": 0.07, "goe_gaussian": 0.08}
+    first, second = classification.error_sentences(made(**usual), "mnist")
+    assert "errs in 7.00 % and 7.00 %" in first
+    assert "goe-gaussian no better at either" in first
+    assert "contradicted" in second
+    usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
+    first, second = classification.error_sentences(made(**usual), "mnist")
+    assert "none as bad at both" in first
+    assert "supported" in second

@@ -21,7 +21,7 @@ from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.utility.measures import Problem, captured_by
 from dpaudit.subspace import second_moment
 
-__all__ = ["SYNTHETIC", "captured", "is_there", "prepared"]
+__all__ = ["SYNTHETIC", "captured", "centred_and_scaled", "is_there", "prepared"]
 
 SYNTHETIC = "synthetic"
 """60,000 Gaussian rows in R^100, each eigenvalue 3/4 of the one before.
@@ -57,9 +57,14 @@ def prepared(dataset: str, n: int) -> Problem:
     rows, as in the paper.
     """
     rows, source = _shuffled(dataset)
-    rows = rows[:n] - rows[:n].mean(axis=0)
-    rows = rows / np.linalg.norm(rows, axis=1).max()
+    rows = centred_and_scaled(rows[:n])
     return Problem(rows, second_moment(rows), source)
+
+
+def centred_and_scaled(rows: Array) -> Array:
+    """Return rows as the paper has them; this is not private."""
+    rows = rows - rows.mean(axis=0)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1).max())
 
 
 def captured(cell: Cell) -> list[Record]:

@@ -6,10 +6,19 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.symmetric_noise import figures, measures
+from dpaudit.reports.sections.symmetric_noise.classification import (
+    PRINTED,
+    TRAINING,
+    error_rows,
+    error_sentences,
+    errors,
+)
 from dpaudit.reports.sections.symmetric_noise.figures import chosen_delta, tables_of
 from dpaudit.reports.sections.symmetric_noise.measures import SYNTHETIC, is_there
+from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import listed, percent, setting
 
@@ -77,6 +86,24 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
                 **common,
             ),
         ]
+        if dataset in PRINTED:
+            found.append(
+                Experiment(
+                    name=f"sn-errors-{dataset}",
+                    title=f"Errors of a classifier, {dataset}",
+                    source="Imtiaz, Sarwate, ICASSP 2016, Table 1",
+                    measure=errors,
+                    mechanisms=(BASELINE, *MECHANISMS, RANDOM_SUBSPACE),
+                    grid={"n": TRAINING},
+                    repetitions=size.paper_draws,
+                    options={
+                        "dataset": dataset,
+                        "n_components": options["n_components"],
+                        "delta": options["deltas"][0],
+                    },
+                    effort=_EFFORTS[dataset] / 5,
+                )
+            )
     return tuple(found)
 
 
@@ -145,10 +172,18 @@ def _context(results: Results) -> dict[str, Any]:
             table, dataset, results.options(f"sn-epsilon-{dataset}")["deltas"][0], wall
         )
     ]
+    tables = tables_of(results, "errors")
+    for dataset, table in tables.items():
+        notes += error_sentences(table, dataset)
     absent = [_WHERE[name] for name in missing(size)]
     beyond = [name for name in DATASETS if name not in size.paper_datasets]
     return {
         "notes": notes,
+        "errors": [
+            row
+            for dataset, table in tables.items()
+            for row in error_rows(table, dataset, refuted_mechanisms(wall))
+        ],
         "absent": listed(absent) if absent else "",
         "beyond": listed(beyond) if beyond else "",
         "data": [
