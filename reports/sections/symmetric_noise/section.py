@@ -127,7 +127,7 @@ def verdicts(
         f"That SN outperforms PPM and PPCA is supported {where}: its median is nowhere "
         "more than 0.01 below theirs."
         if not behind
-        else f"That SN outperforms PPM and PPCA is contradicted {where}, at ε = "
+        else f"That SN outperforms PPM and PPCA is not seen {where}, at ε = "
         f"{listed(behind)}."
     ]
     last = len(medians.columns) - next(
