@@ -10,6 +10,7 @@ from results_of import results_of, verdicts
 from sklearn.svm import LinearSVC
 from tiny_profile import TINY, install_tiny, tiny_plan
 
+from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures, render
@@ -206,3 +207,31 @@ def test_the_sentences_on_errors_follow_the_data():
     usual["random_subspace"] = 0.03
     *_, last = classification.error_sentences(made(**usual), "mnist")
     assert "no better than that: analyze-gauss-published (" in last
+
+
+def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
+    rows = np.arange(2 * 12_000.0).reshape(-1, 2) / 1e4
+    labels = np.arange(12_000) % 2 * 4 + 3  # digits 3 and 7
+    labels[::10] = 5
+    made = Dataset("made", rows, source="by formula", labels=labels)
+    for module in (measures, classification):
+        monkeypatch.setattr(module, "load", lambda name: made)
+    problem = measures.prepared("made", 100)
+    assert problem.source == "by formula"
+    values = problem.rows[:, 0]
+    assert len(np.unique(values)) == 100
+    # Of the first 100 rows alone, all neighbours, these would be 99 equal steps.
+    assert not np.allclose(np.diff(np.sort(values)), np.diff(np.sort(values))[0])
+    assert np.any(np.diff(values) < 0)
+    some, classes = classification.two_classes("made")
+    assert len(some) == len(classes) == 10_000
+    assert set(classes) == {3, 7}
+    assert len(np.unique(some[:, 0])) == 10_000
+
+
+def test_mnist_is_read_where_it_is():
+    if not measures.is_there("mnist"):
+        pytest.skip("the four IDX files of MNIST are not there: set DPAUDIT_DATA")
+    rows, classes = classification.two_classes("mnist")
+    assert rows.shape == (10_000, 784)
+    assert set(classes) == {3, 7}
