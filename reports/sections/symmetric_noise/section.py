@@ -20,7 +20,7 @@ from dpaudit.reports.sections.symmetric_noise.figures import chosen_delta, table
 from dpaudit.reports.sections.symmetric_noise.measures import SYNTHETIC, is_there
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.reports.tables import refuted_mechanisms
-from dpaudit.reports.words import listed, percent, setting
+from dpaudit.reports.words import delta, listed, percent, setting
 
 __all__ = ["DATASETS", "MECHANISMS", "SECTION", "missing", "verdicts"]
 
@@ -122,7 +122,7 @@ def verdicts(
         for e in medians.columns
         if own[e] < medians.loc[[PPM, PPM_PURE, PPCA], e].max() - 0.01
     ]
-    where = f"on {dataset} at δ = {setting(at)}"
+    where = f"on {dataset} at δ = {delta(at)}"
     sentences = [
         f"That SN outperforms PPM and PPCA is supported {where}: its median is nowhere "
         "more than 0.01 below theirs."
@@ -143,8 +143,8 @@ def verdicts(
         f"{_rounded(medians.columns[-1])}"
     )
     guarantee = (
-        "that it does so with a stronger guarantee is contradicted: an audit refutes "
-        "its claim"
+        "that its guarantee is the stronger one is contradicted: an audit refutes its "
+        "claim"
         if PUBLISHED in refuted_mechanisms(wall)
         else "no audit of this report refutes its claim"
     )
