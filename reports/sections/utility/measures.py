@@ -22,6 +22,7 @@ __all__ = [
     "RANDOM_SUBSPACE",
     "SYNTHETIC",
     "Problem",
+    "captured_by",
     "captured_variance",
     "geometric_spectrum",
     "problem_named",
@@ -94,7 +95,11 @@ def captured_variance(cell: Cell) -> list[Record]:
     on the rows as they are, so that what clipping costs is included. A release that
     says that there are no components captures nothing.
     """
-    problem = problem_named(cell.options["dataset"])
+    return captured_by(cell, problem_named(cell.options["dataset"]))
+
+
+def captured_by(cell: Cell, problem: Problem) -> list[Record]:
+    """Return what `captured_variance` does, for rows that have no name."""
     mechanism = cell.build(row_norm=cell.options["row_norm"])
     if not (
         isinstance(mechanism, HasBatchedDraw) and isinstance(mechanism, HasComponents)

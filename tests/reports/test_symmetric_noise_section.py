@@ -1,0 +1,237 @@
+"""The experiments of Imtiaz and Sarwate: rows, shares, figures and sentences."""
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from results_of import results_of, verdicts
+from sklearn.svm import LinearSVC
+from tiny_profile import TINY, install_tiny, tiny_plan
+
+from dpaudit.datasets import Dataset
+from dpaudit.reports.experiment import run
+from dpaudit.reports.measures import BASELINE
+from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.sections import Results, Size
+from dpaudit.reports.sections.symmetric_noise import classification, measures, section
+from dpaudit.reports.sections.symmetric_noise.section import MECHANISMS, PUBLISHED
+from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
+from dpaudit.subspace import second_moment
+
+SIZE = TINY["symmetric_noise"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        install_tiny(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def results():
+    found = {k: v for k, v in tiny_plan().items() if k.startswith("sn-")}
+    tables = {name: run(each) for name, each in found.items()}
+    standing = [name for name in MECHANISMS if name != PUBLISHED]
+    tables["privacy-wall"] = verdicts(refuted=(PUBLISHED,), standing=standing)
+    return results_of(tables, **found)
+
+
+def shares(**curves):
+    """Return a table of captured shares at ε = 0.1, 1 and 10."""
+    usual = dict.fromkeys(MECHANISMS, (0.1, 0.3, 0.5))
+    usual |= {name.replace("_", "-"): curve for name, curve in curves.items()}
+    return pd.DataFrame(
+        [
+            {"mechanism": m, "epsilon": e, "delta": 0.0, "captured_share": share}
+            for m, curve in usual.items()
+            for e, share in zip((0.1, 1.0, 10.0), curve, strict=True)
+        ]
+    )
+
+
+def said(table, refuted=(PUBLISHED,)):
+    return section.verdicts(table, "made-up", 0.1, verdicts(refuted=refuted))
+
+
+def test_rows_are_centred_and_as_long_as_one():
+    problem = measures.prepared("synthetic", 500)
+    assert problem.rows.shape == (500, 100)
+    assert np.abs(problem.rows.mean(axis=0)).max() < 1e-12
+    assert np.linalg.norm(problem.rows, axis=1).max() == pytest.approx(1, abs=1e-12)
+    np.testing.assert_array_equal(problem.moment, second_moment(problem.rows))
+
+
+def test_ten_components_hold_what_the_paper_says():
+    values = np.linalg.eigvalsh(measures.prepared("synthetic", 60_000).moment)
+    assert values[-10:].sum() / values.sum() == pytest.approx(1 - 0.75**10, abs=0.01)
+
+
+def test_an_approximate_claim_is_drawn_at_every_delta_and_a_pure_one_once(results):
+    table = results["sn-epsilon-synthetic"]
+    found = table.groupby("mechanism")["delta"].unique()
+    assert set(found["goe-gaussian"]) == {0.1, 1e-6}
+    assert set(found[PUBLISHED]) == {0.0}
+    assert len(table) == 2 * SIZE.paper_draws * (8 + 4)
+
+
+def test_a_larger_delta_allows_for_less_noise(results):
+    """From the same random numbers, so without chance at the larger epsilon."""
+    table = results["sn-epsilon-synthetic"]
+    gauss = table[(table["mechanism"] == "goe-gaussian") & (table["epsilon"] == 10)]
+    means = gauss.groupby("delta")["captured_share"].mean()
+    assert 0.5 < means[1e-6] < means[0.1] <= 1
+
+
+def test_a_random_subspace_is_known_in_closed_form(results):
+    table = results["sn-n-synthetic"]
+    most = table[table["n"] == SIZE.paper_rows].iloc[0]
+    values = np.linalg.eigvalsh(measures.prepared("synthetic", 2_000).moment)
+    expected = 10 * values.sum() / 100 / values[-10:].sum()
+    assert most["random_share"] == pytest.approx(expected)
+
+
+def test_the_same_seed_gives_the_same_table_and_figures(results):
+    again = {n: run(each) for n, each in results.experiments.items()}
+    for name, table in again.items():
+        pd.testing.assert_frame_equal(table, results[name])
+    other = replace(results.experiments["sn-n-synthetic"], seed=1)
+    assert not run(other).equals(again["sn-n-synthetic"])
+    for draw in section.SECTION.figures.values():
+        assert draw(results, True) == draw(results, True)
+
+
+@pytest.mark.parametrize("name", section.SECTION.figures)
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_figure_says_whose_claim_fell(results, name, narrow):
+    svg = section.SECTION.figures[name](results, narrow)
+    ElementTree.fromstring(svg)
+    assert svg.count(">symmetric-noise ✗<") == 2  # in the panel of each delta
+    assert svg.count("(claim refuted)") == 2
+    assert "symmetrised-wishart ✗" not in svg
+
+
+def test_the_sentences_follow_the_data():
+    good = (0.2, 0.6, 0.995)
+    table = shares(symmetric_noise=good, analyze_gauss_published=(0.9, 0.95, 1.0))
+    first, second, _ = said(table)
+    assert "outperforms PPM and PPCA is supported" in first
+    assert "is supported (within 0.01 from ε = 10 on)" in second
+    assert "is contradicted: an audit refutes its claim" in second
+    assert "no audit of this report refutes its claim" in said(table, ())[1]
+    behind = shares(symmetric_noise=(0.2, 0.28, 0.6))
+    assert "not seen on made-up at δ = 0.1, at ε = 1." in said(behind)[0]
+    # Once near and then far is no match.
+    lost = shares(symmetric_noise=good, analyze_gauss_published=(0.2, 0.6, 1.0))
+    lost.loc[
+        lost["mechanism"].eq(PUBLISHED) & lost["epsilon"].eq(10), ["captured_share"]
+    ] = 0.9
+    assert "is not seen up to ε = 10" in said(lost)[1]
+
+
+def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_path):
+    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    size = Size(**{**vars(SIZE), "paper_datasets": ("synthetic", "covertype", "mnist")})
+    monkeypatch.setitem(section.SECTION.sizes, "tiny", size)
+    assert section.missing(size) == ["covertype", "mnist"]
+    names = [each.name for each in section.SECTION.experiments(size)]
+    assert names == ["sn-epsilon-synthetic", "sn-n-synthetic", "sn-errors-synthetic"]
+    assert isinstance(results, Results)
+    page = render(results, draw_figures(results, [section.SECTION]), [section.SECTION])
+    assert not page.failed
+    assert "Left out: Covertype (covtype.data.gz" in page.html
+    assert str(tmp_path) not in page.html
+    (tmp_path / "covtype.data.gz").touch()
+    assert section.missing(size) == ["mnist"]
+
+
+def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
+    """By the declared means: a binomial of 10,000 at 5.65 %, within 5 deviations."""
+    rows, classes = classification.two_classes("synthetic")
+    within = [np.cov(rows[classes == c].T) for c in (-1, 1)]
+    means = [rows[classes == c].mean(axis=0) for c in (-1, 1)]
+    # Components beyond the ten tell nothing, and cannot be inverted well.
+    values, vectors = np.linalg.eigh(sum(within) / 2)
+    basis = vectors[:, -10:] / np.sqrt(values[-10:])
+    direction = basis @ (basis.T @ (means[1] - means[0]))
+    middle = (means[0] + means[1]) / 2
+    wrong = np.mean(((rows - middle) @ direction > 0) != (classes > 0))
+    assert abs(wrong - 0.0565) < 5 * np.sqrt(0.0565 * (1 - 0.0565) / len(rows))
+
+
+def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):
+    table = results["sn-errors-synthetic"]
+    found = table[table["mechanism"] == BASELINE]
+    assert len(found) == 2  # without chance: once for each number of rows
+    rows, classes = classification.two_classes("synthetic")
+    training, truth = rows[4000:8000], classes[4000:8000]
+    basis = np.linalg.eigh(training.T @ training)[1][:, -10:]
+    fitted = LinearSVC(dual=False).fit(training @ basis, truth)
+    right = fitted.score(rows[:4000] @ basis, classes[:4000])
+    assert found["error"].iloc[0] == pytest.approx(1 - right, abs=2e-3)
+
+
+def test_the_table_has_a_random_subspace_and_what_is_printed(results):
+    table = results["sn-errors-synthetic"]
+    rows = classification.error_rows(table, "synthetic", [PUBLISHED])
+    by_name = {row.name: row for row in rows}
+    assert by_name[RANDOM_SUBSPACE].printed == []
+    assert by_name[PUBLISHED].printed == ["7.5", "7.075"]
+    assert [row.name for row in rows if row.refuted] == [PUBLISHED]
+
+
+def test_the_sentences_on_errors_follow_the_data():
+    def made(**errors):
+        names = dict.fromkeys((BASELINE, *MECHANISMS, RANDOM_SUBSPACE), 0.05)
+        names |= {name.replace("_", "-"): error for name, error in errors.items()}
+        return pd.DataFrame(
+            [
+                {"mechanism": name, "n": n, "error": error}
+                for name, error in names.items()
+                for n in classification.TRAINING
+            ]
+        )
+
+    usual = {"random_subspace": 0.07, "goe_gaussian": 0.08}
+    first, second = classification.error_sentences(made(**usual), "mnist")
+    assert "errs in 7.00 % and 7.00 %" in first
+    assert "goe-gaussian no better at either" in first
+    assert "is not seen" in second
+    usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
+    first, second = classification.error_sentences(made(**usual), "mnist")
+    assert "none as bad at both" in first
+    assert "is seen" in second
+    usual["random_subspace"] = 0.03
+    *_, last = classification.error_sentences(made(**usual), "mnist")
+    assert "no better than that: analyze-gauss-published (" in last
+
+
+def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
+    rows = np.arange(2 * 12_000.0).reshape(-1, 2) / 1e4
+    labels = np.arange(12_000) % 2 * 4 + 3  # digits 3 and 7
+    labels[::10] = 5
+    made = Dataset("made", rows, source="by formula", labels=labels)
+    for module in (measures, classification):
+        monkeypatch.setattr(module, "load", lambda name: made)
+    problem = measures.prepared("made", 100)
+    assert problem.source == "by formula"
+    values = problem.rows[:, 0]
+    assert len(np.unique(values)) == 100
+    # Of the first 100 rows alone, all neighbours, these would be 99 equal steps.
+    assert not np.allclose(np.diff(np.sort(values)), np.diff(np.sort(values))[0])
+    assert np.any(np.diff(values) < 0)
+    some, classes = classification.two_classes("made")
+    assert len(some) == len(classes) == 10_000
+    assert set(classes) == {3, 7}
+    assert len(np.unique(some[:, 0])) == 10_000
+
+
+def test_mnist_is_read_where_it_is():
+    if not measures.is_there("mnist"):
+        pytest.skip("the four IDX files of MNIST are not there: set DPAUDIT_DATA")
+    rows, classes = classification.two_classes("mnist")
+    assert rows.shape == (10_000, 784)
+    assert set(classes) == {3, 7}
