@@ -131,6 +131,13 @@ def test_the_sentences_follow_the_data():
     assert "is not seen up to ε = 10" in said(lost)[1]
 
 
+@pytest.mark.parametrize("rival", [section.PPM, section.PPM_PURE, section.PPCA])
+def test_one_rival_that_is_ahead_is_enough(rival):
+    behind = shares(**{rival.replace("-", "_"): (0.1, 0.4, 0.5)})
+    assert "outperforms PPM and PPCA is not seen" in said(behind)[0]
+    assert said(behind)[0].endswith("at ε = 1.")
+
+
 def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_path):
     monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
