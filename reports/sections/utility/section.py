@@ -171,7 +171,7 @@ def time_rows(times: pd.DataFrame) -> list[Printed]:
 def utility_answer(
     wall: pd.DataFrame, exact: pd.DataFrame, variance: pd.DataFrame
 ) -> list[str]:
-    """Name the best mechanism whose claim stands, pure and approximate apart."""
+    """Name the best whose claim is not known to be false, pure and approximate."""
     wanted = math.log(wall["claimed_epsilon"].iloc[0])
     at = min(variance["epsilon"], key=lambda e: abs(math.log(e) - wanted))
     shares = _medians(variance).xs(at, level="epsilon")
@@ -197,7 +197,7 @@ def utility_answer(
     sentences = []
     if best:
         sentences.append(
-            f"Among the claims that stand at ε = {setting(at)}, {listed(best)}."
+            f"Among the claims not found false at ε = {setting(at)}, {listed(best)}."
         )
     if bought:
         sentences.append(f"Under a false claim, {listed(bought)}.")
