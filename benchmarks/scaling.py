@@ -1,6 +1,6 @@
 """How errors scale, against the theorems: the rows of the report's scoreboard."""
 
-from dpaudit.reports.sections.theorems.rows import ROWS
+from dpaudit.reports.sections.theorems.scoreboard import ROWS
 
 
 class ErrorExponent:

@@ -22,7 +22,7 @@ from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.figures import exponents
-from dpaudit.reports.sections.theorems.grids import GRIDS, check_grid
+from dpaudit.reports.sections.theorems.grids import check_grid
 from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
     CONTRADICTED,
@@ -34,7 +34,8 @@ from dpaudit.reports.sections.theorems.judgement import (
     score,
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, _errors, check_point
-from dpaudit.reports.sections.theorems.rows import ROWS, Row, experiments
+from dpaudit.reports.sections.theorems.rows import Row
+from dpaudit.reports.sections.theorems.scoreboard import GRIDS, ROWS, experiments
 from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components

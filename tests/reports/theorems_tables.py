@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.sections.theorems.grids import GRIDS
-from dpaudit.reports.sections.theorems.rows import ROWS
+from dpaudit.reports.sections.theorems.scoreboard import GRIDS, ROWS
 
 __all__ = ["theorems_tables"]
 

@@ -14,7 +14,8 @@ from dpaudit.reports.sections.theorems.judgement import (
     Score,
     score,
 )
-from dpaudit.reports.sections.theorems.rows import ROWS, Row
+from dpaudit.reports.sections.theorems.rows import Row
+from dpaudit.reports.sections.theorems.scoreboard import ROWS
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import listed, percent, signed, spelt
 

@@ -12,17 +12,13 @@ from typing import Any
 
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Measure
-from dpaudit.reports.sections.streaming.measures import streaming_errors
 from dpaudit.reports.sections.theorems.measures import (
-    FLAT,
-    GAP,
     check_point,
-    oja_error,
     second_moment_errors,
 )
 from dpaudit.validation import check_positive
 
-__all__ = ["GRIDS", "Grid", "check_grid"]
+__all__ = ["Grid", "check_grid"]
 
 
 @dataclass(frozen=True)
@@ -56,63 +52,6 @@ class Grid:
     most: float = inf
     share: float = 1.0
     effort: float = 1.0
-
-
-_EPSILONS = tuple(2.0**-i for i in range(6))
-_GAPS = tuple(1e4 * 2**i for i in range(6))
-_LENGTHS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-_RANKS = tuple(2.0**i for i in range(6))
-_DELTA = 1e-6
-
-
-def _spectrum(
-    kind: str, variable: str, values: tuple[float, ...], **fixed: Any
-) -> Grid:
-    setting = {"spectrum": kind, "delta": _DELTA, **fixed}
-    return Grid(
-        name=f"theorems-{kind}-{variable}",
-        variable=variable,
-        values=values,
-        fixed=setting,
-        measure=second_moment_errors,
-        effort=4.0 if variable == "d" else 1.0,
-    )
-
-
-def _oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
-    return Grid(
-        name=f"theorems-oja-{variable}",
-        variable=variable,
-        values=values,
-        fixed={"delta": _DELTA, **fixed},
-        measure=oja_error,
-        share=0.25,
-        effort=4.0,
-    )
-
-
-GRIDS = (
-    _spectrum(FLAT, "k", _RANKS, d=100, epsilon=1.0),
-    _spectrum(FLAT, "d", _LENGTHS, k=2, epsilon=1.0),
-    _spectrum(FLAT, "epsilon", _EPSILONS, d=100, k=2),
-    _spectrum(FLAT, "n", tuple(1e4 * 4**i for i in range(6)), d=100, k=2, epsilon=1.0),
-    _spectrum(GAP, "k", _RANKS, d=100, gap=4e4, epsilon=1.0),
-    _spectrum(GAP, "d", _LENGTHS, k=2, gap=4e4, epsilon=1.0),
-    _spectrum(GAP, "epsilon", _EPSILONS, d=50, k=2, gap=8e4),
-    _spectrum(GAP, "gap", _GAPS, d=50, k=2, epsilon=1.0),
-    _oja("n", tuple(1000.0 * 2**i for i in range(6)), d=10),
-    _oja("d", (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), n=8000),
-    Grid(
-        name="theorems-dp-pca-epsilon",
-        variable="epsilon",
-        values=(0.8, 0.6, 0.45, 0.34),
-        fixed={"delta": _DELTA, "d": 20},
-        measure=streaming_errors,
-        most=0.9,
-        share=1 / 24,
-        effort=10.0,
-    ),
-)
 
 
 def check_grid(grid: Grid, mechanisms: Sequence[str]) -> None:

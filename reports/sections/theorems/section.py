@@ -5,9 +5,8 @@ from typing import Any
 
 from dpaudit.reports.sections import Part, Results, Section, sizes
 from dpaudit.reports.sections.theorems import figures, findings
-from dpaudit.reports.sections.theorems.grids import GRIDS
 from dpaudit.reports.sections.theorems.judgement import RESOLVED, TOLERANCE
-from dpaudit.reports.sections.theorems.rows import experiments
+from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
 
 __all__ = ["SECTION"]
 

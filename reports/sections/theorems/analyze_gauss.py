@@ -1,0 +1,147 @@
+"""Rows on Analyze Gauss, and the grids that measure them.
+
+Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014. Theorem 2 of Imtiaz,
+Sarwate, ICASSP 2016 is Theorem 7 with other noise, and reads the same grids.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpaudit.reports.sections.online.measures import ALGORITHM_3, ALGORITHM_4
+from dpaudit.reports.sections.theorems.grids import Grid
+from dpaudit.reports.sections.theorems.measures import (
+    FLAT,
+    GAP,
+    second_moment_errors,
+)
+from dpaudit.reports.sections.theorems.rows import Row, rows_of
+
+__all__ = ["GRIDS", "ROWS"]
+
+_EPSILONS = tuple(2.0**-i for i in range(6))
+_GAPS = tuple(1e4 * 2**i for i in range(6))
+_LENGTHS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+_RANKS = tuple(2.0**i for i in range(6))
+_DELTA = 1e-6
+
+
+def _spectrum(
+    kind: str, variable: str, values: tuple[float, ...], **fixed: Any
+) -> Grid:
+    setting = {"spectrum": kind, "delta": _DELTA, **fixed}
+    return Grid(
+        name=f"theorems-{kind}-{variable}",
+        variable=variable,
+        values=values,
+        fixed=setting,
+        measure=second_moment_errors,
+        effort=4.0 if variable == "d" else 1.0,
+    )
+
+
+GRIDS = (
+    _spectrum(FLAT, "k", _RANKS, d=100, epsilon=1.0),
+    _spectrum(FLAT, "d", _LENGTHS, k=2, epsilon=1.0),
+    _spectrum(FLAT, "epsilon", _EPSILONS, d=100, k=2),
+    _spectrum(FLAT, "n", tuple(1e4 * 4**i for i in range(6)), d=100, k=2, epsilon=1.0),
+    _spectrum(GAP, "k", _RANKS, d=100, gap=4e4, epsilon=1.0),
+    _spectrum(GAP, "d", _LENGTHS, k=2, gap=4e4, epsilon=1.0),
+    _spectrum(GAP, "epsilon", _EPSILONS, d=50, k=2, gap=8e4),
+    _spectrum(GAP, "gap", _GAPS, d=50, k=2, epsilon=1.0),
+)
+
+_GAUSS = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
+_WITH_GAP = "gap at least 8 times the norm of the noise; ε ≤ 1"
+
+
+def _moments(
+    start: str, exponents: Mapping[str, float], *, kind: str = GAP, **same: Any
+) -> tuple[Row, ...]:
+    """Return rows of theorems on A + noise, by default those of Analyze Gauss."""
+    usual = {
+        "source": _GAUSS,
+        "mechanism": "analyze-gauss-published",
+        "bound": f"{same['column']}_bound",
+        "sure": True,
+        "regime": _WITH_GAP,
+    }
+    return rows_of(start, exponents, f"theorems-{kind}", **usual | same)
+
+
+_VARIANCE = {"error": "variance lost", "column": "variance_lost"}
+_DISTANCE = {"error": "distance of projectors", "column": "projector_distance"}
+_FROBENIUS = {
+    "theorem": "Analyze Gauss, Theorem 9",
+    "error": "rank k, Frobenius norm",
+    "column": "low_rank_frobenius",
+}
+_REGRET: dict[str, Any] = {
+    "exponents": {"optimum": 0.5, "dimension": 0.25, "n_components": 0.5},
+    "source": _GAUSS,
+    "error": "regret",
+    "column": "regret",
+    "bound": "formula",
+}
+
+ROWS: tuple[Row, ...] = (
+    *_moments(
+        "ag-4",
+        {"k": 1.0, "d": 0.5, "epsilon": -1.0, "n": 0.0},
+        kind=FLAT,
+        theorem="Analyze Gauss, Theorem 4",
+        regime="k eigenvalues at 0.8 s √d, no gap to speak of; ε ≤ 1",
+        **_VARIANCE,
+    ),
+    *_moments(
+        "ag-5",
+        {"k": 1.0, "d": 1.0, "epsilon": -2.0, "gap": -1.0},
+        theorem="Analyze Gauss, Theorem 5",
+        bound="variance_lost_gap_bound",
+        **_VARIANCE,
+    ),
+    *_moments(
+        "ag-7",
+        {"k": 0.0, "d": 0.5, "epsilon": -1.0, "gap": -1.0},
+        theorem="Analyze Gauss, Theorem 7",
+        **_DISTANCE,
+    ),
+    *_moments(
+        "ag-13",
+        {"k": 0.0, "d": 0.5, "epsilon": -1.0, "gap": -1.0},
+        theorem="Analyze Gauss, Theorem 13",
+        mechanism="private-subspace-published",
+        sure=False,
+        **_DISTANCE,
+    ),
+    *_moments(
+        "ag-9-spectral",
+        {"k": 0.0, "d": 0.5, "epsilon": -1.0},
+        theorem="Analyze Gauss, Theorem 9",
+        error="rank k, spectral norm",
+        column="low_rank_spectral",
+    ),
+    *_moments("ag-9-frobenius", {"k": 0.5}, printed=1.0, **_FROBENIUS),
+    *_moments("ag-9-frobenius", {"d": 0.5, "epsilon": -1.0}, **_FROBENIUS),
+    *rows_of(
+        "ag-17",
+        theorem="Analyze Gauss, Theorem 14 and Corollary 17",
+        mechanism=ALGORITHM_3,
+        regime="rivals; ε tuned to OPT, δ = 1/m, private in each step only",
+        **_REGRET,
+    ),
+    *rows_of(
+        "ag-18",
+        theorem="Analyze Gauss, Theorem 18",
+        mechanism=ALGORITHM_4,
+        regime="rivals; OPT many times the first guess, by a large ε",
+        **_REGRET,
+    ),
+    *_moments(
+        "sn-2",
+        {"d": 1.0, "epsilon": -1.0, "gap": -1.0},
+        theorem="Symmetric noise, Theorem 2",
+        source="Imtiaz, Sarwate, ICASSP 2016",
+        mechanism="symmetric-noise",
+        **_DISTANCE,
+    ),
+)
