@@ -64,6 +64,21 @@ def test_rows_are_centred_and_as_long_as_one():
     np.testing.assert_array_equal(problem.moment, second_moment(problem.rows))
 
 
+def test_with_a_public_centre_nothing_is_taken_from_the_rows():
+    """A row is what it was, but for its length, whatever the others are."""
+    some, more = (measures.prepared("synthetic", n, public=True) for n in (500, 900))
+    np.testing.assert_array_equal(some.rows, more.rows[:500])
+    np.testing.assert_allclose(np.linalg.norm(some.rows, axis=1), 1)
+    assert np.abs(some.rows.mean(axis=0)).max() > 1e-3
+
+
+def test_a_row_of_zeros_stays_one_with_a_public_centre(monkeypatch):
+    made = Dataset("made", np.array([[3.0, 4.0], [0.0, 0.0]]), source="by hand")
+    monkeypatch.setattr(measures, "load", lambda name: made)
+    rows = measures.prepared("zeros", 2, public=True).rows
+    assert sorted(rows.tolist()) == [[0, 0], [0.6, 0.8]]
+
+
 def test_ten_components_hold_what_the_paper_says():
     values = np.linalg.eigvalsh(measures.prepared("synthetic", 60_000).moment)
     assert values[-10:].sum() / values.sum() == pytest.approx(1 - 0.75**10, abs=0.01)
@@ -75,6 +90,7 @@ def test_an_approximate_claim_is_drawn_at_every_delta_and_a_pure_one_once(result
     assert set(found["goe-gaussian"]) == {0.1, 1e-6}
     assert set(found[PUBLISHED]) == {0.0}
     assert len(table) == 2 * SIZE.paper_draws * (8 + 4)
+    assert len(results["sn-epsilon-synthetic-public"]) == 2 * SIZE.paper_draws * 8
 
 
 def test_a_larger_delta_allows_for_less_noise(results):
@@ -94,11 +110,18 @@ def test_a_random_subspace_is_known_in_closed_form(results):
 
 
 def test_the_same_seed_gives_the_same_table_and_figures(results):
-    again = {n: run(each) for n, each in results.experiments.items()}
-    for name, table in again.items():
-        pd.testing.assert_frame_equal(table, results[name])
-    other = replace(results.experiments["sn-n-synthetic"], seed=1)
-    assert not run(other).equals(again["sn-n-synthetic"])
+    experiment = results.experiments["sn-n-synthetic"]
+    pd.testing.assert_frame_equal(run(experiment), results["sn-n-synthetic"])
+    assert not run(replace(experiment, seed=1)).equals(results["sn-n-synthetic"])
+    some = replace(
+        results.experiments["sn-errors-synthetic"],
+        mechanisms=(RANDOM_SUBSPACE,),
+        grid={"n": (4000.0,)},
+        repetitions=2,
+    )
+    once = run(some)
+    pd.testing.assert_frame_equal(run(some), once)
+    assert once["error"].nunique() == 2
     for draw in section.SECTION.figures.values():
         assert draw(results, True) == draw(results, True)
 
@@ -108,8 +131,11 @@ def test_the_same_seed_gives_the_same_table_and_figures(results):
 def test_a_figure_says_whose_claim_fell(results, name, narrow):
     svg = section.SECTION.figures[name](results, narrow)
     ElementTree.fromstring(svg)
-    assert svg.count(">symmetric-noise ✗<") == 2  # in the panel of each delta
-    assert svg.count("(claim refuted)") == 2
+    # In the panel of each delta; by epsilon also with a public centre.
+    panels = 3 if name == "symmetric-noise-epsilon" else 2
+    assert svg.count(">symmetric-noise ✗<") == panels
+    assert svg.count("(claim refuted)") == panels
+    assert svg.count(">synthetic, public centre, δ = 10⁻⁶<") == panels - 2
     assert "symmetrised-wishart ✗" not in svg
 
 
@@ -145,11 +171,17 @@ def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_p
     monkeypatch.setitem(section.SECTION.sizes, "tiny", size)
     assert section.missing(size) == ["covertype", "mnist"]
     names = [each.name for each in section.SECTION.experiments(size)]
-    assert names == ["sn-epsilon-synthetic", "sn-n-synthetic", "sn-errors-synthetic"]
+    assert [name.removeprefix("sn-") for name in names] == [
+        *("epsilon-synthetic", "epsilon-synthetic-public"),
+        *("n-synthetic", "errors-synthetic"),
+    ]
     assert isinstance(results, Results)
     page = render(results, draw_figures(results, [section.SECTION]), [section.SECTION])
     assert not page.failed
-    assert "Left out: Covertype (covtype.data.gz" in page.html
+    assert "Covertype from https://archive.ics.uci.edu/" in page.html
+    for files in measures.NEEDED.values():
+        for name, digest in files.items():
+            assert f"{name}, SHA-256 {digest}" in page.html
     assert str(tmp_path) not in page.html
     (tmp_path / "covtype.data.gz").touch()
     assert section.missing(size) == ["mnist"]
@@ -157,7 +189,7 @@ def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_p
 
 def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
     """By the declared means: a binomial of 10,000 at 5.65 %, within 5 deviations."""
-    rows, classes = classification.two_classes("synthetic")
+    rows, classes = classification.two_classes("synthetic", 0, 0)
     within = [np.cov(rows[classes == c].T) for c in (-1, 1)]
     means = [rows[classes == c].mean(axis=0) for c in (-1, 1)]
     # Components beyond the ten tell nothing, and cannot be inverted well.
@@ -172,8 +204,8 @@ def test_the_best_classifier_errs_as_often_as_is_printed_for_svd():
 def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):
     table = results["sn-errors-synthetic"]
     found = table[table["mechanism"] == BASELINE]
-    assert len(found) == 2  # without chance: once for each number of rows
-    rows, classes = classification.two_classes("synthetic")
+    assert len(found) == 2 * SIZE.paper_splits
+    rows, classes = classification.two_classes("synthetic", 0, 0)
     training, truth = rows[4000:8000], classes[4000:8000]
     basis = np.linalg.eigh(training.T @ training)[1][:, -10:]
     fitted = LinearSVC(dual=False).fit(training @ basis, truth)
@@ -191,29 +223,34 @@ def test_the_table_has_a_random_subspace_and_what_is_printed(results):
 
 
 def test_the_sentences_on_errors_follow_the_data():
-    def made(**errors):
+    def made(curved=0.004, **errors):
         names = dict.fromkeys((BASELINE, *MECHANISMS, RANDOM_SUBSPACE), 0.05)
         names |= {name.replace("_", "-"): error for name, error in errors.items()}
         return pd.DataFrame(
             [
-                {"mechanism": name, "n": n, "error": error}
+                {"mechanism": name, "n": n, "error": error, "curved_error": curved}
                 for name, error in names.items()
                 for n in classification.TRAINING
             ]
         )
 
     usual = {"random_subspace": 0.07, "goe_gaussian": 0.08}
-    first, second = classification.error_sentences(made(**usual), "mnist")
+    first, second, third = classification.error_sentences(made(**usual), "mnist")
     assert "errs in 7.00 % and 7.00 %" in first
     assert "goe-gaussian no better at either" in first
     assert "is not seen" in second
+    assert "0.575 % with 4,000 rows is below the range of 5.00 to 5.00 %" in third
+    assert "and above the range of 0.40 to 0.40 % of one with a Gauss" in third
+    assert "; 0.25 % with 6,000 rows is below" in third
+    near = classification.error_sentences(made(curved=0.00575, **usual), "mnist")[2]
+    assert "and in the range of 0.57 to 0.57 % of one with a Gaussian" in near
     usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
-    first, second = classification.error_sentences(made(**usual), "mnist")
+    first, second, _ = classification.error_sentences(made(**usual), "mnist")
     assert "none as bad at both" in first
     assert "is seen" in second
     usual["random_subspace"] = 0.03
     *_, last = classification.error_sentences(made(**usual), "mnist")
-    assert "no better than that: analyze-gauss-published (" in last
+    assert "random subspace’s: analyze-gauss-published (" in last
 
 
 def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
@@ -223,6 +260,7 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
     made = Dataset("made", rows, source="by formula", labels=labels)
     for module in (measures, classification):
         monkeypatch.setattr(module, "load", lambda name: made)
+    monkeypatch.setitem(classification._CLASSES, "made", (3, 7))
     problem = measures.prepared("made", 100)
     assert problem.source == "by formula"
     values = problem.rows[:, 0]
@@ -230,7 +268,7 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
     # Of the first 100 rows alone, all neighbours, these would be 99 equal steps.
     assert not np.allclose(np.diff(np.sort(values)), np.diff(np.sort(values))[0])
     assert np.any(np.diff(values) < 0)
-    some, classes = classification.two_classes("made")
+    some, classes = classification.two_classes("made", 0, 0)
     assert len(some) == len(classes) == 10_000
     assert set(classes) == {3, 7}
     assert len(np.unique(some[:, 0])) == 10_000
@@ -239,6 +277,6 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
 def test_mnist_is_read_where_it_is():
     if not measures.is_there("mnist"):
         pytest.skip("the four IDX files of MNIST are not there: set DPAUDIT_DATA")
-    rows, classes = classification.two_classes("mnist")
+    rows, classes = classification.two_classes("mnist", 0, 0)
     assert rows.shape == (10_000, 784)
     assert set(classes) == {3, 7}

@@ -12,7 +12,11 @@ TINY = {
     "privacy": Size(epsilons=3, max_samples=200),
     "utility": Size(repetitions=2, epsilons=3, timings=1),
     "symmetric_noise": Size(
-        paper_datasets=("synthetic",), paper_draws=2, paper_points=2, paper_rows=2_000
+        paper_datasets=("synthetic",),
+        paper_draws=2,
+        paper_splits=1,
+        paper_points=2,
+        paper_rows=2_000,
     ),
     "streaming": Size(streams=2, stream_rows=(2_000, 4_000)),
     "robust": Size(

@@ -11,7 +11,10 @@ from dpaudit.reports.sections import Results
 from dpaudit.reports.tables import quartiles, refuted_mechanisms, standing_mechanisms
 from dpaudit.reports.words import count, delta, percent, setting, short
 
-__all__ = ["by_epsilon", "by_rows", "chosen_delta", "tables_of"]
+__all__ = ["PUBLIC", "by_epsilon", "by_rows", "chosen_delta", "tables_of"]
+
+PUBLIC = "-public"
+"""After the name of a dataset: about a public centre, rows by their own lengths."""
 
 _GAP, _LETTERS = 16.0, 12.0  # CSS pixels
 
@@ -63,7 +66,7 @@ def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]
     sentences = []
     for i, (dataset, at, table) in enumerate(shown):
         box = (0.0, float(high * (len(shown) - 1 - i)), float(width), float(high))
-        heading = f"{dataset}, δ = {delta(at)}"
+        heading = f"{dataset.replace(PUBLIC, ', public centre')}, δ = {delta(at)}"
         right = 150 if narrow else 190
         axes = plots.panel(
             figure, box, heading, left=52, right=right, top=58, bottom=50

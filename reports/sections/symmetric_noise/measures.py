@@ -3,7 +3,8 @@
 Source: Imtiaz, Sarwate, *Symmetric matrix perturbation for differentially-private
 principal component analysis*, ICASSP 2016, section 4. As there, rows are centred and
 divided by the largest length in the set. Both depend on the data, and no claim covers
-them: they stand for a bound that would be public.
+them: they stand for a bound that would be public. Beside that is what needs no such
+bound: the origin for a centre, and each row divided by its own length.
 """
 
 from dataclasses import replace
@@ -14,14 +15,21 @@ import numpy as np
 from dpaudit.algorithms import entry
 from dpaudit.arrays import Array
 from dpaudit.datasets import load, spiked_gaussian
-from dpaudit.datasets.covertype import FILE_NAME
+from dpaudit.datasets.covertype import FILE_NAME, SHA256
 from dpaudit.datasets.files import find_file, search_folders
 from dpaudit.datasets.mnist import FILES
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.utility.measures import Problem, captured_by
 from dpaudit.subspace import second_moment
 
-__all__ = ["SYNTHETIC", "captured", "centred_and_scaled", "is_there", "prepared"]
+__all__ = [
+    "NEEDED",
+    "SYNTHETIC",
+    "captured",
+    "centred_and_scaled",
+    "is_there",
+    "prepared",
+]
 
 SYNTHETIC = "synthetic"
 """60,000 Gaussian rows in R^100, each eigenvalue 3/4 of the one before.
@@ -31,10 +39,11 @@ covariance is not printed. Here they capture 94 %.
 """
 
 _ROWS, _DIMENSION, _RATIO = 60_000, 100, 0.75
-_NEEDED = {
-    "covertype": (FILE_NAME,),
-    "mnist": tuple(file.name for file in FILES["train"]),
+NEEDED = {
+    "covertype": {FILE_NAME: SHA256},
+    "mnist": {file.name: file.sha256 for file in FILES["train"]},
 }
+"""The files of each dataset that has some, and their SHA-256."""
 
 
 def is_there(dataset: str) -> bool:
@@ -42,7 +51,7 @@ def is_there(dataset: str) -> bool:
 
     Only where `dpaudit.datasets` looks for files as they were published.
     """
-    needed = _NEEDED.get(dataset, ())
+    needed = NEEDED.get(dataset, {})
     return any(
         all(find_file(folder, name) is not None for name in needed)
         for folder in search_folders(dataset, None)
@@ -50,14 +59,19 @@ def is_there(dataset: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def prepared(dataset: str, n: int) -> Problem:
+def prepared(dataset: str, n: int, *, public: bool = False) -> Problem:
     """Return n rows at random of a dataset, centred, with lengths of 1 at most.
 
     Fewer rows are among the more. What captures their variance is measured on the same
-    rows, as in the paper.
+    rows, as in the paper. Where all is to be `public`, each row is divided by its own
+    length instead, which is private for free, and nothing is taken from it.
     """
     rows, source = _shuffled(dataset)
-    rows = centred_and_scaled(rows[:n])
+    if public:
+        lengths = np.linalg.norm(rows[:n], axis=1, keepdims=True)
+        rows = rows[:n] / np.where(lengths > 0, lengths, 1.0)
+    else:
+        rows = centred_and_scaled(rows[:n])
     return Problem(rows, second_moment(rows), source)
 
 
@@ -75,7 +89,8 @@ def captured(cell: Cell) -> list[Record]:
     k tr(A) / d.
     """
     options = cell.options
-    problem = prepared(options["dataset"], int(cell.point.get("n", options["n"])))
+    n = int(cell.point.get("n", options["n"]))
+    problem = prepared(options["dataset"], n, public=options["public"])
     values = np.linalg.eigvalsh(problem.moment)
     k = options["n_components"]
     by_chance = float(k * values.mean() / values[-k:].sum())
