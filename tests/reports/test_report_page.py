@@ -354,6 +354,16 @@ def test_a_claim_that_is_false_at_another_epsilon_is_reported():
     assert "the exact ε there is 20" in text
 
 
+def test_whose_claim_fell_is_said_with_its_source():
+    note = privacy.verdict_note(wall())
+    assert note.startswith("One of two claims fell: what is claimed for bad (")
+    assert note.endswith(
+        "of the other one nothing that was seen contradicts the "
+        "claims, which proves none of them."
+    )
+    assert privacy.verdict_note(wall([])).startswith("None of two claims fell: nothing")
+
+
 def test_a_large_delta_is_put_into_words():
     (note,) = privacy.wall_notes(wall())
 

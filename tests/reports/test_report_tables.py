@@ -8,9 +8,14 @@ from audited_row import audited as audited_row
 
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections.libraries.measures import Comparison
-from dpaudit.reports.sections.libraries.section import library_rows
+from dpaudit.reports.sections.libraries.section import library_notes, library_rows
 from dpaudit.reports.sections.suite.section import suite_rows
-from dpaudit.reports.sections.utility.section import component_rows, time_rows
+from dpaudit.reports.sections.utility.section import (
+    component_notes,
+    component_rows,
+    time_note,
+    time_rows,
+)
 from dpaudit.reports.tables import Printed, quartiles, verdict_rows
 
 # Skewed: the quartiles are 2, 4 and 8, the mean is none of them.
@@ -121,6 +126,47 @@ def test_components_have_the_median_share_and_their_own_verdict():
     ]
 
 
+def test_the_best_of_each_kind_is_named_and_sn_beside_its_rivals():
+    def notes(sn, refuted):
+        names = ["gauss", "pure", "symmetric-noise", "exponential-pca-gibbs"]
+        shares = pd.DataFrame(
+            {"mechanism": names, "captured_share": [0.9, 0.5, sn, 0.6]}
+        )
+        deltas = (1e-5, 0.0, 0.0, 0.0)
+        wall = pd.concat(
+            audited(
+                mechanism=name,
+                claimed_delta=at,
+                verdict="REFUTED" if name in refuted else "NOT_REFUTED",
+            )
+            for name, at in zip(names, deltas, strict=True)
+        )
+        return component_notes(shares, wall)
+
+    first, second, third = notes(0.7, ["symmetric-noise"])
+    assert first.startswith("gauss captures most of those with approximate claims")
+    assert second.startswith("exponential-pca-gibbs captures most of those with pure")
+    assert "is supported on these rows: it captures 70.0 %, they 60.0 %, but" in third
+    _, second, third = notes(0.55, [])
+    assert second.startswith("exponential-pca-gibbs")
+    assert "is not seen on these rows" in third
+    assert "but" not in third
+    assert notes(0.7, [])[1].startswith("symmetric-noise captures most")
+
+
+def test_the_fastest_and_the_slowest_fit_are_named():
+    table = pd.DataFrame(
+        {
+            "mechanism": ["non-private-pca", "slow", "slow", "slow", "fast"],
+            "ratio": [1.0, 2.0, 9.0, 4.0, 1.5],
+        }
+    )
+    assert time_note(table) == (
+        "A fit takes 1.50 times as long as one without privacy with fast, the fastest, "
+        "and 4.00 times with slow, the slowest."
+    )
+
+
 @pytest.mark.parametrize(
     ("verdict", "after", "shown"), [("REFUTED", 70.0, "70"), ("NOT_REFUTED", nan, "90")]
 )
@@ -171,3 +217,7 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
             (("4.0 %", "40.0 s"), ("no fit", "within 60 s")),
         )
     ]
+    # Nobody is best where no fit ended.
+    (note,) = library_notes(found)
+    assert note.endswith(" components a captures most, 4.0 %.")
+    assert library_notes(None) == []

@@ -40,6 +40,25 @@ def library_rows(comparison: Comparison | None) -> list[Printed]:
     ]
 
 
+def library_notes(comparison: Comparison | None) -> list[str]:
+    """Return whose fits capture most, in every setting."""
+    if comparison is None:
+        return []
+    fits = pd.DataFrame(comparison.records)
+    fits["captured_share"] = fits["captured_share"].astype(float)
+    notes = []
+    for d, k in settings_of(comparison):
+        own = fits[fits["dimension"].eq(d) & fits["n_components"].eq(k)]
+        middle = own.groupby("contender", sort=False)["captured_share"].median()
+        if middle.notna().any():
+            best = middle.idxmax()
+            notes.append(
+                f"With {k} of {d} components {best} captures most, "
+                f"{percent(middle[best])}."
+            )
+    return notes
+
+
 def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
     """Return the medians of share and time of the fits that ended, if any did."""
     medians = fits[["captured_share", "fit_seconds"]].astype(float).median()
@@ -54,6 +73,7 @@ def _context(results: Results) -> dict[str, Any]:
         "comparison": comparison,
         "settings": settings_of(comparison),
         "libraries": library_rows(comparison),
+        "library_notes": library_notes(comparison),
     }
 
 

@@ -68,6 +68,21 @@ def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     ]
 
 
+def verdict_note(wall: pd.DataFrame) -> str:
+    """Return whose published claims the audits contradict, in one sentence."""
+    fell = [row for row in records(wall) if row["verdict"] == "REFUTED"]
+    all_of, rest = spelt(len(wall)), spelt(len(wall) - len(fell))
+    nothing = "nothing that was seen contradicts the claims, which proves none of them"
+    if not fell:
+        return f"None of {all_of} claims fell: {nothing}."
+    whose = listed(f"{row['mechanism']} ({row['source']})" for row in fell)
+    beside = f"; of the other {rest} {nothing}" if len(fell) < len(wall) else ""
+    return (
+        f"{spelt(len(fell)).capitalize()} of {all_of} claims fell: what is claimed for "
+        f"{whose} is contradicted{beside}."
+    )
+
+
 def wall_notes(wall: pd.DataFrame) -> list[str]:
     """Return what a large delta means, for every mechanism that has one."""
     notes = []
@@ -234,6 +249,7 @@ def _context(results: Results) -> dict[str, Any]:
         "delta": results.options("privacy-wall")["delta"],
         "rarest_event": max(row["rarest_event"] for row in audited),
         "verdicts": rows,
+        "verdict_note": verdict_note(wall),
         "wall_notes": wall_notes(wall),
     }
 

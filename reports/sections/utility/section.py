@@ -44,6 +44,12 @@ __all__ = ["SECTION", "component_rows", "time_rows", "utility_answer", "variance
 # the length at a root-mean-square ink of half the scale, follows from the format too.
 _DATA = {"dataset": "digits", "row_norm": 64.0, "n_components": 10, "delta": DELTA}
 _SYNTHETIC = {**_DATA, "dataset": SYNTHETIC, "row_norm": 1.0}
+_SN = "symmetric-noise"
+_RIVALS_OF_SN = (  # PPM with either noise, and PPCA
+    "power-method-published",
+    "power-method-laplace-published",
+    "exponential-pca-gibbs",
+)
 # What draws one component only, or takes for ever to draw ten.
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 
@@ -148,6 +154,45 @@ def component_rows(components: pd.DataFrame, wall: pd.DataFrame) -> list[Printed
     ]
 
 
+def component_notes(components: pd.DataFrame, wall: pd.DataFrame) -> list[str]:
+    """Return who captures most, and whether SN is ahead of whom its paper says."""
+    middle = components.groupby("mechanism", sort=False)["captured_share"].median()
+    ranking = middle.sort_values(ascending=False, kind="stable").index
+    deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
+    fell = refuted_mechanisms(wall)
+    notes = []
+    for kind, wanted in (("approximate", True), ("pure", False)):
+        some = [n for n in ranking if (deltas[n] > 0) == wanted and n not in fell]
+        if some:
+            notes.append(
+                f"{some[0]} captures most of those with {kind} claims that were not "
+                f"refuted, {percent(middle[some[0]])}."
+            )
+    rivals = [name for name in _RIVALS_OF_SN if name in middle.index]
+    if _SN in middle.index and rivals:
+        ahead = all(middle[_SN] > middle[name] for name in rivals)
+        notes.append(
+            "That SN outperforms PPM and PPCA (Imtiaz, Sarwate, ICASSP 2016) is "
+            f"{'supported' if ahead else 'not seen'} on these rows: it captures "
+            f"{percent(middle[_SN])}, they "
+            f"{listed(percent(middle[name]) for name in rivals)}"
+            f"{', but its claim of privacy was refuted' if _SN in fell else ''}."
+        )
+    return notes
+
+
+def time_note(times: pd.DataFrame) -> str:
+    """Return which private fits take least and most time."""
+    ratios = times[times["mechanism"] != BASELINE].groupby("mechanism")["ratio"]
+    middle = ratios.median().sort_values(kind="stable")
+    first, last = middle.index[0], middle.index[-1]
+    return (
+        f"A fit takes {middle.iloc[0]:.2f} times as long as one without privacy with "
+        f"{first}, the fastest, and {middle.iloc[-1]:.2f} times with {last}, the "
+        "slowest."
+    )
+
+
 def time_rows(times: pd.DataFrame) -> list[Printed]:
     """Return the table of run times, in the order of the table."""
     fits = quartiles(times, "mechanism", "fit_seconds")
@@ -217,8 +262,10 @@ def _context(results: Results) -> dict[str, Any]:
     return {
         "claimed_epsilon": wall["claimed_epsilon"].iloc[0],
         "components": component_rows(results["components"], wall),
+        "component_notes": component_notes(results["components"], wall),
         "data": {"source": data.source, "n": n, "d": d, **options},
         "times": time_rows(results["run-time"]),
+        "time_note": time_note(results["run-time"]),
         "variance_notes": variance_notes(
             results["captured-variance"],
             results["exact-privacy"],
