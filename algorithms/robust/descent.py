@@ -21,7 +21,7 @@ of its law depends on the batches:
 
 - `FullBatchDescent`: given what came before, Y_k is normal about the sum over all rows.
 - `RandomBatchDescent`: it is a mixture of normal laws, one for every batch
-  (`dpaudit.algorithms.robust.batch_mixtures`); by the chain rule the product over the
+  (`dpaudit.algorithms.shared.batch_mixtures`); by the chain rule the product over the
   steps, times the law of what the start publishes, is the exact likelihood of a
   transcript, and no attack on it is better (Neyman, Pearson).
 
@@ -42,18 +42,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.batch_mixtures import MixturePair
-from dpaudit.algorithms.robust.batches import (
-    AllRows,
-    Batches,
-    PoissonBatches,
-    RandomBatches,
-)
 from dpaudit.algorithms.robust.glad import Glad, spherise
 from dpaudit.algorithms.robust.grassmannian import Polar, settle
 from dpaudit.algorithms.robust.initialisation import Start, check_start
 from dpaudit.algorithms.robust.parts import FixedNoise, Geometry, Noise, Objective
 from dpaudit.algorithms.shared.bases import Batched, ReleasesBasis
+from dpaudit.algorithms.shared.batch_mixtures import MixturePair
+from dpaudit.algorithms.shared.batches import (
+    AllRows,
+    Batches,
+    PoissonBatches,
+    RandomBatches,
+)
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array

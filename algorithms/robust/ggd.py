@@ -37,12 +37,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.algorithms.robust.batches import Batches, WithReplacement
 from dpaudit.algorithms.robust.descent import DEFAULT_ITERATIONS, NoisyDescent
 from dpaudit.algorithms.robust.grassmannian import Geodesic
 from dpaudit.algorithms.robust.initialisation import PrincipalStart, PublicStart, Start
 from dpaudit.algorithms.robust.pairs import odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import Geometry
+from dpaudit.algorithms.shared.batches import Batches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
 from dpaudit.arrays import Array
 from dpaudit.claims import ApproxDP, Claim, PureDP

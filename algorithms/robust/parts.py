@@ -6,7 +6,7 @@ the noise is, a `Noise`. The objectives are `dpaudit.algorithms.robust.glad.Glad
 `dpaudit.algorithms.robust.reaper.Reaper`; the geometries are in
 `dpaudit.algorithms.robust.grassmannian` for the first, whose points are subspaces, and
 in `dpaudit.algorithms.robust.fantope` for the second, whose points are matrices. Which
-rows a step reads is up to `dpaudit.algorithms.robust.batches`, and where descent begins
+rows a step reads is up to `dpaudit.algorithms.shared.batches`, and where descent begins
 to `dpaudit.algorithms.robust.initialisation`.
 """
 

@@ -22,7 +22,7 @@ privacy proof needs it:
 - batches are Poisson samples of rate q, not drawn with replacement;
 - a sum becomes a mean by the public expected batch size B = q times a public number of
   rows, not by the size that the batch happens to have;
-- sigma is what `dpaudit.algorithms.robust.subsampling` computes, for the promised
+- sigma is what `dpaudit.algorithms.shared.subsampling` computes, for the promised
   (epsilon, delta) of the start and all T steps. The proof is there. The terms of two
   rows can be nearly opposite and of length 1, so under REPLACE_ONE, the paper's
   relation and the default, they are taken to be.
@@ -66,7 +66,6 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import ClassVar
 
-from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.descent import (
     DEFAULT_ITERATIONS,
     FullBatchDescent,
@@ -81,8 +80,9 @@ from dpaudit.algorithms.robust.initialisation import (
 )
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.robust.subsampling import noise_multiplier
+from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -260,7 +260,7 @@ class PrivateSGGD(RandomBatchDescent):
             A public number of about as many rows as there are.
         batch_size : int, optional
             B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.robust.batches.published_batch_size`.
+            `dpaudit.algorithms.shared.batches.published_batch_size`.
         n_components, iterations, step_sizes, start, start_share
             See `PrivateGGD.calibrated`.
         """

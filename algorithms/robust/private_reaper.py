@@ -22,7 +22,7 @@ is public, the release a function of the transcript.
 
 **Minibatches.** Batches are Poisson samples of rate q and B is public. A term has at
 most the length 1 in Frobenius norm, 1/sqrt 2 in these coordinates, and sigma is
-1/sqrt 2 times what `dpaudit.algorithms.robust.subsampling` computes for terms of length
+1/sqrt 2 times what `dpaudit.algorithms.shared.subsampling` computes for terms of length
 1; the proofs there are for any statistic of such terms. Under REPLACE_ONE, the paper's
 relation and the default, the terms of two rows are at worst orthogonal:
 `dpaudit.algorithms.robust.reaper` shows the inequality that the proof asks for. That is
@@ -59,7 +59,6 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import ClassVar, Self
 
-from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.descent import (
     DEFAULT_ITERATIONS,
     FullBatchDescent,
@@ -84,8 +83,9 @@ from dpaudit.algorithms.robust.parts import (
     PublishedNoise,
 )
 from dpaudit.algorithms.robust.reaper import Reaper
-from dpaudit.algorithms.robust.subsampling import noise_multiplier
+from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import RootSteps, StepSizes
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -249,7 +249,7 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
             A public number of about as many rows as there are.
         batch_size : int, optional
             B, at most `rows`: how many of them are in a batch on average. Default:
-            `dpaudit.algorithms.robust.batches.published_batch_size`.
+            `dpaudit.algorithms.shared.batches.published_batch_size`.
         n_components, iterations, step_sizes
             See `PrivateReaper.calibrated`.
         """

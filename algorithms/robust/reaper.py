@@ -45,7 +45,7 @@ The same lines say more. The inner product of the terms is A^2 + B^2 - C^2 - E^2
                  = sqrt((1 - ||h_x||_F^2) (1 - ||h_y||_F^2)),
 
 since 1 - ||h_x||_F^2 = 2 ||p||^2 ||m||^2: terms that lean away from each other are
-short. That is what random batches need (`dpaudit.algorithms.robust.subsampling`).
+short. That is what random batches need (`dpaudit.algorithms.shared.subsampling`).
 
 Descent. The problem is convex, so where it starts does not matter to where it leads;
 what is released is the top-r subspace of the average of P_1, ..., P_T. The coordinates

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from stability_oracles import pca_stability, stability_bounds
 
-from dpaudit.algorithms.robust.batches import WithReplacement
 from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
@@ -17,6 +16,7 @@ from dpaudit.algorithms.robust.initialisation import (
     PrincipalStart,
     PublicStart,
 )
+from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP

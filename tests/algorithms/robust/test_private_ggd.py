@@ -13,12 +13,6 @@ from robust_objectives import glad_gradient
 from scipy import stats
 
 from dpaudit.algorithms.robust import descent
-from dpaudit.algorithms.robust.batches import (
-    AllRows,
-    PoissonBatches,
-    WithReplacement,
-    published_batch_size,
-)
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import GGD
 from dpaudit.algorithms.robust.glad import spherise
@@ -39,8 +33,14 @@ from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.reaper import Reaper
-from dpaudit.algorithms.robust.subsampling import subsampled_delta
+from dpaudit.algorithms.shared.batches import (
+    AllRows,
+    PoissonBatches,
+    WithReplacement,
+    published_batch_size,
+)
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
+from dpaudit.algorithms.shared.subsampling import subsampled_delta
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP

@@ -15,7 +15,6 @@ from scipy import stats
 from scipy.linalg import expm, logm
 
 from dpaudit.algorithms.robust import descent
-from dpaudit.algorithms.robust.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.robust.entries import REAPER
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -29,8 +28,9 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateStochasticMirrorReaper,
 )
 from dpaudit.algorithms.robust.reaper import Reaper, reaper_term_sum
-from dpaudit.algorithms.robust.subsampling import noise_multiplier
+from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import RootSteps
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.layers.layer import view_transcript

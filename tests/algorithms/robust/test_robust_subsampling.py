@@ -14,15 +14,6 @@ from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
-from dpaudit.algorithms.robust.batch_mixtures import (
-    multinomial_numbers,
-    poisson_numbers,
-)
-from dpaudit.algorithms.robust.batches import (
-    PoissonBatches,
-    WithReplacement,
-    poisson_batches,
-)
 from dpaudit.algorithms.robust.glad import spherise, term_sum
 from dpaudit.algorithms.robust.grassmannian import polar
 from dpaudit.algorithms.robust.initialisation import (
@@ -33,7 +24,16 @@ from dpaudit.algorithms.robust.initialisation import (
 from dpaudit.algorithms.robust.pairs import added_pair, odd_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.robust.private_ggd import PrivateSGGD
-from dpaudit.algorithms.robust.subsampling import noise_multiplier, subsampled_delta
+from dpaudit.algorithms.shared.batch_mixtures import (
+    multinomial_numbers,
+    poisson_numbers,
+)
+from dpaudit.algorithms.shared.batches import (
+    PoissonBatches,
+    WithReplacement,
+    poisson_batches,
+)
+from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError

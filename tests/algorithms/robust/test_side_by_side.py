@@ -9,11 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaudit.algorithms.robust.batches import (
-    PoissonBatches,
-    padded_with_zeros,
-    taken,
-)
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.initialisation import PrincipalStart
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
@@ -22,6 +17,11 @@ from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
+)
+from dpaudit.algorithms.shared.batches import (
+    PoissonBatches,
+    padded_with_zeros,
+    taken,
 )
 from dpaudit.claims import ApproxDP
 from dpaudit.datasets import haystack

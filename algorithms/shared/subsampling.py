@@ -1,7 +1,7 @@
 r"""The noise that steps on Poisson samples need, by an accountant.
 
 Under Poisson sampling every row is in a batch with probability q, independently
-(`dpaudit.algorithms.robust.batches`). A step publishes Y = sum of g_i(V) over the batch
+(`dpaudit.algorithms.shared.batches`). A step publishes Y = sum of g_i(V) over the batch
 + sigma Z, with ||g_i(V)||_F <= 1 for every V, and is divided by a public number. (With
 the size of the batch for a denominator what follows would not be a proof.) Write N(u)
 for N(u, sigma^2 I), and H(P, Q) for the hockey-stick divergence at some e^epsilon >= 1;

@@ -2,7 +2,7 @@ r"""Which rows a step reads, and by which public number their sum is divided.
 
 - `AllRows`: every step reads all N, and N is public.
 - `PoissonBatches`: every row is in a batch with probability q, independently. This is
-  what privacy amplification needs (`dpaudit.algorithms.robust.subsampling`), and the
+  what privacy amplification needs (`dpaudit.algorithms.shared.subsampling`), and the
   size of a batch is random: nothing but q is public, so a sum is divided by a public
   number, whatever the size of the batch that it is over.
 - `WithReplacement`: B places, each filled with one of the N rows, uniformly. A row can
@@ -19,7 +19,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.robust.batch_mixtures import (
+from dpaudit.algorithms.shared.batch_mixtures import (
     BatchNumbers,
     multinomial_numbers,
     poisson_numbers,
