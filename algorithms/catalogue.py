@@ -14,6 +14,7 @@ from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.subspace.entries import SUBSPACE
 from dpaudit.algorithms.textbook.entries import TEXTBOOK
 from dpaudit.algorithms.third_party.entries import THIRD_PARTY
+from dpaudit.algorithms.training.entries import TRAINING
 from dpaudit.mechanism import Mechanism
 from dpaudit.validation import check_name
 
@@ -27,6 +28,7 @@ CATALOGUE: dict[str, Entry] = {
         *STREAMING,
         *ROBUST,
         *ONLINE,
+        *TRAINING,
         *TEXTBOOK,
         *THIRD_PARTY,
     )

@@ -1,0 +1,296 @@
+r"""DP-SGD: logistic regression by stochastic gradient descent on clipped gradients.
+
+Source: Abadi, Chu, Goodfellow, McMahan, Mironov, Talwar, Zhang, *Deep learning with
+differential privacy*, CCS 2016, Algorithm 1; before them Song, Chaudhuri, Sarwate,
+*Stochastic gradient descent with differentially private updates*, GlobalSIP 2013.
+
+A row is (x, label); y = 1 for a label above 0 and else -1. With w_0 = 0 and a Poisson
+batch (every row is in it with probability q, independently), for t = 0, ..., T - 1:
+
+1. Y_t = sum of the g_i(w_t) over the batch + sigma C N(0, I), where g_i is the
+   gradient y x/(1 + e^(y <w, x>)) of the log-likelihood, scaled down to length C if it
+   is longer;
+2. w_(t+1) = w_t + (eta/B) Y_t, where B is a public number.
+
+The release is w_T. The transcript is all Y_t: every w_t follows from them.
+
+**Privacy.** Given what came before, ||g_i(w_t)|| <= C, so a step is the Gaussian
+mechanism on a Poisson sample, whatever w_t is, and T of them compose as
+`dpaudit.algorithms.shared.subsampling` has it: the dominating pairs and their proofs
+are there. A row and another label for it have opposite gradients of any length up to
+C, so under REPLACE_ONE the terms are taken to be opposite. It matters that sums, and
+not means over the batch that was drawn, are published, and that B, q, T, C and sigma
+are public: `dpaudit.algorithms.training.planted` has what goes wrong otherwise.
+
+**Numbers.** A row is kept as a unit vector and a length, which is cut at 1e300. The
+products in <w, x> are of finite numbers then and may overflow, but to an infinity of
+the right sign: no gradient is NaN, however large a row is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from dpaudit.algorithms.shared.bases import Batched
+from dpaudit.algorithms.shared.batch_mixtures import MixturePair
+from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
+from dpaudit.algorithms.shared.budget_tree import BudgetTree
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
+from dpaudit.arrays import Array
+from dpaudit.checked import Checked, Count, Neighbouring, Positive
+from dpaudit.claims import ApproxDP, Claim
+from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_count, check_length, check_matrix
+
+__all__ = ["DPSGD"]
+
+DEFAULT_ROWS, DEFAULT_BATCH, DEFAULT_ITERATIONS = 1000, 100, 50
+_LONGEST = 1e300
+_WORK = 2**20  # numbers of the batches of the trials that run side by side
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSGD(Batched[ArrayLike], Checked):
+    """Logistic regression by DP-SGD; releases are weights, shape (d,).
+
+    Parameters
+    ----------
+    claim : Claim
+        What is promised under `relation`.
+    relation : Relation
+        By default ADD_REMOVE.
+    batches : Batches
+        Which rows a step reads, and B.
+    multiplier : float
+        sigma > 0: the deviation of the noise on a sum, over C.
+    clip_norm : float
+        C > 0.
+    iterations : int
+        T >= 1.
+    learning_rate : float
+        eta > 0.
+
+    Examples
+    --------
+    >>> mechanism = DPSGD.calibrated(1.0, 1e-5)
+    >>> round(mechanism.multiplier, 2)
+    3.03
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal((1000, 2))
+    >>> labels = np.sign(x @ [1.0, -1.0])
+    >>> mechanism.release(np.column_stack([x, labels]), rng=rng).round(1)
+    array([ 0.8, -0.8])
+    """
+
+    claim: Claim
+    relation: Neighbouring = Relation.ADD_REMOVE
+    batches: Batches
+    multiplier: Positive
+    clip_norm: Positive = 1.0
+    iterations: Count = DEFAULT_ITERATIONS
+    learning_rate: Positive = 1.0
+
+    title: ClassVar[str] = "dp-sgd"
+    """Who spends the whole budget."""
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: Relation | str = Relation.ADD_REMOVE,
+        rows: int = DEFAULT_ROWS,
+        batch_size: int = DEFAULT_BATCH,
+        iterations: int = DEFAULT_ITERATIONS,
+        clip_norm: float = 1.0,
+        learning_rate: float = 1.0,
+    ) -> "DPSGD":
+        """Return the mechanism at the smallest noise of the accountant.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for all steps together.
+        relation : Relation or str
+        rows : int
+            A public number of about as many rows as there are.
+        batch_size : int
+            B, at most `rows`: how many of them are in a batch on average.
+        iterations, clip_norm, learning_rate
+            See `DPSGD`.
+        """
+        relation = Relation.parse(relation)
+        batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
+        multiplier = noise_multiplier(
+            float(epsilon),
+            float(delta),
+            rate=batches.rate,
+            steps=iterations,
+            replaced="opposite" if relation is Relation.REPLACE_ONE else None,
+        )
+        return cls(
+            claim=ApproxDP(epsilon, delta),
+            relation=relation,
+            batches=batches,
+            multiplier=multiplier,
+            clip_norm=clip_norm,
+            iterations=iterations,
+            learning_rate=learning_rate,
+        )
+
+    @property
+    def budget(self) -> BudgetTree:
+        """Who spends what: all steps together, by the accountant."""
+        note = f"{self.iterations} {self.batches}"
+        return BudgetTree.of_claim(self.title, self.claim, note)
+
+    def noise_scale(self, count: int) -> float:
+        """Return sigma C, the deviation of the noise on a sum over `count` rows."""
+        return self.multiplier * self.clip_norm
+
+    def denominator(self, count: int) -> float:
+        """Return B, by which a sum becomes a mean, for `count` rows."""
+        return float(self.batches.size_for(count))
+
+    def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent releases, shape (size, d).
+
+        Parameters
+        ----------
+        data : array_like, shape (n, d + 1)
+            Finite rows (x, label), d >= 1.
+        size : int
+        rng : numpy.random.Generator
+
+        Raises
+        ------
+        InputError
+            If the data are not such an array.
+        """
+        steps = self.transcript(data, size, rng=rng)["steps"]
+        rate = self.learning_rate / self.denominator(len(np.asarray(data)))
+        return np.asarray(rate * steps.sum(axis=1))
+
+    def transcript(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Return every noisy sum of `size` independent runs.
+
+        Returns
+        -------
+        dict of ndarray
+            ``steps``: Y_t, shape (size, T, d). From the same state of `rng`, `draw`
+            returns the releases that follow.
+        """
+        rows = self.rows(data)
+        count, d = len(rows), rows.shape[1] - 1
+        size = check_count("size", size, minimum=0)
+        steps = np.empty((size, self.iterations, d))
+        width = max(1, int(_WORK // ((1 + self.batches.size_for(count)) * (d + 1))))
+        for first in range(0, size, width):
+            part = steps[first : first + width]
+            drawing = self.batches.drawing(rows, rng)
+            weights = np.zeros((len(part), d))
+            rate = self.learning_rate / self.denominator(count)
+            for step in range(self.iterations):
+                part[:, step] = rng.standard_normal(weights.shape)
+                part[:, step] *= self.noise_scale(count)
+                part[:, step] += self.summed(drawing(len(part)), weights)
+                weights += rate * part[:, step]
+        return {"steps": steps}
+
+    def rows(self, data: ArrayLike) -> Array:
+        """Return y x/||x|| and ||x|| of every row, shape (n, d + 1)."""
+        checked = check_matrix("data", data, min_rows=self.batches.least_rows)
+        if checked.shape[1] < 2:
+            raise InputError(
+                "data must have a column or more beside that of the labels, got shape "
+                f"{checked.shape}"
+            )
+        self.batches.size_for(len(checked))
+        x, labels = checked[:, :-1], checked[:, -1:]
+        largest = np.abs(x).max(axis=1, keepdims=True)
+        directions = x / np.where(largest > 0, largest, 1.0)
+        lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+        directions /= np.where(lengths > 0, lengths, 1.0)
+        directions *= np.where(labels > 0, 1.0, -1.0)
+        with np.errstate(over="ignore"):
+            return np.hstack([directions, np.minimum(lengths * largest, _LONGEST)])
+
+    def summed(self, rows: Array, weights: Array) -> Array:
+        """Return the sum of clipped gradients of each trial's rows at its weights.
+
+        Parameters
+        ----------
+        rows : ndarray, shape (trials, B, d + 1), or (B, d + 1)
+            As from `rows`; rows of zeros add nothing.
+        weights : ndarray, shape (trials, d)
+
+        Returns
+        -------
+        ndarray, shape (trials, d)
+        """
+        lengths = np.minimum(self.gradient_lengths(rows, weights), self.clip_norm)
+        return np.asarray((lengths[:, np.newaxis] @ rows[..., :-1])[:, 0])
+
+    def gradient_lengths(self, rows: Array, weights: Array) -> Array:
+        """Return the lengths of gradients before they are clipped, (trials, B)."""
+        with np.errstate(over="ignore"):
+            margins = (rows[..., :-1] @ weights[:, :, np.newaxis])[..., 0]
+            margins *= rows[..., -1]
+        return np.asarray(expit(-margins) * rows[..., -1])
+
+    def transcript_loss(
+        self, transcript: Mapping[str, Array], data: ArrayLike, other: ArrayLike
+    ) -> Array:
+        """Return log(density on `data`/density on `other`) of transcripts, (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If more than 4 rows of the two datasets together are distinct, or batches
+            are not random.
+        """
+        ours, theirs = self.rows(data), self.rows(other)
+        if not isinstance(self.batches, RandomBatches):
+            raise UnsupportedError(f"no likelihood is known for {self.batches!r}")
+        sides = MixturePair.between(
+            ours, theirs, law=self.batches.numbers, sigma=self.noise_scale
+        )
+        steps = transcript["steps"]
+        rate = self.learning_rate / self.denominator(len(ours))
+        total, weights = np.zeros(len(steps)), np.zeros(steps[:, 0].shape)
+        for noisy in steps.swapaxes(0, 1):
+            terms = self.gradient_lengths(sides.rows, weights)
+            terms = np.minimum(terms, self.clip_norm)[..., np.newaxis]
+            terms = terms * sides.rows[:, :-1]
+            inner = (terms @ noisy[:, :, np.newaxis])[..., 0]
+            total += sides.loss(inner, terms @ terms.swapaxes(1, 2))
+            weights += rate * noisy
+        return total
+
+    def worst_case(self, dimension: int | None = None) -> Pair:
+        """Return no rows, and one whose gradient is as long as C in every step.
+
+        Or, under REPLACE_ONE, that row with either label. It is so long that its
+        gradient is clipped wherever the weights are likely to be; they move by
+        eta sigma C sqrt(T)/B or so. The default row has d = 1, and a label.
+
+        Parameters
+        ----------
+        dimension : int, optional
+            d + 1, the label included; at least 2.
+        """
+        row = np.zeros((1, check_length(dimension, 2, minimum=2)))
+        row[0, 0], row[0, -1] = 4 * self.clip_norm, 1.0
+        if self.relation is Relation.ADD_REMOVE:
+            return Pair(row[:0], row, self.relation)
+        other = row.copy()
+        other[0, -1] = -1.0
+        return Pair(row, other, self.relation)

@@ -1,0 +1,57 @@
+"""The entries in the catalogue of models that are trained in private."""
+
+from functools import partial
+
+from dpaudit.algorithms.entries import Entry, Fall
+from dpaudit.algorithms.training.dp_sgd import DPSGD
+from dpaudit.algorithms.training.planted import (
+    BatchClippedSGD,
+    FixedBatchSGD,
+    MeanBatchSGD,
+    PrivateCountSGD,
+    rule_of_thumb,
+)
+
+__all__ = ["TRAINING"]
+
+_entry = partial(Entry, family="training")
+_planted = partial(_entry, source="dpaudit, planted")
+
+TRAINING: tuple[Entry, ...] = (
+    _entry(
+        name="dp-sgd",
+        source="Abadi et al., CCS 2016, Algorithm 1; calibration by dpaudit",
+        summary="logistic regression on clipped gradients of Poisson samples",
+        constructor=DPSGD.calibrated,
+    ),
+    _planted(
+        name="dp-sgd-clipped-batches",
+        summary="the same, with sums clipped and not gradients; the claim is false",
+        constructor=BatchClippedSGD.planted,
+        falls=Fall(100_000),
+    ),
+    _planted(
+        name="dp-sgd-batch-means",
+        summary="the same, divided by the batch's own size; the claim is false",
+        constructor=MeanBatchSGD.planted,
+        falls=Fall(100),
+    ),
+    _planted(
+        name="dp-sgd-fixed-batches",
+        summary="the same, with rows in turn, secret only on paper; the claim is false",
+        constructor=FixedBatchSGD.planted,
+        falls=Fall(50_000),
+    ),
+    _planted(
+        name="dp-sgd-rule-of-thumb",
+        summary="the same, with sigma = q sqrt(T)/epsilon; the claim is false",
+        constructor=rule_of_thumb,
+        falls=Fall(10_000),
+    ),
+    _planted(
+        name="dp-sgd-private-count",
+        summary="the same, divided by the number of rows; the claim is false",
+        constructor=PrivateCountSGD.planted,
+        falls=Fall(1_000),
+    ),
+)

@@ -1,0 +1,208 @@
+"""DP-SGD: its gradients, the law of its sums, its likelihood, and what is planted.
+
+Type-I error: 1e-9 for the test of a law and for each audit of a true claim; seeds are
+fixed.
+"""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from scipy.special import logsumexp
+
+from dpaudit import InputError, UnsupportedError
+from dpaudit.algorithms import build, names_of
+from dpaudit.algorithms.shared.batches import AllRows
+from dpaudit.algorithms.training.dp_sgd import DPSGD
+from dpaudit.algorithms.training.planted import FixedBatchSGD
+from dpaudit.audit import Verdict, audit
+from dpaudit.mechanism import HasTranscript, HasWorstCase
+
+ROWS = np.array([[0.3, -1.0, 1.0], [2.0, 2.0, 0.0], [-0.5, 4.0, 3.0]])
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+def log_likelihood(weights, data):
+    signs = np.where(data[:, -1] > 0, 1.0, -1.0)
+    return -np.logaddexp(0, -signs * (data[:, :-1] @ weights)).sum()
+
+
+def few_steps(**options):
+    usual = {"rows": 10, "batch_size": 4, "iterations": 2, "learning_rate": 3.0}
+    return DPSGD.calibrated(1.0, 1e-5, **usual | options)
+
+
+def test_a_sum_is_the_gradient_of_the_log_likelihood():
+    """By central differences; where nothing is clipped."""
+    mechanism = few_steps(clip_norm=100.0)
+    weights, step = np.array([0.7, -0.2]), 1e-6
+    found = mechanism.summed(mechanism.rows(ROWS), weights[np.newaxis])[0]
+    for place in range(2):
+        ends = [
+            log_likelihood(weights + side * step * np.eye(2)[place], ROWS)
+            for side in (1, -1)
+        ]
+        assert found[place] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-6)
+
+
+def test_each_gradient_is_clipped_by_itself():
+    mechanism = few_steps(clip_norm=0.5)
+    each = [
+        mechanism.summed(mechanism.rows(row[np.newaxis]), np.zeros((1, 2)))[0]
+        for row in ROWS
+    ]
+    raw = np.array([0.5, -0.5, 0.5])[:, np.newaxis] * ROWS[:, :-1]
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    np.testing.assert_allclose(each, raw * np.minimum(1, 0.5 / lengths))
+    together = mechanism.summed(mechanism.rows(ROWS), np.zeros((1, 2)))[0]
+    np.testing.assert_allclose(together, np.sum(each, axis=0))
+
+
+@given(arrays(float, (1, 4), elements=NUMBERS), arrays(float, 3, elements=NUMBERS))
+def test_no_row_moves_a_sum_by_more_than_the_clip(row, weights):
+    mechanism = few_steps(clip_norm=2.0)
+    found = mechanism.summed(mechanism.rows(row), weights[np.newaxis])
+    assert np.linalg.norm(found) <= 2 * (1 + 1e-12)  # false for NaN
+
+
+def test_a_noisy_sum_has_the_law_of_the_mixture():
+    """A Kolmogorov-Smirnov test of 20,000 first steps along the first axis."""
+    mechanism = few_steps()
+    steps = mechanism.transcript(ROWS, 20_000, rng=np.random.default_rng(0))["steps"]
+    rows, q = mechanism.rows(ROWS), 0.4
+    terms = [mechanism.summed(row[np.newaxis], np.zeros((1, 2)))[0, 0] for row in rows]
+
+    def law(x):
+        total = 0.0
+        for taken in product((0, 1), repeat=3):
+            weight = np.prod([q if t else 1 - q for t in taken])
+            total += weight * stats.norm.cdf(
+                x, np.dot(taken, terms), mechanism.multiplier
+            )
+        return total
+
+    assert stats.kstest(steps[:, 0, 0], law).pvalue > 1e-9
+
+
+def test_a_release_is_the_sum_of_the_steps():
+    mechanism = few_steps()
+    rng = [np.random.default_rng(5) for _ in range(2)]
+    steps = mechanism.transcript(ROWS, 4, rng=rng[0])["steps"]
+    found = mechanism.draw(ROWS, 4, rng=rng[1])
+    np.testing.assert_allclose(found, 3.0 / 4 * steps.sum(axis=1))
+
+
+def test_the_loss_of_a_transcript_is_that_of_all_batches_one_by_one():
+    mechanism = few_steps()
+    other = ROWS[:2]
+    steps = mechanism.transcript(ROWS, 5, rng=np.random.default_rng(1))["steps"]
+
+    def log_density(data, run):
+        rows, weights, total = mechanism.rows(data), np.zeros(2), 0.0
+        for noisy in run:
+            logs = []
+            for taken in product((False, True), repeat=len(rows)):
+                batch = rows[np.array(taken)]
+                mean = mechanism.summed(batch, weights[np.newaxis])[0]
+                chance = np.prod([0.4 if t else 0.6 for t in taken])
+                law = stats.norm(mean, mechanism.multiplier)
+                logs.append(np.log(chance) + law.logpdf(noisy).sum())
+            total += logsumexp(logs)
+            weights = weights + 3.0 / 4 * noisy
+        return total
+
+    expected = [log_density(ROWS, run) - log_density(other, run) for run in steps]
+    found = mechanism.transcript_loss({"steps": steps}, ROWS, other)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_noise_is_that_of_a_public_accountant():
+    mechanism = DPSGD.calibrated(1.0, 1e-5)
+    step = PoissonSampledDpEvent(0.1, GaussianDpEvent(mechanism.multiplier))
+    accountant = PLDAccountant().compose(SelfComposedDpEvent(step, 50))
+    assert accountant.get_epsilon(1e-5) == pytest.approx(1.0, rel=2e-3)
+
+
+def test_a_replaced_row_needs_more_noise():
+    assert few_steps(relation="replace-one").multiplier > 1.5 * few_steps().multiplier
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_transcripts_do_not_refute_it(relation):
+    result = audit(
+        DPSGD.calibrated(1.0, 1e-5, relation=relation),
+        layer="transcript",
+        confidence=1 - 1e-9,
+        max_samples=4_000,
+        seed=0,
+        stop_when_refuted=False,
+    )
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert result.epsilon_lower > 0.1  # and half of the noise would be seen:
+
+
+def test_transcripts_refute_half_of_the_noise():
+    right = DPSGD.calibrated(1.0, 1e-5)
+    half = replace(right, multiplier=right.multiplier / 2)
+    result = audit(half, layer="transcript", max_samples=20_000, seed=0)
+    assert result.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", names_of("training"))
+def test_dimensions_count_the_label(name):
+    mechanism = build(name)
+    assert isinstance(mechanism, HasWorstCase)
+    assert isinstance(mechanism, HasTranscript)
+    data = mechanism.worst_case(4).neighbour
+    assert data.shape[1] == 4
+    assert mechanism.release(data, rng=np.random.default_rng(0)).shape == (3,)
+    steps = mechanism.transcript(data, 2, rng=np.random.default_rng(0))["steps"]
+    assert np.isfinite(steps).all()
+
+
+def test_the_loss_on_fixed_batches_is_that_of_normal_sums():
+    """Of one row, which is in the first of ten steps."""
+    mechanism = FixedBatchSGD.planted(1.0, 1e-5)
+    row = np.array([[4.0, 1.0]])
+    steps = mechanism.transcript(row, 3, rng=np.random.default_rng(2))["steps"]
+    found = mechanism.transcript_loss({"steps": steps}, row, row[:0])
+    expected = (steps[:, 0, 0] - 0.5) / mechanism.multiplier**2
+    np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([[1.0], [2.0]], "data must have a column or more beside that of the labels"),
+        ([[1.0, np.nan]], "data must be finite, but row 0"),
+        ([["a", "b"]], "data must be"),
+        ([1.0, 2.0], "data must have shape"),
+    ],
+)
+def test_data_that_are_no_labelled_rows_are_refused(data, said):
+    with pytest.raises(InputError, match=said):
+        few_steps().release(data, rng=np.random.default_rng(0))
+
+
+def test_settings_that_are_not_allowed_are_refused():
+    with pytest.raises(InputError, match="batch_size"):
+        DPSGD.calibrated(1.0, 1e-5, rows=10, batch_size=11)
+    for name in ("clip_norm", "learning_rate", "multiplier"):
+        with pytest.raises(InputError, match=name):
+            replace(few_steps(), **{name: 0.0})
+
+
+def test_no_likelihood_is_made_up():
+    mechanism = replace(few_steps(), batches=AllRows())
+    steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        mechanism.transcript_loss(steps, ROWS, ROWS)
+    with pytest.raises(UnsupportedError, match="no likelihood"):
+        build("dp-sgd-batch-means").transcript_loss(steps, ROWS, ROWS)
