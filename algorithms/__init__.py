@@ -38,10 +38,12 @@ from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
 from dpaudit.algorithms.subspace.published_private_subspace import (
     PublishedPrivateSubspace,
 )
+from dpaudit.algorithms.training.dp_sgd import DPSGD
 
 __all__ = [
     "CATALOGUE",
     "DPPCA",
+    "DPSGD",
     "AnalyzeGauss",
     "BlockOja",
     "DeflationExponential",

@@ -11,6 +11,7 @@ from dpaudit.algorithms.training.planted import (
     PrivateCountSGD,
     rule_of_thumb,
 )
+from dpaudit.neighbours import Relation
 
 __all__ = ["TRAINING"]
 
@@ -46,6 +47,7 @@ TRAINING: tuple[Entry, ...] = (
         name="dp-sgd-rule-of-thumb",
         summary="the same, with sigma = q sqrt(T)/epsilon; the claim is false",
         constructor=rule_of_thumb,
+        relations=(Relation.ADD_REMOVE,),
         falls=Fall(10_000),
     ),
     _planted(

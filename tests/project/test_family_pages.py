@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("streaming", "robust", "online", "tracing", "training")
 
 
-@pytest.mark.parametrize("page", ["streaming", "robust", "online", "tracing"])
+@pytest.mark.parametrize("page", PAGES)
 def test_the_code_of_a_page_runs(page):
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
