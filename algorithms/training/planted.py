@@ -184,6 +184,7 @@ class FixedBatchSGD(_Planted):
         step leads back to where they agree.
         """
         row = super().worst_case(dimension).neighbour
+        assert isinstance(self.batches, RowsInTurn)  # of everything that is planted
         rows = np.repeat(row, _MANY, axis=0)
         rows[:, 0] = 1.0
         rows[:, -1] = np.where(np.arange(_MANY) // self.batches.epoch % 2, -1.0, 1.0)

@@ -235,22 +235,34 @@ def test_the_sentences_on_errors_follow_the_data():
         )
 
     usual = {"random_subspace": 0.07, "goe_gaussian": 0.08}
-    first, second, third = classification.error_sentences(made(**usual), "mnist")
+    first, second, third, fourth = sentences = classification.error_sentences(
+        made(**usual), "mnist"
+    )
     assert "errs in 7.00 % and 7.00 %" in first
     assert "goe-gaussian no better at either" in first
     assert "is not seen" in second
-    assert "0.575 % with 4,000 rows is below the range of 5.00 to 5.00 %" in third
-    assert "and above the range of 0.40 to 0.40 % of one with a Gauss" in third
-    assert "; 0.25 % with 6,000 rows is below" in third
-    near = classification.error_sentences(made(curved=0.00575, **usual), "mnist")[2]
+    assert "range of our splits for none, and within that of a random" in third
+    assert third.endswith("for none.")
+    assert "0.575 % with 4,000 rows is below the range of 5.00 to 5.00 %" in fourth
+    assert "and above the range of 0.40 to 0.40 % of one with a Gauss" in fourth
+    assert "; 0.25 % with 6,000 rows is below" in fourth
+    near = classification.error_sentences(made(curved=0.00575, **usual), "mnist")[3]
     assert "and in the range of 0.57 to 0.57 % of one with a Gaussian" in near
     usual = {"random_subspace": 0.09, "symmetric_noise": 0.02}
-    first, second, _ = classification.error_sentences(made(**usual), "mnist")
+    first, second, *_ = classification.error_sentences(made(**usual), "mnist")
     assert "none as bad at both" in first
     assert "is seen" in second
-    usual["random_subspace"] = 0.03
-    *_, last = classification.error_sentences(made(**usual), "mnist")
-    assert "random subspace’s: analyze-gauss-published (" in last
+    # Ranges: of ours on one split and another, and of a random subspace.
+    wide = pd.concat(
+        [
+            made(random_subspace=0.0312, symmetric_noise=0.02),
+            made(random_subspace=0.025, symmetric_noise=0.03),
+        ]
+    )
+    third = classification.error_sentences(wide, "mnist")[2]
+    assert "our splits for symmetric-noise, and" in third
+    assert third.endswith("for power-method-published and exponential-pca-gibbs.")
+    assert len(classification.error_sentences(made(**usual), "mnist")) == len(sentences)
 
 
 def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
