@@ -66,12 +66,31 @@ def lower_bounds_tables(
                 ]
         tables[name] = pd.DataFrame(rows)
     tables["tracing-references"] = pd.DataFrame(_tracing(BASELINE, None))
-    tables["tracing"] = pd.DataFrame(
+    for name, mechanisms in (
+        ("tracing", ("analyze-gauss",)),
+        ("tracing-catalogue", ("power-method", "minibatch-oja")),
+    ):
+        tables[name] = pd.DataFrame(
+            [
+                row
+                for mechanism in mechanisms
+                for epsilon in (1.0, 3000.0)
+                for row in _tracing(mechanism, epsilon)
+            ]
+        )
+    tables["hard-instances"] = pd.DataFrame(
         [
-            row
-            for name in ("analyze-gauss", "minibatch-oja")
-            for epsilon in (1.0, 3000.0)
-            for row in _tracing(name, epsilon)
+            {
+                "mechanism": "hard-instances",
+                "components": k,
+                "rows": m,
+                "repetition": 0,
+                "first": 0.8,
+                "second": 0.5 if m < 100 else 9.0,
+                "overlap": 1.5 if k > 1 else 7.0,
+            }
+            for k in (1.0, 2.0)
+            for m in (1.0, 4.0, 256.0)
         ]
     )
     tables["list-culling"] = pd.DataFrame(
@@ -131,19 +150,21 @@ def _gaussian():
 
 def _tracing(name, epsilon):
     rows = []
-    for m in (1.0, 4.0, 256.0):
-        for i in range(4):
-            noisy = epsilon == 1.0
-            refused = name == "minibatch-oja" and (noisy or m < 10)
-            row = {
-                "mechanism": name,
-                "rows": m,
-                "repetition": i,
-                "captured": nan if refused else 1.0,
-                "useful": nan if refused else float(not noisy or m > 100),
-                "traced": nan if refused else float(not noisy and m == 1),
-                "innocent": nan if refused else 0.0,
-                "refused": "too few" if refused else "",
-            }
-            rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
+    for k in (1.0, 2.0):
+        for m in (1.0, 4.0, 256.0):
+            for i in range(4):
+                noisy = epsilon == 1.0
+                refused = name == "minibatch-oja" and (noisy or m < 10 or k > 1)
+                row = {
+                    "mechanism": name,
+                    "components": k,
+                    "rows": m,
+                    "repetition": i,
+                    "captured": nan if refused else 1.0,
+                    "useful": nan if refused else float(not noisy or m > 100),
+                    "traced": nan if refused else float(not noisy and m <= k * k),
+                    "innocent": nan if refused else 0.0,
+                    "refused": "too few" if refused else "",
+                }
+                rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
     return rows

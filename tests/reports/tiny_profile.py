@@ -33,8 +33,10 @@ TINY = {
     "tracing": Size(
         tracing_trials=2,
         tracing_symbols=16,
+        tracing_padding=1,
         tracing_rows=(2, 8),
-        tracing_mechanisms=("analyze-gauss",),
+        catalogue_rows=(2,),
+        catalogue_trials=1,
     ),
     "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
     "suite": Size(suite_samples=40),
