@@ -11,6 +11,7 @@ from dpaudit.reports.sections.online.measures import (
     CORRECTED_ONLINE,
     LEADER,
     PUBLISHED_ONLINE,
+    SMALLER,
 )
 
 __all__ = ["lower_bounds_tables"]
@@ -38,6 +39,7 @@ def lower_bounds_tables(
         "regret-length": ("rows", (1000.0, 2000.0, 4000.0)),
         "regret-dimensions": ("dimension", (16.0, 32.0, 64.0)),
         "regret-components": ("n_components", (1.0, 2.0, 4.0)),
+        "regret-epsilon": ("rows", (1000.0, 2000.0, 4000.0)),
     }
     for name, (column, points) in grids.items():
         rows = []
@@ -61,10 +63,18 @@ def lower_bounds_tables(
                         "formula": nan
                         if mechanism == LEADER
                         else x ** (0.25 if column == "dimension" else 0.5),
+                        "guess": optimum / 5 if mechanism == ALGORITHM_4 else nan,
                     }
                     for i, scale in enumerate((1 - spread, 1.0, 1 + spread))
                 ]
         tables[name] = pd.DataFrame(rows)
+    tables["regret-optimum"]["epsilon_used"] = 100.0
+    tables["regret-epsilon"] = pd.concat(
+        [
+            tables["regret-epsilon"].assign(epsilon=epsilon, epsilon_used=epsilon)
+            for epsilon in SMALLER
+        ]
+    )
     tables["tracing-references"] = pd.DataFrame(_tracing(BASELINE, None))
     for name, mechanisms in (
         ("tracing", ("analyze-gauss",)),

@@ -93,21 +93,21 @@ def _shares(table: pd.DataFrame) -> Iterator[Shares]:
         mechanism, *epsilon, components = key
         refused = group["refused"].fillna("")
         by_rows = [(int(m), g) for m, g in group[refused == ""].groupby("rows")]
-        counted = (
-            {m: Proportion(int(g[name].sum()), len(g)) for m, g in by_rows}
+        counted = {
+            name: {m: Proportion(int(g[name].sum()), len(g)) for m, g in by_rows}
             for name in ("useful", "traced", "innocent")
-        )
+        }
         useful = [(m, g[g["useful"] == 1]) for m, g in by_rows]
         betrayed = {
             m: Proportion(int(g["traced"].sum()), len(g)) for m, g in useful if len(g)
         }
         yield Shares(
-            mechanism,
-            float(epsilon[0]) if private else None,
-            int(components),
-            *counted,
-            betrayed,
-            "" if by_rows else str(refused.iloc[0]),
+            mechanism=mechanism,
+            epsilon=float(epsilon[0]) if private else None,
+            components=int(components),
+            **counted,
+            betrayed=betrayed,
+            refusal="" if by_rows else str(refused.iloc[0]),
         )
 
 
