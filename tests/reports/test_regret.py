@@ -243,7 +243,7 @@ def test_the_scoreboard_is_ready_to_print():
     assert (first.theorem, first.variable) == ("Theorem 14 and Corollary 17", "OPT")
     assert (first.predicted, first.formula, first.exponent) == ("1/2", "0.50", "0.50")
     assert first.bound == "30.0 %"
-    assert [row.regime for row in rows[-2:]] == ["ε = 1", "ε = 10"]
+    assert [row.variable for row in rows[-2:]] == ["OPT, ε = 1", "OPT, ε = 10"]
     assert rows[-1].theorem == "Theorem 18"
     assert rows[-1].bound == "–"
     assert rows[1].predicted == "1/4"
@@ -287,7 +287,7 @@ def test_score_notes_follow_the_data():
     notes = " ".join(score_notes(scores(tables), tables["regret-optimum"]))
     assert "is above the bound that is proven" in notes
     assert "Faster than the bound: online-pca-doubling in OPT" in notes
-    assert "and online-pca-doubling in OPT at ε = 10." in notes
+    assert "and online-pca-doubling in OPT, ε = 10." in notes
 
 
 def test_notes_say_what_privacy_costs():

@@ -612,6 +612,8 @@ def test_the_head_names_what_is_supported_and_what_is_contradicted():
     assert "; supports in some variables only Analyze Gauss (Theorem 13); " in text
     assert "Symmetric noise (Theorem 2)" in text.split("some variables")[0]
     assert text.endswith("; contradicts none of them.")
+    text = findings.statements(scores(spread=9.0, share=1e-99))
+    assert "; does not decide on Analyze Gauss (Theorem 4; " in text
     text = findings.statements(scores(share=2.0))
     assert "; contradicts Analyze Gauss (Theorem 4; " in text
 

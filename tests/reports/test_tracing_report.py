@@ -125,6 +125,10 @@ def test_clusters_are_found_and_traced_without_noise_and_neither_with_it():
 def test_every_subspace_mechanism_of_the_catalogue_is_traced_or_says_why_not():
     section = all_sections()["tracing"]
     found = {e.name: e for e in section.experiments(section.sizes["quick"])}
+    for name in ("quick", "standard", "full"):
+        # Few rows and many are those of the mechanism that is drawn, too.
+        size = section.sizes[name]
+        assert set(size.catalogue_rows) <= set(size.tracing_rows)
     asked = {*found["tracing"].mechanisms, *found["tracing-catalogue"].mechanisms}
     assert asked == {*names_of("covariance"), *names_of("subspace")}
     assert found["tracing-catalogue"].grid["components"] == (1.0, 2.0, 4.0)
@@ -320,8 +324,8 @@ def test_notes_say_who_is_useful_and_who_is_traced():
     ) in notes
     assert "analyze-gauss, ε = 1 is useful from m = 256 on, and not traced" in notes
     assert (
-        "At m = 256 and ε = 1 2 of 2 mechanisms are useful for every k that they take: "
-        "analyze-gauss and power-method ✗."
+        "On m = 256 rows per cluster 2 of 2 mechanisms are useful at ε = 1 for every k "
+        "that they take: analyze-gauss and power-method ✗."
     ) in notes
     assert "accused in 0 of 124 trials" in notes
     assert refusals(FOUND) == "Refused, in their words: minibatch-oja (too few)."

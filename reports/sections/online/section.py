@@ -250,7 +250,6 @@ def score_rows(found: Sequence[Score]) -> list[Printed]:
             theorem=_short(each.row.theorem),
             mechanism=each.row.mechanism,
             variable=each.row.variable,
-            regime=_regime(each),
             predicted={0.5: "1/2", 0.25: "1/4"}[each.row.predicted],
             formula=signed(each.formula),
             exponent=signed(each.fit.exponent),
@@ -284,7 +283,7 @@ def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
         )
     for name in (CONTRADICTED, FASTER, STEEPER, UNDECIDED):
         some = [
-            f"{each.row.mechanism} in {each.row.variable}{_at(each)}"
+            f"{each.row.mechanism} in {each.row.variable}"
             for each in found
             if each.verdict == name
         ]
@@ -331,16 +330,6 @@ def _longest(regrets: pd.DataFrame) -> pd.DataFrame:
 
 def _short(theorem: str) -> str:
     return theorem.removeprefix("Analyze Gauss, ")
-
-
-def _at(each: Score) -> str:
-    """Return at which epsilon, where that is not the one of all others."""
-    (epsilon,) = each.row.where.get("epsilon", (0.0,))
-    return f" at ε = {setting(epsilon)}" if epsilon else ""
-
-
-def _regime(each: Score) -> str:
-    return _at(each).removeprefix(" at ")
 
 
 def _proven(bound: float, optimum: float) -> str:

@@ -90,7 +90,7 @@ _FROBENIUS = {
 }
 _MORE = {
     "kind": _KEPT,
-    "theorem": "Analyze Gauss, Theorem 5, k′ > k",
+    "theorem": "Analyze Gauss, Theorem 5, k′ ≥ k",
     "bound": "variance_lost_gap_bound",
     "regime": f"k′ components kept, k wanted; {_WITH_GAP}",
     **_VARIANCE,
@@ -131,6 +131,7 @@ REGRET: tuple[Row, ...] = (
             {"optimum": 0.5},
             experiment="regret-epsilon",
             where={"epsilon": (epsilon,)},
+            variable=f"OPT, ε = {epsilon:g}",
             regime=f"rivals; ε = {epsilon:g}, d = 4",
             **_SECOND,
         )

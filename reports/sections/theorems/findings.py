@@ -32,7 +32,7 @@ __all__ = [
 
 _BOUNDS = (
     (
-        "Analyze Gauss, Theorem 5, k′ > k",
+        "Analyze Gauss, Theorem 5, k′ ≥ k",
         "theorems-kept-kept",
         "kept",
         "variance_lost",
@@ -133,6 +133,7 @@ def statements(found: Sequence[Score]) -> str:
     agree: list[str] = []
     part: list[str] = []
     against: list[str] = []
+    undecided: list[str] = []
     for theorem in dict.fromkeys(each.row.theorem for each in found):
         verdicts = [e.verdict for e in found if e.row.theorem == theorem]
         group = part
@@ -140,12 +141,15 @@ def statements(found: Sequence[Score]) -> str:
             group = against
         elif set(verdicts) <= {CONSISTENT, FASTER}:
             group = agree
+        elif not {CONSISTENT, FASTER} & set(verdicts):
+            group = undecided
         group.append(theorem)
     parts = [
         f"{words} {_by_paper(some)}"
         for words, some in (
             ("supports", agree),
             ("supports in some variables only", part),
+            ("does not decide on", undecided),
             ("contradicts", against),
         )
         if some

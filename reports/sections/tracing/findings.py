@@ -245,22 +245,22 @@ def tracing_notes(found: Sequence[Shares], refuted: Collection[str]) -> list[str
             else f"{name} does not take so few rows."
         )
     private = [each for each in found if each.epsilon == 1 and each.useful]
-    at_last = [e for e in private if e.useful[max(e.useful)].share >= 0.5]
-    names = dict.fromkeys(
-        e.mechanism + plots.mark(e.mechanism, refuted) for e in private
-    )
-    late = [
-        name
-        for name in dict.fromkeys(e.mechanism for e in private)
-        if {e.components for e in private if e.mechanism == name}
-        == {e.components for e in at_last if e.mechanism == name}
-    ]
-    if late:
-        most = max(m for e in private for m in e.useful)
+    names = list(dict.fromkeys(each.mechanism for each in private))
+    if private:
+        most = min(max(each.useful) for each in private)
+        late = [
+            name + plots.mark(name, refuted)
+            for name in names
+            if all(
+                each.useful[most].share >= 0.5
+                for each in private
+                if each.mechanism == name
+            )
+        ]
         notes.append(
-            f"At m = {count(most)} and ε = 1 {len(late)} of {len(names)} mechanisms "
-            f"are useful for every k that they take: "
-            f"{listed(n + plots.mark(n, refuted) for n in late)}."
+            f"On m = {count(most)} rows per cluster {len(late)} of {len(names)} "
+            "mechanisms are useful at ε = 1 for every k that they take"
+            + (f": {listed(late)}." if late else ".")
         )
     hits, trials = _sum(p for each in found for p in each.innocent.values())
     notes.append(f"Innocents were accused in {count(hits)} of {count(trials)} trials.")

@@ -129,7 +129,7 @@ SECTION = Section(
         tracing_symbols=(64, 96, 192),  # the length of their codewords
         tracing_padding=(1, 3, 3),  # ones per symbol
         # The rows per cluster, ascending.
-        tracing_rows=((1, 2, 4, 8, 128, 1024), _ROWS[:-1], _ROWS),
+        tracing_rows=((1, 2, 4, 8, 128, 512), _ROWS[:-1], _ROWS),
         # For all other mechanisms: few rows, and many.
         catalogue_rows=((2, 512), (2, 64, 1024), (1, 2, 64, 1024)),
         catalogue_trials=(2, 6, 12),
