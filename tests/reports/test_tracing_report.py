@@ -328,7 +328,7 @@ def test_notes_say_who_is_useful_and_who_is_traced():
         "that they take: analyze-gauss and power-method ✗."
     ) in notes
     assert "accused in 0 of 124 trials" in notes
-    assert refusals(FOUND) == "Refused, in their words: minibatch-oja (too few)."
+    assert refusals(FOUND) == "Refused: minibatch-oja (too few)."
     assert refusals(FOUND[:2]) == ""
     useless = TABLES["tracing-references"].assign(useful=0.0)
     assert "not useful at any size" in " ".join(

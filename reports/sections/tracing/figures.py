@@ -21,6 +21,7 @@ __all__ = ["useful_and_traced"]
 _HEIGHTS = {False: 220, True: 190}  # of a panel, by narrow
 _AROUND = {"left": 48.0, "right": 58.0, "top": 42.0, "bottom": 46.0}
 _GAP = 17.0
+_PANELS = 3  # of each k: components without noise, and a mechanism at two epsilons
 _APART = 1.04  # by how much the two points at one size are pulled apart
 
 
@@ -31,16 +32,18 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
     From left to right (on phones below one another): components without noise, and one
     mechanism, at each epsilon.
     """
-    found = shares(results["tracing-references"], results["tracing"])
+    found = _shares(results)
     dimension = measures.dimension_of(results.options("tracing"))
     refuted = refuted_mechanisms(results["privacy-wall"])
-    by_k = {k: [e for e in found if e.components == k] for k in clusters(found)}
-    height = _HEIGHTS[narrow]
-    lines = len(found) if narrow else len(by_k)
-    figure = plots.canvas(height * lines, narrow=narrow)
+    by_k = {
+        k: [e for e in found if e.components == k][:_PANELS] for k in clusters(found)
+    }
     ordered = [each for some in by_k.values() for each in some]
+    height = _HEIGHTS[narrow]
+    lines = len(ordered) if narrow else len(by_k)
+    figure = plots.canvas(height * lines, narrow=narrow)
     for i, each in enumerate(ordered):
-        across = 1 if narrow else len(found) // len(by_k)
+        across = 1 if narrow else len(ordered) // len(by_k)
         width = (plots.NARROW if narrow else plots.WIDE) / across
         box = (i % across * width, height * (lines - 1 - i // across), width, height)
         heading = f"k = {each.components}: {each.name}"
@@ -63,6 +66,10 @@ def useful_and_traced(results: Results, narrow: bool) -> tuple[Figure, str]:
         for each in ordered
         for m in each.useful
     )
+
+
+def _shares(results: Results) -> list[Shares]:
+    return shares(results["tracing-references"], results["tracing"])
 
 
 def _scales(axes: Axes, found: list[Shares], dimension: int) -> None:

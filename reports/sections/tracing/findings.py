@@ -273,7 +273,7 @@ def refusals(found: Sequence[Shares]) -> str:
     if not said:
         return ""
     parts = [f"{name} ({said[name]})" for name in reversed(said)]
-    return f"Refused, in their words: {'; '.join(parts)}."
+    return f"Refused: {'; '.join(parts)}."
 
 
 def culling_rows(table: pd.DataFrame) -> list[Printed]:
