@@ -233,7 +233,7 @@ def test_exponents_of_nothing_are_undecided():
     assert {each.verdict for each in found} == {UNDECIDED}
     assert score_rows(found)[0].exponent == "not known"
     assert "does not decide on Theorem 18" in head(found)
-    assert "not reached" in smaller_notes(found, lost)
+    assert "is reached at none of them" in smaller_notes(found, lost)
 
 
 def test_the_scoreboard_is_ready_to_print():
@@ -265,15 +265,15 @@ def test_the_head_says_what_is_supported():
 def test_it_is_said_from_which_epsilon_on_a_root_is_reached():
     text = smaller_notes(scores(TABLES), TABLES)
     assert "0.50 (0.48 to 0.52) at ε = 1, where OPT is 5 to 5 times" in text
-    assert "within the interval or 0.1 of it from ε = 1 on" in text
+    assert "is reached at ε = 1, 10 and 100, that is within 0.1 of" in text
+    assert text.endswith("In m, d and k it is measured at ε = 100 alone.")
     tables, some = dict(TABLES), TABLES["regret-epsilon"]
     steep = some["regret"].where(some["epsilon"] > 1, some["regret"] * some["rows"])
     tables["regret-epsilon"] = some.assign(regret=steep)
-    assert "from ε = 10 on" in smaller_notes(scores(tables), tables)
-    tables["regret-optimum"] = TABLES["regret-optimum"].assign(
-        regret=lambda t: t["regret"] * t["rows"]
-    )
-    assert "not reached" in smaller_notes(scores(tables), tables)
+    assert "is reached at ε = 10 and 100, " in smaller_notes(scores(tables), tables)
+    # As long as no epoch ends it is not what the theorem speaks of.
+    tables["regret-epsilon"] = some.assign(guess=some["optimum"])
+    assert "is reached at ε = 100, " in smaller_notes(scores(tables), tables)
 
 
 def test_score_notes_follow_the_data():
