@@ -27,6 +27,7 @@ TINY = {
         online_draws=2,
         online_rows=(8, 16, 24),
         online_long=(8, 16, 24),
+        online_long_draws=2,
         online_size=16,
         online_audits=1,
         online_samples=40,

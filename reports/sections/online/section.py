@@ -141,7 +141,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             title="Regret by OPT at smaller epsilons",
             mechanisms=(ALGORITHM_4,),
             grid={"epsilon": SMALLER, "rows": tuple(map(float, size.online_long))},
-            repetitions=2 * size.online_draws,
+            repetitions=size.online_long_draws,
             options={
                 **_RIVALS,
                 "dimension": 4,
@@ -373,7 +373,7 @@ SECTION = Section(
         online_draws=(3, 6, 20),  # releases on each stream
         # The lengths of streams, ascending, three or more.
         online_rows=((200, 400, 800, 1600), _LENGTHS[:5], _LENGTHS[1:]),
-        # Those of the streams at smaller epsilons.
+        online_long_draws=(6, 12, 20),  # at smaller epsilons, and the lengths there
         online_long=(
             (2000, 4000, 8000, 16_000),
             tuple(2**i for i in range(14, 19)),
