@@ -11,6 +11,7 @@ from dpaudit.reports.sections.online.measures import (
     CORRECTED_ONLINE,
     LEADER,
     PUBLISHED_ONLINE,
+    SMALLER,
 )
 
 __all__ = ["lower_bounds_tables"]
@@ -38,6 +39,7 @@ def lower_bounds_tables(
         "regret-length": ("rows", (1000.0, 2000.0, 4000.0)),
         "regret-dimensions": ("dimension", (16.0, 32.0, 64.0)),
         "regret-components": ("n_components", (1.0, 2.0, 4.0)),
+        "regret-epsilon": ("rows", (1000.0, 2000.0, 4000.0)),
     }
     for name, (column, points) in grids.items():
         rows = []
@@ -61,17 +63,44 @@ def lower_bounds_tables(
                         "formula": nan
                         if mechanism == LEADER
                         else x ** (0.25 if column == "dimension" else 0.5),
+                        "guess": optimum / 5 if mechanism == ALGORITHM_4 else nan,
                     }
                     for i, scale in enumerate((1 - spread, 1.0, 1 + spread))
                 ]
         tables[name] = pd.DataFrame(rows)
-    tables["tracing-references"] = pd.DataFrame(_tracing(BASELINE, None))
-    tables["tracing"] = pd.DataFrame(
+    tables["regret-optimum"]["epsilon_used"] = 100.0
+    tables["regret-epsilon"] = pd.concat(
         [
-            row
-            for name in ("analyze-gauss", "minibatch-oja")
-            for epsilon in (1.0, 3000.0)
-            for row in _tracing(name, epsilon)
+            tables["regret-epsilon"].assign(epsilon=epsilon, epsilon_used=epsilon)
+            for epsilon in SMALLER
+        ]
+    )
+    tables["tracing-references"] = pd.DataFrame(_tracing(BASELINE, None))
+    for name, mechanisms in (
+        ("tracing", ("analyze-gauss",)),
+        ("tracing-catalogue", ("power-method", "minibatch-oja")),
+    ):
+        tables[name] = pd.DataFrame(
+            [
+                row
+                for mechanism in mechanisms
+                for epsilon in (1.0, 3000.0)
+                for row in _tracing(mechanism, epsilon)
+            ]
+        )
+    tables["hard-instances"] = pd.DataFrame(
+        [
+            {
+                "mechanism": "hard-instances",
+                "components": k,
+                "rows": m,
+                "repetition": 0,
+                "first": 0.8,
+                "second": 0.5 if m < 100 else 9.0,
+                "overlap": 1.5 if k > 1 else 7.0,
+            }
+            for k in (1.0, 2.0)
+            for m in (1.0, 4.0, 256.0)
         ]
     )
     tables["list-culling"] = pd.DataFrame(
@@ -131,19 +160,21 @@ def _gaussian():
 
 def _tracing(name, epsilon):
     rows = []
-    for m in (1.0, 4.0, 256.0):
-        for i in range(4):
-            noisy = epsilon == 1.0
-            refused = name == "minibatch-oja" and (noisy or m < 10)
-            row = {
-                "mechanism": name,
-                "rows": m,
-                "repetition": i,
-                "captured": nan if refused else 1.0,
-                "useful": nan if refused else float(not noisy or m > 100),
-                "traced": nan if refused else float(not noisy and m == 1),
-                "innocent": nan if refused else 0.0,
-                "refused": "too few" if refused else "",
-            }
-            rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
+    for k in (1.0, 2.0):
+        for m in (1.0, 4.0, 256.0):
+            for i in range(4):
+                noisy = epsilon == 1.0
+                refused = name == "minibatch-oja" and (noisy or m < 10 or k > 1)
+                row = {
+                    "mechanism": name,
+                    "components": k,
+                    "rows": m,
+                    "repetition": i,
+                    "captured": nan if refused else 1.0,
+                    "useful": nan if refused else float(not noisy or m > 100),
+                    "traced": nan if refused else float(not noisy and m <= k * k),
+                    "innocent": nan if refused else 0.0,
+                    "refused": "too few" if refused else "",
+                }
+                rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
     return rows

@@ -19,8 +19,8 @@ from dpaudit.reports.sections.privacy.section import privacy_wall
 from dpaudit.reports.sections.robust import figures as recovery_figures
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.streaming.findings import Rate
-from dpaudit.reports.sections.tracing import section as tracing
-from dpaudit.reports.sections.tracing.section import Shares
+from dpaudit.reports.sections.tracing import figures as tracing
+from dpaudit.reports.sections.tracing.findings import Shares
 from dpaudit.reports.sections.utility import figures as curves
 from dpaudit.reports.sections.utility.figures import captured_variance, run_time
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -368,7 +368,7 @@ def test_what_is_useful_and_what_is_traced_are_told_apart(monkeypatch):
         plots, "name_ends", lambda axes, ends, *_, **__: named.extend(ends)
     )
     useful, traced = ({1: Proportion(k, 4), 9: Proportion(k + 1, 4)} for k in (0, 2))
-    shares = [Shares("m", 1.0, useful, traced, {})]
+    shares = [Shares("m", 1.0, 2, useful, traced, {}, {}, "")]
     monkeypatch.setattr(tracing, "_shares", lambda results: shares)
     monkeypatch.setattr(tracing.measures, "dimension_of", lambda options: 64)
     monkeypatch.setattr(Results, "options", lambda self, name: {})

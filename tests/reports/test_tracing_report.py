@@ -4,45 +4,67 @@ import math
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from results_of import results_of, verdicts
 
+from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import CullingGame, Proportion
+from dpaudit.fingerprinting import CullingGame, HardInstance, Proportion
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.tracing.figures import useful_and_traced
+from dpaudit.reports.sections.tracing.findings import (
+    Shares,
+    all_shares,
+    clusters,
+    culling_notes,
+    culling_rows,
+    few_rows,
+    head,
+    instance_notes,
+    refusals,
+    shares,
+    table_heads,
+    tracing_notes,
+    tracing_rows,
+)
 from dpaudit.reports.sections.tracing.measures import (
     HARD,
+    INSTANCES,
     STRATEGIES,
     culled,
     dimension_of,
+    spectra,
     traced,
 )
-from dpaudit.reports.sections.tracing.section import (
-    culling_notes,
-    culling_rows,
-    shares,
-    tracing_notes,
-    tracing_rows,
-    useful_and_traced,
-)
+from dpaudit.streams import stream
 
 TABLES = lower_bounds_tables()
-FOUND = shares(TABLES["tracing-references"], TABLES["tracing"])
+FOUND = all_shares(TABLES)
 
 
-def experiment(mechanisms, *, rows, repetitions, epsilons=None, **changes):
+def experiment(
+    mechanisms,
+    *,
+    rows,
+    repetitions,
+    epsilons=None,
+    components=(1.0,),
+    measure=traced,
+    **changes,
+):
     grid = {} if epsilons is None else {"epsilon": epsilons}
     return Experiment(
         name="tracing",
         title="",
         source="",
-        measure=traced,
+        measure=measure,
         mechanisms=mechanisms,
-        grid={**grid, "rows": rows},
+        grid={**grid, "components": components, "rows": rows},
         repetitions=repetitions,
         options={**HARD, "length": 96, "pad_ratio": 1, **changes},
     )
@@ -82,12 +104,85 @@ def test_the_useful_are_traced_and_the_private_neither():
     assert plain.loc[2.0]["captured"] == pytest.approx(1)
 
 
-def test_clusters():
-    each = experiment((BASELINE,), rows=(2.0,), repetitions=4, n_components=2)
+def test_clusters_are_found_and_traced_without_noise_and_neither_with_it():
+    each = experiment((BASELINE,), rows=(2.0,), repetitions=4, components=(2.0, 4.0))
     table = run(each)
     assert (table["useful"] == 1).all()
     assert (table["traced"] == 1).all()
     assert dimension_of(each.options) == 192
+    private = experiment(
+        ("analyze-gauss",),
+        rows=(2.0,),
+        repetitions=4,
+        components=(2.0, 4.0),
+        epsilons=(1.0,),
+    )
+    table = run(private)
+    assert not table[["useful", "traced"]].to_numpy().any()
+    assert (table["captured"] < 0.3).all()
+
+
+def test_every_subspace_mechanism_of_the_catalogue_is_traced_or_says_why_not():
+    section = all_sections()["tracing"]
+    found = {e.name: e for e in section.experiments(section.sizes["quick"])}
+    for name in ("quick", "standard", "full"):
+        # Few rows and many are those of the mechanism that is drawn, too.
+        size = section.sizes[name]
+        assert set(size.catalogue_rows) <= set(size.tracing_rows)
+    asked = {*found["tracing"].mechanisms, *found["tracing-catalogue"].mechanisms}
+    assert asked == {*names_of("covariance"), *names_of("subspace")}
+    assert found["tracing-catalogue"].grid["components"] == (1.0, 2.0, 4.0)
+    table = run(
+        experiment(
+            ("exponential-pca", "exponential-pca-acg", "wishart-approximate"),
+            rows=(2.0,),
+            repetitions=1,
+            epsilons=(1.0, 3000.0),
+            components=(1.0, 4.0),
+            length=8,
+        )
+    )
+    refused = table[table["refused"] != ""]
+    assert {
+        (r["mechanism"], r["epsilon"], r["components"]) for _, r in refused.iterrows()
+    } == {
+        *(("exponential-pca", e, 4.0) for e in (1.0, 3000.0)),
+        *(("exponential-pca-acg", e, 4.0) for e in (1.0, 3000.0)),
+        *(("wishart-approximate", 3000.0, k) for k in (1.0, 4.0)),
+    }
+    assert refused["useful"].isna().all()
+
+
+def test_spectra_are_those_of_the_lemmas():
+    """Against singular values of the rows, and a search for a better subspace."""
+    each = experiment(
+        (INSTANCES,),
+        rows=(3.0,),
+        repetitions=2,
+        components=(2.0,),
+        measure=spectra,
+        length=16,
+    )
+    (cell,) = cells(each)
+    for trial, found in enumerate(spectra(cell)):
+        instance = HardInstance.generate(
+            3, 16, n_clusters=2, cutoff=0.02, pad_ratio=1, rng=stream(0, 2, 3, trial)
+        )
+        parts = [instance.rows[instance.labels == i] for i in range(2)]
+        values = [np.linalg.svd(part, compute_uv=False) ** 2 for part in parts]
+        assert found["first"] == pytest.approx(min(v[0] for v in values) / 3)
+        assert found["second"] == pytest.approx(max(v[1] for v in values))
+        projectors = [np.linalg.pinv(part) @ part for part in parts]
+        limit = found["overlap"] * 2 * (1 + 6 / 32)
+        best = np.linalg.eigh(sum(projectors)).eigenvectors[:, -2:]
+        assert np.trace(best.T @ sum(projectors) @ best) == pytest.approx(limit)
+        rng = np.random.default_rng(trial)
+        for _ in range(50):
+            basis = np.linalg.qr(best + rng.standard_normal((32, 2)))[0]
+            assert np.trace(basis.T @ sum(projectors) @ basis) <= limit
+    # A single row has no second eigenvalue.
+    alone = experiment((INSTANCES,), rows=(1.0,), repetitions=1, measure=spectra)
+    assert run(alone)["second"][0] == pytest.approx(0, abs=1e-12)
 
 
 def test_what_a_mechanism_does_not_take_is_said():
@@ -113,7 +208,7 @@ def test_bottom_is_not_useful():
     [
         ({"rows": (0.0,)}, "rows must be"),
         ({"length": 0}, "length must be"),
-        ({"n_components": 0}, "n_components must be"),
+        ({"components": (0.0,)}, "components must be"),
         ({"gamma": 0.0}, "gamma must be"),
         ({"level": 0.0}, "level must be"),
     ],
@@ -156,44 +251,111 @@ def test_culling():
 
 
 def test_shares_are_counted_where_rows_were_taken():
-    plain, private, careless, refusing, few = FOUND
+    assert clusters(FOUND) == [1, 2]
+    plain, wide, private, _, careless, _ = FOUND[:6]
     assert plain.name == "PCA without noise"
+    assert (wide.name, wide.components) == (plain.name, 2)
     assert private.name == "analyze-gauss, ε = 1"
     assert careless.name == "analyze-gauss, ε = 3,000"
     assert private.useful[256] == Proportion(4, 4)
     assert plain.traced[1] == Proportion(4, 4)
     assert plain.traced[4] == Proportion(0, 4)
+    assert wide.traced[4] == Proportion(4, 4)
+    assert plain.betrayed[4] == Proportion(0, 4)
+    assert 4 not in private.betrayed
+    refusing, _, few, _ = FOUND[-4:]
     assert not refusing.useful
+    assert refusing.refusal == "too few"
     assert list(few.useful) == [256]
 
 
-def test_notes_say_who_is_useful_and_who_is_traced():
-    notes = " ".join(tracing_notes(FOUND, 256))
-    assert (
-        "PCA without noise: is useful from m = 1 (m/√d = 0.062) on, and traced up to "
-        "m = 1 (m/√d = 0.062)."
-    ) in notes
-    assert "analyze-gauss, ε = 1: is useful from m = 256 (m/√d = 16) on, and not" in (
-        notes
+def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
+    assert few_rows(96) == pytest.approx(4.586, abs=1e-3)
+    text = head(FOUND, [], 96)
+    assert text.startswith(
+        "Of mechanisms whose claim of ε = 1 was not refuted 0 of 16 releases of 2 "
+        "mechanisms (k = 1) and 0 of 16 releases of 2 mechanisms (k = 2) are useful on "
+        "m ≤ √(n/log n) = 4.59 rows"
     )
-    assert "minibatch-oja, ε = 1 does not take so few rows." in notes
-    assert "accused in 0 of 40 trials" in notes
+    assert "supports Corollary 25 (k = 1) and supports Corollary 32 (k = 2)" in text
+    # PCA and two mechanisms at 3,000, at m = 1 and 4: k = 1 is traced at one of them.
+    assert text.endswith("here 36 of 48 such releases are traced.")
+    # Without the rows of m = 4, and of a mechanism whose claim fell.
+    fewer = head(FOUND, ["analyze-gauss"], 8)
+    assert "0 of 4 releases of 1 mechanism (k = 1)" in fewer
+    lucky = TABLES["tracing"].copy()
+    lucky.loc[(lucky["components"] == 2) & (lucky["rows"] == 4), "useful"] = 1.0
+    found = shares(TABLES["tracing-references"], lucky)
+    # 4 of 8 where 1/96 is allowed: 8e-7.
+    text = head(found, [], 96)
+    assert "supports Corollary 25 (k = 1) and contradicts Corollary 32 (k = 2)" in text
+    assert "took so few rows" in head(found, ["analyze-gauss"], 96)
+
+
+def test_a_true_corollary_is_hardly_ever_contradicted():
+    """Null hypothesis: of 8 releases of each of 5 mechanisms 1/96 are useful. Then one
+    of 1,000 tables contradicts on average, at most: more than 8 in 400 has a chance of
+    the binomial's tail below 1e-9."""
+    rng, contradicted = np.random.default_rng(0), 0
+    none = {}
+    for _ in range(400):
+        found = [
+            Shares(name, 1.0, 1, {2: Proportion(int(hits), 8)}, none, none, none, "")
+            for name, hits in zip("abcde", rng.binomial(8, 1 / 96, 5), strict=True)
+        ]
+        contradicted += "contradicts" in head(found, [], 96)
+    assert contradicted <= 8
+
+
+def test_lemmas_are_told_with_their_numbers():
+    first, second = instance_notes(TABLES["hard-instances"], 96)
+    assert (
+        "up to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
+    )
+    assert "the first at least 0.80 m" in first
+    assert "than 1.50 k (1 + k m/d)" in second
+
+
+def test_notes_say_who_is_useful_and_who_is_traced():
+    notes = " ".join(tracing_notes(FOUND, ["power-method"]))
+    assert (
+        "PCA without noise is useful from m = 1 on, and traced up to m = 1 (k = 1) and "
+        "traced up to m = 4 (k = 2)."
+    ) in notes
+    assert "analyze-gauss, ε = 1 is useful from m = 256 on, and not traced" in notes
+    assert (
+        "On m = 256 rows per cluster 2 of 2 mechanisms are useful at ε = 1 for every k "
+        "that they take: analyze-gauss and power-method ✗."
+    ) in notes
+    assert "accused in 0 of 124 trials" in notes
+    assert refusals(FOUND) == "Refused: minibatch-oja (too few)."
+    assert refusals(FOUND[:2]) == ""
     useless = TABLES["tracing-references"].assign(useful=0.0)
     assert "not useful at any size" in " ".join(
-        tracing_notes(shares(useless, TABLES["tracing"]), 256)
+        tracing_notes(shares(useless, TABLES["tracing"]), [])
     )
 
 
 def test_the_table_of_tracing_is_ready_to_print():
-    rows = tracing_rows(FOUND)
-    assert (rows[0].name, rows[0].epsilon) == ("PCA", "none")
-    assert rows[0].useful == ("100 %", "100 %")
-    assert rows[0].traced == ("100 %", "0.0 %")
-    assert rows[1].useful == ("0.0 %", "100 %")
-    assert rows[2].epsilon == "3,000"
-    assert rows[3].useful == ("refused", "refused")
-    assert rows[3].innocent == "–"
-    assert rows[0].innocent == "0 of 12"
+    assert table_heads(FOUND) == [
+        f"ε = {epsilon}, k = {k}" for epsilon in ("1", "3,000") for k in (1, 2)
+    ]
+    rows = tracing_rows(FOUND, ["power-method"], (4, 256))
+    assert [row.name for row in rows] == [
+        "analyze-gauss",
+        "power-method ✗",
+        "minibatch-oja",
+    ]
+    assert [cell.useful for cell in rows[0].cells] == ["0 … 100"] * 2 + [
+        "100 … 100"
+    ] * 2
+    assert rows[0].cells[3].traced == "traced 100 … 0"
+    assert [cell.useful for cell in rows[2].cells] == [
+        "refused",
+        "refused",
+        "– … 100",
+        "refused",
+    ]
 
 
 def test_culling_is_ready_to_print():
@@ -223,11 +385,13 @@ def test_the_figure_has_a_panel_for_each(narrow):
     found = results_of(tables, tracing=tracing)
     svg = useful_and_traced(found, narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    for each in FOUND[:3]:
-        assert each.name in words
-    assert words.count("✗") == 2
-    assert words.count("50 %") == 3
-    assert "analyze-gauss, ε = 1, m/√d = 16: useful 100 %, traced 0.0 %." in words
+    for each in FOUND[:6]:
+        assert f"k = {each.components}: {each.name}" in words
+    assert words.count("✗") == 4
+    assert words.count("50 %") == 6
+    assert "k = 2: analyze-gauss, ε = 1, m/√d = 16: useful 100 %, traced 0.0 %." in (
+        words
+    )
     assert svg == useful_and_traced(found, narrow)
 
 
@@ -235,7 +399,7 @@ def test_the_section_has_what_the_templates_need():
     tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
     names = ("online-regret", "online-audits", "regret-optimum", "regret-dimensions")
     by_name = dict.fromkeys(
-        (*names, "regret-components", "tracing", "list-culling"),
+        (*names, "regret-components", "tracing", "tracing-catalogue", "list-culling"),
         experiment(("analyze-gauss",), rows=(1.0,), repetitions=4),
     )
     found = Results("tiny", 0, by_name, tables)
@@ -243,7 +407,8 @@ def test_the_section_has_what_the_templates_need():
     assert online.context(found)["most"] == 4000
     context = tracing.context(found)
     assert context["delta"] == 96**-2
-    assert (context["least"], context["most"]) == (1, 256)
+    assert context["ends"] == (1, 256)
+    assert "Corollary 32" in context["head"]
     figures = draw_figures(found, [online, tracing])
     assert list(figures) == ["online-regret", "regret-optimum", "tracing"]
     for name, drawn in figures.items():

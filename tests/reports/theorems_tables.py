@@ -27,5 +27,8 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                 noise = np.exp(spread * rng.standard_normal(len(x)))
                 columns[row.column] = errors * noise
                 columns[row.bound] = ratio**row.predicted
+                columns[row.bound.replace("_bound", "_printed")] = (
+                    2 * ratio**row.printed
+                )
         tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
     return tables

@@ -30,6 +30,8 @@ TINY = {
     "online": Size(
         online_draws=2,
         online_rows=(8, 16, 24),
+        online_long=(8, 16, 24),
+        online_long_draws=2,
         online_size=16,
         online_audits=1,
         online_samples=40,
@@ -37,8 +39,10 @@ TINY = {
     "tracing": Size(
         tracing_trials=2,
         tracing_symbols=16,
+        tracing_padding=1,
         tracing_rows=(2, 8),
-        tracing_mechanisms=("analyze-gauss",),
+        catalogue_rows=(2,),
+        catalogue_trials=1,
     ),
     "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
     "suite": Size(suite_samples=40),

@@ -1,26 +1,21 @@
 """The section on online PCA: what is measured, and how it is shown.
 
-The sentences are chosen by the data, and so are the verdicts on exponents of regret.
-
-**Verdicts.** *Faster than the bound*: the interval of the exponent lies below both the
-printed one and that of `formula`. *Contradicted*: a mean regret is above the bound that
-is proven with its constants (`dpaudit.algorithms.online.regret.proven_regret_bound`);
-or, where none is, the interval lies above both by more than `_SLACK`, a matter of
-judgement. *Consistent*: neither. A bound allows any exponent on a grid that ends, and
-that a random subspace earns k/d raises those in d: `Exponent.above`.
+The sentences are chosen by the data. The exponents of regret are rows of the scoreboard
+(`dpaudit.reports.sections.theorems.analyze_gauss`) and judged by its rule. A bound
+allows any exponent on a grid that ends, and that a random subspace earns k/d raises
+those in d.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from math import isfinite, isnan, nan
+from math import isfinite, isnan
 from typing import Any
 
 import pandas as pd
 
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
-from dpaudit.reports.power_law import PowerLaw, fit_power_law
+from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.online import figures, measures
 from dpaudit.reports.sections.online.measures import (
@@ -29,19 +24,41 @@ from dpaudit.reports.sections.online.measures import (
     CORRECTED_ONLINE,
     LEADER,
     PUBLISHED_ONLINE,
+    SMALLER,
+)
+from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
+from dpaudit.reports.sections.theorems.judgement import (
+    CONSISTENT,
+    CONTRADICTED,
+    FASTER,
+    STEEPER,
+    TOLERANCE,
+    UNDECIDED,
+    Score,
+    score,
 )
 from dpaudit.reports.tables import Printed, grouped
-from dpaudit.reports.words import count, listed, percent, signed, verdict
+from dpaudit.reports.words import (
+    count,
+    listed,
+    number,
+    percent,
+    setting,
+    signed,
+    spelt,
+    verdict,
+)
 
 __all__ = [
     "ONLINE_AUDITS",
     "SECTION",
-    "Exponent",
-    "exponents",
+    "head",
     "online_notes",
     "online_rows",
     "score_notes",
     "score_rows",
+    "scores",
+    "smaller_notes",
 ]
 
 _PAPER = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
@@ -52,8 +69,7 @@ _RIVALS = {"stream": measures.RIVALS, "tuned": True, "epsilon": 100.0}
 # The false claim first: where not all are audited, it is.
 ONLINE_AUDITS = (ALGORITHM_3, *CORRECTED_ONLINE, *PUBLISHED_ONLINE[:-1])
 
-_THEOREMS = {ALGORITHM_3: "Corollary 17", ALGORITHM_4: "Theorem 18"}
-_SLACK = 0.1
+_MANY = 4  # times the first guess: two epochs have ended by then, or nearly
 _ALL_LOST = 0.9  # of the regret of a random subspace: nothing was learned
 
 
@@ -120,92 +136,51 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             options={**_RIVALS, "rows": size.online_size, "dimension": 32},
             effort=2.0,
         ),
+        rivals(
+            name="regret-epsilon",
+            title="Regret by OPT at smaller epsilons",
+            mechanisms=(ALGORITHM_4,),
+            grid={"epsilon": SMALLER, "rows": tuple(map(float, size.online_long))},
+            repetitions=size.online_long_draws,
+            options={
+                **_RIVALS,
+                "dimension": 4,
+                "n_components": 1,
+                "length": size.online_long[-1],
+            },
+            effort=4.0,
+        ),
     )
 
 
-@dataclass(frozen=True)
-class Exponent:
-    """One exponent of the regret, beside what the theorem says.
-
-    Parameters
-    ----------
-    mechanism, variable : str
-        Whose, and in what: ``"OPT"``, ``"d"``, ``"k"`` or ``"m"``.
-    predicted : float
-        As printed, without logarithms.
-    formula : float
-        That of the printed bound on this grid, with its logarithms.
-    fit : PowerLaw
-        Of the regret.
-    worst : float
-        The largest ratio of a mean regret to its proven bound; NaN without one.
-    """
-
-    mechanism: str
-    variable: str
-    predicted: float
-    formula: float
-    fit: PowerLaw
-    worst: float
-
-    @property
-    def verdict(self) -> str:
-        """``"contradicted"``, ``"faster than the bound"`` or ``"consistent"``.
-
-        Where the exponent is above the printed ones: ``"within the bound"`` if the
-        regret is below what is proven, and where nothing is, ``"steeper than the bound
-        on this grid"``: a bound with some constant is not contradicted by an exponent.
-        """
-        limit = max(self.predicted, self.formula) + _SLACK
-        if self.worst > 1:
-            return "contradicted"
-        if isnan(self.worst) and self.fit.low > limit:
-            return "steeper than the bound on this grid"
-        if not isfinite(self.fit.exponent):
-            return "not known"
-        if self.fit.high < min(self.predicted, self.formula):
-            return "faster than the bound"
-        proven = self.above and not isnan(self.worst)
-        return "within the bound" if proven else "consistent"
-
-    @property
-    def above(self) -> bool:
-        """Whether the whole interval is above both exponents."""
-        return self.fit.low > max(self.predicted, self.formula)
+def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
+    """Return the exponents of Algorithms 3 and 4 in each variable, judged."""
+    return [score(row, tables[row.experiment]) for row in REGRET]
 
 
-_VARIABLES = {
-    "regret-optimum": ("OPT", "optimum", 0.5),
-    "regret-dimensions": ("d", "dimension", 0.25),
-    "regret-components": ("k", "n_components", 0.5),
-    "regret-length": ("m", "rows", 0.5),
-}
-
-
-def exponents(tables: Mapping[str, pd.DataFrame]) -> list[Exponent]:
-    """Return the exponents of Algorithms 3 and 4, in each variable.
-
-    The tables are those of the keys of `_VARIABLES`.
-    """
-    found = []
-    for name in (ALGORITHM_3, ALGORITHM_4):
-        for table, (variable, column, predicted) in _VARIABLES.items():
-            rows = tables[table]
-            points = rows[rows["mechanism"] == name].groupby(column, sort=False)
-            formula = {float(x): [f] * 2 for x, f in points["formula"].first().items()}
-            regrets = {float(x): values for x, values in points["regret"]}
-            ratios = points["regret"].mean() / points["proven"].first()
-            found.append(
-                Exponent(
-                    mechanism=name,
-                    variable=variable,
-                    predicted=predicted,
-                    formula=fit_power_law(formula).exponent,
-                    fit=fit_power_law(regrets),
-                    worst=max(filter(isfinite, ratios), default=nan),
-                )
-            )
-    return found
+def head(found: Sequence[Score]) -> str:
+    """Return which of the theorems on regret the exponents support or contradict."""
+    parts = []
+    for theorem in dict.fromkeys(each.row.theorem for each in found):
+        some = [each for each in found if each.row.theorem == theorem]
+        agreeing = [each for each in some if each.verdict in (CONSISTENT, FASTER)]
+        says = "supports" if len(agreeing) == len(some) else "supports in part"
+        if any(each.verdict == CONTRADICTED for each in some):
+            says = "contradicts"
+        elif not agreeing:
+            says = "does not decide on"
+        others = [
+            f"{spelt(sum(e.verdict == name for e in some))} {name}"
+            for name in (FASTER, STEEPER, CONTRADICTED, UNDECIDED)
+            if any(e.verdict == name for e in some)
+        ]
+        same = sum(each.verdict == CONSISTENT for each in some)
+        parts.append(
+            f"{says} {_short(theorem)} ({same} of {len(some)} exponents consistent"
+            + "".join(f", {each}" for each in others)
+            + ")"
+        )
+    return f"What is measured {listed(parts)}."
 
 
 def online_rows(regrets: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
@@ -269,25 +244,25 @@ def online_notes(regrets: pd.DataFrame) -> list[str]:
     return notes
 
 
-def score_rows(found: Sequence[Exponent]) -> list[Printed]:
-    """Return the scoreboard."""
+def score_rows(found: Sequence[Score]) -> list[Printed]:
+    """Return the scoreboard of regret."""
     return [
         Printed(
-            theorem=_THEOREMS[each.mechanism],
-            mechanism=each.mechanism,
-            variable=each.variable,
-            predicted={0.5: "1/2", 0.25: "1/4"}[each.predicted],
+            theorem=_short(each.row.theorem),
+            mechanism=each.row.mechanism,
+            variable=each.row.variable,
+            predicted={0.5: "1/2", 0.25: "1/4"}[each.row.predicted],
             formula=signed(each.formula),
             exponent=signed(each.fit.exponent),
             interval=each.fit.interval,
-            bound="–" if isnan(each.worst) else percent(each.worst),
+            bound="–" if isnan(each.share) else percent(each.share),
             verdict=each.verdict,
         )
         for each in found
     ]
 
 
-def score_notes(found: Sequence[Exponent], optimum: pd.DataFrame) -> list[str]:
+def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
     """Return how tight the bounds are, and what the leader without noise pays."""
     last = _longest(optimum)
     lost = (last["regret"] / last["optimum"]).groupby(last["mechanism"], sort=False)
@@ -298,30 +273,65 @@ def score_notes(found: Sequence[Exponent], optimum: pd.DataFrame) -> list[str]:
         + " and ".join(f"{n} {percent(s)}" for n, s in shares.items())
         + ": there, noise is what makes the regret small."
     ]
-    worst = [each.worst for each in found if isfinite(each.worst)]
-    if worst:
+    held = [each for each in found if isfinite(each.share)]
+    if held:
+        worst = max(each.share for each in held)
         notes.append(
-            f"No mean regret of {ALGORITHM_3} is above {percent(max(worst))} of the "
+            f"A mean regret of {ALGORITHM_3} is above the bound that is proven."
+            if any(each.above for each in held)
+            else f"The largest mean regret of {ALGORITHM_3} is {percent(worst)} of the "
             "bound that is proven with its constants."
-            if max(worst) <= 1
-            else f"A mean regret of {ALGORITHM_3} is above the bound that is proven."
         )
-    groups = {
-        "Contradicted": [e for e in found if e.verdict == "contradicted"],
-        "Faster than the bound": [e for e in found if e.verdict.startswith("faster")],
-        "Above the exponent of the bound on this grid, and not contradicted": [
-            e for e in found if e.above and e.verdict != "contradicted"
-        ],
-    }
-    for words, these in groups.items():
-        if these:
-            names = listed([f"{e.mechanism} in {e.variable}" for e in these])
-            notes.append(f"{words}: {names}.")
+    for name in (CONTRADICTED, FASTER, STEEPER, UNDECIDED):
+        some = [
+            f"{each.row.mechanism} in {each.row.variable}"
+            for each in found
+            if each.verdict == name
+        ]
+        if some:
+            notes.append(f"{name.capitalize()}: {listed(some)}.")
     return notes
+
+
+def smaller_notes(found: Sequence[Score], tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return at which epsilons 1/2 is reached in OPT, and what it takes."""
+    parts, reached = {}, []
+    for each in found:
+        if each.row.mechanism != ALGORITHM_4 or each.row.against != "optimum":
+            continue
+        table = tables[each.row.experiment]
+        table = table[table["mechanism"] == ALGORITHM_4]
+        for column, values in each.row.where.items():
+            table = table[table[column].isin(values)]
+        epsilon = float(table["epsilon_used"].iloc[0])
+        times = table["optimum"] / table["guess"]
+        parts[epsilon] = (
+            f"{signed(each.fit.exponent)} ({each.fit.interval}) at ε = "
+            f"{setting(epsilon)}, where OPT is {number(times.min())} to "
+            f"{number(times.max())} times the first guess"
+        )
+        low, high = each.fit.low - TOLERANCE, each.fit.high + TOLERANCE
+        near = low <= each.row.predicted <= high and each.verdict != UNDECIDED
+        if near and times.max() >= _MANY:
+            reached.append(epsilon)
+    where = "at none of them"
+    if reached:
+        where = f"at ε = {listed(setting(epsilon) for epsilon in sorted(reached))}"
+    return (
+        f"The exponent of {ALGORITHM_4} in OPT is "
+        f"{listed(parts[epsilon] for epsilon in sorted(parts))}. The 1/2 of Theorem 18 "
+        f"is reached {where}, that is within {TOLERANCE:g} of the interval, on streams "
+        f"whose OPT comes to {_MANY} times the first guess or more. In m, d and k it "
+        f"is measured at ε = {setting(max(parts))} alone."
+    )
 
 
 def _longest(regrets: pd.DataFrame) -> pd.DataFrame:
     return regrets[regrets["rows"] == regrets["rows"].max()]
+
+
+def _short(theorem: str) -> str:
+    return theorem.removeprefix("Analyze Gauss, ")
 
 
 def _proven(bound: float, optimum: float) -> str:
@@ -332,12 +342,16 @@ def _proven(bound: float, optimum: float) -> str:
 
 def _context(results: Results) -> dict[str, Any]:
     regrets, optimum = results["online-regret"], results["regret-optimum"]
-    scores = exponents(results)
+    found = scores(results)
     return {
+        "head": head(found),
+        "smaller": smaller_notes(found, results),
+        "longest": results["regret-epsilon"]["rows"].max(),
+        "tolerance": TOLERANCE,
         "rows": online_rows(regrets, results["online-audits"]),
         "notes": online_notes(regrets),
-        "scores": score_rows(scores),
-        "score_notes": score_notes(scores, optimum),
+        "scores": score_rows(found),
+        "score_notes": score_notes(found, optimum),
         "most": int(regrets["rows"].max()),
         "setting": results.options("online-regret"),
         "audits": results.options("online-audits"),
@@ -359,6 +373,12 @@ SECTION = Section(
         online_draws=(3, 6, 20),  # releases on each stream
         # The lengths of streams, ascending, three or more.
         online_rows=((200, 400, 800, 1600), _LENGTHS[:5], _LENGTHS[1:]),
+        online_long_draws=(6, 12, 20),  # at smaller epsilons, and the lengths there
+        online_long=(
+            (2000, 4000, 8000, 16_000),
+            tuple(2**i for i in range(14, 19)),
+            tuple(2**i for i in range(14, 21)),
+        ),
         online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
         # Audited mechanisms; the one whose claim is false is the first.
         online_audits=(1, 6, 6),

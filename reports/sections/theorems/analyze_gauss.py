@@ -5,9 +5,14 @@ Sarwate, ICASSP 2016 is Theorem 7 with other noise, and reads the same grids.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from dpaudit.reports.sections.online.measures import ALGORITHM_3, ALGORITHM_4
+from dpaudit.reports.sections.online.measures import (
+    ALGORITHM_3,
+    ALGORITHM_4,
+    SMALLER,
+)
 from dpaudit.reports.sections.theorems.grids import Grid
 from dpaudit.reports.sections.theorems.measures import (
     FLAT,
@@ -16,19 +21,22 @@ from dpaudit.reports.sections.theorems.measures import (
 )
 from dpaudit.reports.sections.theorems.rows import Row, rows_of
 
-__all__ = ["GRIDS", "ROWS"]
+__all__ = ["GRIDS", "REGRET", "ROWS"]
 
 _EPSILONS = tuple(2.0**-i for i in range(6))
 _GAPS = tuple(1e4 * 2**i for i in range(6))
 _LENGTHS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 _RANKS = tuple(2.0**i for i in range(6))
 _DELTA = 1e-6
+_KEPT = "kept"
 
 
 def _spectrum(
     kind: str, variable: str, values: tuple[float, ...], **fixed: Any
 ) -> Grid:
-    setting = {"spectrum": kind, "delta": _DELTA, **fixed}
+    """Return a grid; `_KEPT` is the spectrum with a gap, of which more is kept."""
+    spectrum = GAP if kind == _KEPT else kind
+    setting = {"spectrum": spectrum, "delta": _DELTA, **fixed}
     return Grid(
         name=f"theorems-{kind}-{variable}",
         variable=variable,
@@ -48,6 +56,11 @@ GRIDS = (
     _spectrum(GAP, "d", _LENGTHS, k=2, gap=4e4, epsilon=1.0),
     _spectrum(GAP, "epsilon", _EPSILONS, d=50, k=2, gap=8e4),
     _spectrum(GAP, "gap", _GAPS, d=50, k=2, epsilon=1.0),
+    _spectrum(_KEPT, "kept", _RANKS, d=100, k=1, gap=4e4, epsilon=1.0),
+    _spectrum(_KEPT, "k", _RANKS, d=100, kept=40, gap=4e4, epsilon=1.0),
+    _spectrum(_KEPT, "d", _LENGTHS, k=2, kept=4, gap=4e4, epsilon=1.0),
+    _spectrum(_KEPT, "epsilon", _EPSILONS, d=50, k=2, kept=4, gap=8e4),
+    _spectrum(_KEPT, "gap", _GAPS, d=50, k=2, kept=4, epsilon=1.0),
 )
 
 _GAUSS = "Dwork, Talwar, Thakurta, Zhang, STOC 2014"
@@ -75,15 +88,73 @@ _FROBENIUS = {
     "error": "rank k, Frobenius norm",
     "column": "low_rank_frobenius",
 }
+_MORE = {
+    "kind": _KEPT,
+    "theorem": "Analyze Gauss, Theorem 5, k′ ≥ k",
+    "bound": "variance_lost_gap_bound",
+    "regime": f"k′ components kept, k wanted; {_WITH_GAP}",
+    **_VARIANCE,
+}
 _REGRET: dict[str, Any] = {
-    "exponents": {"optimum": 0.5, "dimension": 0.25, "n_components": 0.5},
     "source": _GAUSS,
     "error": "regret",
     "column": "regret",
     "bound": "formula",
 }
+_EXPONENTS = {"optimum": 0.5, "dimension": 0.25, "n_components": 0.5, "rows": 0.5}
+_FIRST = {
+    "theorem": "Analyze Gauss, Theorem 14 and Corollary 17",
+    "mechanism": ALGORITHM_3,
+    "regime": "rivals; ε tuned to OPT, δ = 1/m, private in each step only",
+    "proven": "proven",
+    **_REGRET,
+}
+_SECOND = {
+    "theorem": "Analyze Gauss, Theorem 18",
+    "mechanism": ALGORITHM_4,
+    **_REGRET,
+}
 
-ROWS: tuple[Row, ...] = (
+REGRET: tuple[Row, ...] = (
+    *rows_of("ag-17", _EXPONENTS, **_FIRST),
+    *rows_of(
+        "ag-18",
+        _EXPONENTS,
+        regime="rivals; OPT many times the first guess, by a large ε",
+        **_SECOND,
+    ),
+    *(
+        row
+        for epsilon in SMALLER
+        for row in rows_of(
+            f"ag-18-epsilon-{epsilon:g}",
+            {"optimum": 0.5},
+            experiment="regret-epsilon",
+            where={"epsilon": (epsilon,)},
+            variable=f"OPT, ε = {epsilon:g}",
+            regime=f"rivals; ε = {epsilon:g}, d = 4",
+            **_SECOND,
+        )
+    ),
+)
+
+_BLOCK = "a block of the noise, (d − k) × k, has a norm of about s (√(d − k) + √k)"
+_ENTRIES = "of the noise k (d − k′) entries turn what is kept, about, and not k d"
+_WHY = {
+    "ag-4-k": "the mean of the k largest eigenvalues of the noise falls with k",
+    "ag-4-d": "in few dimensions more of what the noise hides is found all the same",
+    **dict.fromkeys(("ag-5-k", "ag-5-d"), _ENTRIES.replace("k′", "k")),
+    **dict.fromkeys(("ag-5-more-kept", "ag-5-more-k", "ag-5-more-d"), _ENTRIES),
+    **dict.fromkeys(("ag-7-k", "ag-7-d", "ag-13-k", "ag-13-d"), _BLOCK),
+    **dict.fromkeys(("ag-9-spectral-k", "ag-9-spectral-d"), _BLOCK),
+    **dict.fromkeys(
+        ("ag-17-dimension", "ag-18-dimension"),
+        "a random subspace earns k/d of the stream, the less the larger d",
+    ),
+}
+"""Why slopes may be others on these grids, by the name of the row."""
+
+_ALL: tuple[Row, ...] = (
     *_moments(
         "ag-4",
         {"k": 1.0, "d": 0.5, "epsilon": -1.0, "n": 0.0},
@@ -99,6 +170,9 @@ ROWS: tuple[Row, ...] = (
         bound="variance_lost_gap_bound",
         **_VARIANCE,
     ),
+    *_moments("ag-5-more", {"kept": 0.0}, printed=1.0, **_MORE),
+    *_moments("ag-5-more", {"k": 1.0}, printed=0.0, **_MORE),
+    *_moments("ag-5-more", {"d": 1.0, "epsilon": -2.0, "gap": -1.0}, **_MORE),
     *_moments(
         "ag-7",
         {"k": 0.0, "d": 0.5, "epsilon": -1.0, "gap": -1.0},
@@ -122,20 +196,7 @@ ROWS: tuple[Row, ...] = (
     ),
     *_moments("ag-9-frobenius", {"k": 0.5}, printed=1.0, **_FROBENIUS),
     *_moments("ag-9-frobenius", {"d": 0.5, "epsilon": -1.0}, **_FROBENIUS),
-    *rows_of(
-        "ag-17",
-        theorem="Analyze Gauss, Theorem 14 and Corollary 17",
-        mechanism=ALGORITHM_3,
-        regime="rivals; ε tuned to OPT, δ = 1/m, private in each step only",
-        **_REGRET,
-    ),
-    *rows_of(
-        "ag-18",
-        theorem="Analyze Gauss, Theorem 18",
-        mechanism=ALGORITHM_4,
-        regime="rivals; OPT many times the first guess, by a large ε",
-        **_REGRET,
-    ),
+    *REGRET,
     *_moments(
         "sn-2",
         {"d": 1.0, "epsilon": -1.0, "gap": -1.0},
@@ -145,3 +206,5 @@ ROWS: tuple[Row, ...] = (
         **_DISTANCE,
     ),
 )
+
+ROWS = tuple(replace(row, why=_WHY.get(row.name, "")) for row in _ALL)

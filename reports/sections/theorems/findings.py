@@ -14,12 +14,40 @@ from dpaudit.reports.sections.theorems.judgement import (
     Score,
     score,
 )
-from dpaudit.reports.sections.theorems.rows import Row
+from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
 from dpaudit.reports.sections.theorems.scoreboard import ROWS
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import listed, percent, signed, spelt
+from dpaudit.reports.words import listed, number, percent, signed, spelt
 
-__all__ = ["exponent_lines", "score_rows", "scoreboard", "scores", "summary"]
+__all__ = [
+    "bound_rows",
+    "exponent_lines",
+    "print_notes",
+    "score_rows",
+    "scoreboard",
+    "scores",
+    "statements",
+    "summary",
+]
+
+_BOUNDS = (
+    (
+        "Analyze Gauss, Theorem 5, k′ ≥ k",
+        "theorems-kept-kept",
+        "kept",
+        "variance_lost",
+        "variance_lost_gap",
+    ),
+    (
+        "Analyze Gauss, Theorem 9, Frobenius norm",
+        "theorems-gap-k",
+        "k",
+        "low_rank_frobenius",
+        "low_rank_frobenius",
+    ),
+)
+"""Bounds of which less is proven in print than can be: theorem, experiment, variable,
+error and the start of the columns of its bounds."""
 
 
 def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
@@ -100,6 +128,86 @@ def summary(found: Sequence[Score]) -> str:
     return f"Of {len(found)} exponents {listed(parts)}."
 
 
+def statements(found: Sequence[Score]) -> str:
+    """Return which published statements the slopes support or contradict."""
+    agree: list[str] = []
+    part: list[str] = []
+    against: list[str] = []
+    undecided: list[str] = []
+    for theorem in dict.fromkeys(each.row.theorem for each in found):
+        verdicts = [e.verdict for e in found if e.row.theorem == theorem]
+        group = part
+        if CONTRADICTED in verdicts:
+            group = against
+        elif set(verdicts) <= {CONSISTENT, FASTER}:
+            group = agree
+        elif not {CONSISTENT, FASTER} & set(verdicts):
+            group = undecided
+        group.append(theorem)
+    parts = [
+        f"{words} {_by_paper(some)}"
+        for words, some in (
+            ("supports", agree),
+            ("supports in some variables only", part),
+            ("does not decide on", undecided),
+            ("contradicts", against),
+        )
+        if some
+    ]
+    if not against:
+        parts.append("contradicts none of them")
+    return f"What is measured {'; '.join(parts)}."
+
+
+def _by_paper(theorems: Sequence[str]) -> str:
+    """Return theorems in words, the name of each paper once."""
+    papers: dict[str, list[str]] = {}
+    for theorem in theorems:
+        paper, its = theorem.split(", ", 1)
+        papers.setdefault(paper, []).append(its)
+    return listed(f"{paper} ({'; '.join(its)})" for paper, its in papers.items())
+
+
+def print_notes(found: Sequence[Score]) -> list[str]:
+    """Return what is seen where the print has another exponent than the proof."""
+    notes = []
+    for each in found:
+        row, slope = each.row, each.fit.exponent
+        if row.printed == row.predicted or not isfinite(slope):
+            continue
+        nearer = abs(slope - row.predicted) < abs(slope - row.printed)
+        notes.append(
+            f"{_named(each)}: {_fraction(row.printed)} in print, "
+            f"{_fraction(row.predicted)} provable, {signed(slope)} measured, which is "
+            f"nearer to what is {'provable' if nearer else 'in print'}."
+        )
+    return notes
+
+
+def bound_rows(tables: Mapping[str, pd.DataFrame]) -> list[Printed]:
+    """Return bounds as printed and as provable, and the largest error of all draws.
+
+    Each is the largest over the draws: bounds are of the noise of the draw.
+    """
+    rows = []
+    for theorem, experiment, variable, error, bound in _BOUNDS:
+        table = tables[experiment]
+        table = table[table[f"{bound}_printed"].notna()]
+        for i, (x, some) in enumerate(table.groupby(variable, sort=True)):
+            rows.append(
+                Printed(
+                    theorem=theorem if i == 0 else "",
+                    named=theorem,
+                    variable=f"{SYMBOLS.get(variable, variable)} = {x:g}",
+                    printed=number(float(some[f"{bound}_printed"].max())),
+                    provable=number(float(some[f"{bound}_bound"].max())),
+                    error=number(float(some[error].max())),
+                    share=percent(float((some[error] / some[f"{bound}_bound"]).max())),
+                )
+            )
+    return rows
+
+
 def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
     """Return what the table of one experiment says of the rows that read it."""
     found = [score(row, table) for row in ROWS if row.experiment == name]
@@ -130,7 +238,10 @@ def _details(each: Score) -> str:
         off = max(least - each.fit.exponent, each.fit.exponent - most)
         parts.append(f"off by {signed(off)}, let pass")
     if isfinite(each.share):
-        parts.append(f"errors ≤ {percent(each.share)} of the bound")
+        what = "errors" if each.row.sure else "means"
+        parts.append(f"{what} ≤ {percent(each.share)} of the bound")
+    if each.row.why and not each.fit.low <= each.row.predicted <= each.fit.high:
+        parts.append(each.row.why)
     if each.lost:
         parts.append(f"{percent(each.lost)} of the errors left out")
     return "; ".join(parts)

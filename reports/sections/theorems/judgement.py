@@ -17,7 +17,10 @@ sentence says of how many rows that is so. Beyond, the row says so, and by how m
 **The rule**, in this order, with p to f for the range from the lesser to the greater:
 
 1. ``contradicted``: an error was above a bound that is proven for every draw, constants
-   and all. No chance is involved: then a proof, or the code, is wrong.
+   and all. No chance is involved: then a proof, or the code, is wrong. Or, where a
+   bound with its constants is proven for the mean, the lower limit of the mean error at
+   some point was above it: Student's, which a true mean is below with probability
+   `MEANS` = 1e-4 at most at each point, so far as errors are normal.
 2. ``undecided``: there is no interval, or it reaches further than `RESOLVED` = 1/4 to a
    side. Exponents of these theorems are multiples of 1/4: such an interval does not
    tell one from the next. Likewise if more than a twentieth of the errors has no
@@ -41,10 +44,11 @@ the reach more: then the estimate must be wrong by more than the reach, to one s
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan, sqrt
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
@@ -55,6 +59,7 @@ __all__ = [
     "CONSISTENT",
     "CONTRADICTED",
     "FASTER",
+    "MEANS",
     "RESOLVED",
     "STEEPER",
     "TOLERANCE",
@@ -65,6 +70,7 @@ __all__ = [
 ]
 
 TOLERANCE, RESOLVED = 0.1, 0.25
+MEANS = 1e-4
 
 CONSISTENT, FASTER = "consistent", "faster than the bound"
 STEEPER, CONTRADICTED = "steeper than the bound on this grid", "contradicted"
@@ -89,7 +95,10 @@ class Score:
     formula : float
         f, the slope of the bound on the same grid; NaN without one.
     share : float
-        The largest ratio of an error to its bound, if that is sure; else NaN.
+        The largest ratio of an error to its bound, if that is sure; or else of a mean
+        error to what is proven for the mean; else NaN.
+    above : bool
+        Whether that is a contradiction, see the module.
     """
 
     row: Row
@@ -97,6 +106,7 @@ class Score:
     fit: PowerLaw
     formula: float
     share: float
+    above: bool = False
 
     @property
     def foretold(self) -> tuple[float, float]:
@@ -108,7 +118,7 @@ class Score:
     def verdict(self) -> str:
         """One of `VERDICTS`, see the module."""
         (least, most), fit = self.foretold, self.fit
-        if self.share > _ROUNDING:
+        if self.above:
             return CONTRADICTED
         if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
             return UNDECIDED
@@ -140,7 +150,8 @@ def score(row: Row, table: pd.DataFrame) -> Score:
     InputError
         If the table has no such columns, or nothing of the mechanism.
     """
-    columns = {"mechanism", row.column, row.against, *row.where, row.bound} - {""}
+    columns = {"mechanism", row.column, row.against, *row.where}
+    columns |= {row.bound, row.proven} - {""}
     if missing := sorted(columns - set(table.columns)):
         raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
     chosen = table[table["mechanism"] == row.mechanism]
@@ -149,7 +160,7 @@ def score(row: Row, table: pd.DataFrame) -> Score:
     if not len(chosen):
         raise InputError(f"row {row.name!r}: nothing of {row.mechanism!r} in its table")
     errors = _by(chosen, row.against, row.column)
-    formula = share = nan
+    formula, share, above = nan, nan, False
     if row.bound:
         bounds = _by(chosen, row.against, row.bound)
         formula = fit_power_law(
@@ -157,7 +168,20 @@ def score(row: Row, table: pd.DataFrame) -> Score:
         ).exponent
     if row.sure:
         share = max(float(np.max(errors[x] / bounds[x])) for x in errors)
-    return Score(row, errors, fit_power_law(errors), formula, share)
+        above = share > _ROUNDING
+    elif row.proven:
+        limits = _by(chosen, row.against, row.proven)
+        share = max(float(np.mean(errors[x]) / limits[x][0]) for x in errors)
+        above = any(_least_mean(errors[x]) > limits[x][0] * _ROUNDING for x in errors)
+    return Score(row, errors, fit_power_law(errors), formula, share, above)
+
+
+def _least_mean(values: Array) -> float:
+    """Return the lower limit of a mean."""
+    if len(values) < 2:
+        return -inf
+    reach = student.ppf(1 - MEANS, len(values) - 1) / sqrt(len(values))
+    return float(values.mean() - reach * values.std(ddof=1))
 
 
 def _by(table: pd.DataFrame, against: str, column: str) -> dict[float, Array]:

@@ -6,7 +6,8 @@ itself, diagonal: row e_i, lambda_i times over (and once shorter, if lambda_i is
 whole number), has it. Two spectra:
 
 - `GAP`: k eigenvalues at ``gap``, the others 0. The gap is many times the norm of the
-  noise, as Theorems 5, 7 and 13 want it.
+  noise, as Theorems 5, 7 and 13 want it. With ``kept``, k' >= k, that many eigenvectors
+  of the release are kept, and not k: lambda_k - lambda_(k'+1) is the gap as well.
 - `FLAT`: k eigenvalues at `SPIKE` s sqrt d above the others, where s is the deviation
   of the noise: as much as the noise hides, so that next to everything is lost that can
   be. With ``n``, the trace of A is n, spread evenly over what is left.
@@ -16,9 +17,16 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
 
 - Theorem 4. tr(C Q) >= tr(C P), so tr(A P) - tr(A Q) <= tr(E (Q - P)) <= 2 k e.
 - Theorem 7. ||P - Q|| <= e/(gap - e): sin-Theta (Theorem 6) and Weyl's inequality.
-- Theorem 5 with k' = k. tr(E (Q - P)) <= e ||Q - P||_* <= 2 k e ||Q - P||, since Q - P
-  has rank 2 k at most: 2 k e^2/(gap - e). (For k' > k the printed proof fails, as then
-  ||Q (1 - P)|| = 1; nothing is measured of that here.)
+- Theorem 5 for k' >= k, Q of rank k': tr(A P) - tr(A Q) <= 2 k e^2/(gap - e), where
+  the print has k' for k. Its proof bounds ||Q (1 - P)|| by e/(gap - e), but for k' > k
+  the ranks differ and that norm is 1. Instead: let Q1 <= Q have rank k and hold Q P
+  (its span has at most k dimensions), and R = Q - Q1. R is orthogonal to P, since
+  <r, v> = <Q r, v> = <r, Q v> = 0 for r in R, v in P. So P + R is a projector of rank
+  k', and tr(C Q) >= tr(C (P + R)), which is tr(C Q1) >= tr(C P). As A >= 0,
+  tr(A P) - tr(A Q) <= tr(A P) - tr(A Q1) <= tr(E (Q1 - P)) <= e ||Q1 - P||_* <=
+  2 k e ||Q1 - P||: that difference has rank 2 k at most. P and Q1 have rank k both, so
+  ||Q1 - P|| = ||P (1 - Q1)|| = ||P (1 - Q)||, since P R = 0, and by sin-Theta (Theorem
+  6, with i = k and j = k') and Weyl's inequality that is at most e/(gap - e).
 - Theorem 9, spectral: ||A - C_k|| <= lambda_(k+1) + 2 e. A is positive semi-definite,
   so this holds for the top k eigenvalues, whether or not they are largest in modulus.
 - Theorem 9, Frobenius, for 2 e < gap, when the top k eigenvalues of C are the largest
@@ -29,7 +37,8 @@ projectors onto the top k eigenvectors of A and of C. With no O and for every dr
   is at most tr(E^2 Q) <= k e^2. Let u = X - Y > 0. Divided by X + Y >= u this is
   u <= 2 sqrt(2 k) e + k e^2/u, so u <= (sqrt 2 + sqrt 3) sqrt k e. As
   ||C_k - A Q||_F = ||E Q||_F <= sqrt k e, the error is at most
-  (1 + sqrt 2 + sqrt 3) sqrt k e: sqrt k, where the print has k.
+  (1 + sqrt 2 + sqrt 3) sqrt k e: sqrt k, where the print has k, 4 k e + sqrt k e with
+  the constants of its proof (for k = 1 that is no more).
 - Theorem 13. 2 ||E|| for the noise of the projector, whose norm is 2 s sqrt d, give or
   take: the typical size of the bound, and none for every draw.
 
@@ -43,6 +52,7 @@ be run has begun to converge. The term that forgets the start is of order
 d (DELAY d/n)^(2 ALPHA) then.
 """
 
+from functools import partial
 from math import exp, nan, sqrt
 from typing import Any
 
@@ -78,22 +88,28 @@ def second_moment_errors(cell: Cell) -> list[Record]:
     """Return every error of a mechanism, and its bound, in every draw.
 
     The point and the options give ``spectrum`` (`GAP` or `FLAT`), ``d``, ``k``,
-    ``epsilon`` and ``delta``, and ``gap`` or (optionally) ``n``: see `check_point`.
+    ``epsilon`` and ``delta``, and ``gap`` and (optionally) ``kept``, or (optionally)
+    ``n``: see `check_point`.
 
     Returns
     -------
     list of dict
         ``repetition``; ``variance_lost``, tr(A P) - tr(A Q); ``projector_distance``,
         ||P - Q||; ``low_rank_spectral`` and ``low_rank_frobenius``, ||A - C_k|| less
-        what the best matrix of rank k leaves; and the bound of each, ``..._bound``. NaN
-        where there is none, or the release is a subspace and no matrix.
+        what the best matrix of rank k leaves; the bound of each, ``..._bound``, and of
+        those of which the print has another, ``..._printed``. NaN where there is none,
+        or the release is a subspace and no matrix. With ``kept``, the variance lost
+        alone.
     """
     setting = {**cell.options, **cell.point}
     mechanism, spectrum = check_point(cell.mechanism, setting)
     k, rng = int(setting["k"]), cell.rng()
+    measure: Any = _errors
+    if "kept" in setting:
+        measure = partial(_kept_errors, kept=int(setting["kept"]))
     width = max(1, _WORK // len(spectrum) ** 2)
     parts = [
-        _errors(mechanism, spectrum, k, min(width, cell.size - first), rng)
+        measure(mechanism, spectrum, k, min(width, cell.size - first), rng)
         for first in range(0, cell.size, width)
     ]
     columns = {each: np.concatenate([p[each] for p in parts]) for each in parts[0]}
@@ -114,9 +130,10 @@ def check_point(
     Raises
     ------
     InputError
-        If a number is none, k is not below d, epsilon is not in (0, 1], which is what
-        the classical constant is proven for, the gap is less than 8 times the norm of
-        the noise, or n rows do not reach for the spectrum.
+        If a number is none, k is not below d, kept not from k to d - 1 or the release
+        no matrix, epsilon is not in (0, 1], which is what the classical constant is
+        proven for, the gap is less than 8 times the norm of the noise, or n rows do not
+        reach for the spectrum.
     """
     d = _whole("d", setting["d"], _LONGEST)
     k = _whole("k", setting["k"], d - 1)
@@ -127,6 +144,10 @@ def check_point(
     components: dict[str, Any] = {"n_components": k} if chosen.has_components else {}
     mechanism: Any = chosen.build(epsilon=epsilon, delta=setting["delta"], **components)
     values = np.zeros(d)
+    if "kept" in setting:
+        _whole("kept", setting["kept"], d - 1, least=k)
+        if setting["spectrum"] != GAP or not hasattr(mechanism, "sigma"):
+            raise InputError(f"kept is for {GAP!r} and noisy matrices, got {name}")
     if setting["spectrum"] == GAP:
         gap = check_positive("gap", setting["gap"])
         least = _LARGE * _typical_norm(mechanism, d, gap, name)
@@ -154,8 +175,8 @@ def check_point(
     return mechanism, values
 
 
-def _whole(name: str, value: object, most: int) -> int:
-    number = check_positive(name, value, smallest=1, largest=most)
+def _whole(name: str, value: object, most: int, *, least: int = 1) -> int:
+    number = check_positive(name, value, smallest=least, largest=most)
     if not number.is_integer():
         raise InputError(f"{name} must be a whole number, got {value!r}")
     return int(number)
@@ -193,9 +214,7 @@ def _errors(
         left = np.diag(values) - (bases * found[:, None, -k:]) @ bases.swapaxes(-2, -1)
         spectral = np.abs(np.linalg.eigvalsh(left)).max(axis=-1) - rest[0]
         frobenius = np.linalg.norm(left, axis=(-2, -1)) - np.linalg.norm(rest)
-        noise = np.linalg.eigvalsh(releases - np.diag(values))
-        norm = np.abs(noise).max(axis=-1)
-        turned = np.where(norm < gap, norm / np.maximum(gap - norm, 1e-300), nan)
+        norm, turned = _noise(releases, values, gap)
     # A is diagonal: P is the span of the first k coordinates, with one eigenvalue, and
     # ||P - Q|| is the norm of what a basis of Q has outside of it.
     outside = bases[:, k:]
@@ -210,7 +229,36 @@ def _errors(
         "low_rank_spectral_bound": 2 * norm,
         "low_rank_frobenius": frobenius,
         "low_rank_frobenius_bound": (1 + sqrt(2) + sqrt(3)) * sqrt(k) * norm,
+        "low_rank_frobenius_printed": (4 * k + sqrt(k)) * norm,
     }
+
+
+def _kept_errors(
+    mechanism: Any,
+    values: Array,
+    k: int,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    kept: int,
+) -> dict[str, Array]:
+    """Return the variance lost where more components are kept than are wanted."""
+    releases = mechanism.draw_from(np.diag(values), size, rng=rng)
+    norm, turned = _noise(releases, values, values[k - 1] - values[kept])
+    # All but the first k eigenvalues are 0, so what is lost of tr A is all in 1 - Q.
+    dropped = np.linalg.eigh(releases).eigenvectors[:, :k, :-kept]
+    return {
+        "variance_lost": values[0] * np.sum(dropped**2, axis=(-2, -1)),
+        "variance_lost_gap_bound": 2 * k * norm * turned,
+        "variance_lost_gap_printed": 2 * kept * norm * turned,
+    }
+
+
+def _noise(releases: Array, values: Array, gap: float) -> tuple[Array, Array]:
+    """Return e, and e/(gap - e) where that bounds a sine."""
+    noise = np.linalg.eigvalsh(releases - np.diag(values))
+    norm = np.abs(noise).max(axis=-1)
+    return norm, np.where(norm < gap, norm / np.maximum(gap - norm, 1e-300), nan)
 
 
 def oja_error(cell: Cell) -> list[Record]:

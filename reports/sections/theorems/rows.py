@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.errors import InputError
 
-__all__ = ["Row", "rows_of"]
+__all__ = ["SYMBOLS", "Row", "rows_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +49,10 @@ class Row:
         The column of the bound on the same draws, or of its formula; empty if none.
     sure : bool
         Whether that bounds the error in every draw, constants and all.
+    proven : str
+        The column of a bound on the *mean* error, constants and all; empty if none.
+    why : str
+        Why the slope may be another on this grid; empty where it is not.
     """
 
     name: str
@@ -66,21 +70,25 @@ class Row:
     where: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     bound: str = ""
     sure: bool = False
+    proven: str = ""
+    why: str = ""
 
     def __post_init__(self) -> None:
         for name in ("predicted", "printed"):
             if not isfinite(value := getattr(self, name)):
                 raise InputError(f"{name} of row {self.name!r} must be finite: {value}")
         for name, text in vars(self).items():
-            if text == "" and name != "bound":
+            if text == "" and name not in ("bound", "proven", "why"):
                 raise InputError(f"row {self.name!r} must say its {name}")
         if self.sure and not self.bound:
             raise InputError(f"row {self.name!r} is sure of a bound that it has not")
 
 
-_SYMBOLS = {
+SYMBOLS = {
     "epsilon": "ε",
     "noise": "σ",
+    "kept": "k′",
+    "rows": "m",
     "optimum": "OPT",
     "dimension": "d",
     "n_components": "k",
@@ -89,6 +97,7 @@ _ELSEWHERE = {
     "optimum": "regret-optimum",
     "dimension": "regret-dimensions",
     "n_components": "regret-components",
+    "rows": "regret-length",
     "n": "streaming-rates",
     "d": "streaming-dimensions",
     "noise": "signal-in-noise",
@@ -106,7 +115,7 @@ def rows_of(
         Row(
             **{
                 "name": f"{start}-{against.replace('_', '-')}",
-                "variable": _SYMBOLS.get(against, against),
+                "variable": SYMBOLS.get(against, against),
                 "against": against,
                 "predicted": exponent,
                 "printed": exponent,

@@ -14,7 +14,10 @@ __all__ = ["SECTION"]
 def _context(results: Results) -> dict[str, Any]:
     found = findings.scores(results)
     return {
+        "head": findings.statements(found),
         "summary": findings.summary(found),
+        "print_notes": findings.print_notes(found),
+        "bounds": findings.bound_rows(results),
         "rows": findings.score_rows(found),
         "tolerance": TOLERANCE,
         "resolved": RESOLVED,

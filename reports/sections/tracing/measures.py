@@ -1,20 +1,31 @@
 r"""Usefulness and tracing on hard instances, and the list culling: what is measured.
 
-Corollaries 25 and 32 of Dwork, Talwar, Thakurta, Zhang (*Analyze Gauss*, STOC 2014):
-for m = gamma sqrt(n/log n) no (1, 1/n^2)-private mechanism is gamma k m-useful on the
-rows of a fingerprinting code of length n (more often than with probability 1/n),
-because whoever is useful there is traced. `traced` shows both: at m rows per cluster
-(the n of the axis n/sqrt(d), d the length of a row), how often a release
+Corollaries 25 (k = 1) and 32 (k > 1) of Dwork, Talwar, Thakurta, Zhang (*Analyze
+Gauss*, STOC 2014): for m = gamma sqrt(n/log n) no (1, 1/n^2)-private mechanism is
+gamma k m-useful on the rows of k clusters, each a fingerprinting code of length n in a
+rotation of its own (more often than with probability 1/n), because whoever is useful
+there is traced. `traced` shows both: at m rows per cluster (the n of the axis
+n/sqrt(d), d the length of a row), how often a release
 
 - is useful: captures at most gamma k m less than the best subspace;
 - is traced: at least one of the rows in the data is accused;
-- leads to an accusation of an innocent: one of ``innocents`` codewords that are in no
-  data.
+- leads to an accusation of an innocent: one of ``innocents`` codewords of each cluster
+  that are in no data.
 
 A codeword is accused if its p-value (`dpaudit.fingerprinting.conditional_p_values`) is
 at most ``level`` over the number of all codewords, in the data or not: so that any
 innocent at all is accused with probability at most ``level``, whatever the mechanism
 does, and rows by the thousand are not "traced" by luck.
+
+`spectra` measures what makes the instances of k > 1 hard, without any mechanism:
+
+- Lemma 28: sigma_2^2 of a cluster is at most a constant (for m of the order of n or
+  less), where sigma_1^2 is in proportion to m. Rows are codewords over sqrt d, so what
+  is left of them without the mean of each column has independent entries of variance
+  1/d at most, and a norm of about (sqrt m + sqrt n)/sqrt d.
+- Lemma 30: for *every* projector P of rank k the sum over the clusters of
+  ||P V_i||_F^2, V_i an orthonormal basis of their rows, is at most K k (1 + k m/d). The
+  largest such sum is that of the k largest eigenvalues of sum_i V_i V_i^T (Ky Fan).
 
 `culled` puts Theorem 26 into numbers, on the lists that most agreement loses against
 and on lists of exp(c n) words.
@@ -42,14 +53,24 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.streams import stream
 from dpaudit.validation import check_count, check_fraction, check_positive
 
-__all__ = ["HARD", "STRATEGIES", "culled", "dimension_of", "traced"]
+__all__ = [
+    "HARD",
+    "INSTANCES",
+    "STRATEGIES",
+    "culled",
+    "dimension_of",
+    "spectra",
+    "traced",
+]
 
-
+_RANK = 1e-9  # of the largest singular value: what counts as none
 _SHARES = ("captured", "useful", "traced", "innocent")
 STRATEGIES = ("most-agreement", "random-half")
+INSTANCES = "hard-instances"
+# Rejection is exact, and never done where more components are wanted.
+_MOST_COMPONENTS = {"exponential-pca-acg": 3}
 HARD: dict[str, Any] = {
     "pad_ratio": 3,
-    "n_components": 1,
     "cutoff": 0.02,
     "gamma": 0.1,
     "innocents": 100,
@@ -67,42 +88,35 @@ def dimension_of(options: Any) -> int:
 def traced(cell: Cell) -> list[Record]:
     """Release from one hard instance after the other, and trace.
 
-    The point gives ``rows``, m, and ``epsilon``, unless the mechanism is `BASELINE`,
-    principal components without noise. The options are `HARD` and ``length``, the
-    symbols n of a codeword; delta is 1/n^2. All mechanisms see the same instances.
+    The point gives ``rows``, m, ``components``, k, and ``epsilon``, unless the
+    mechanism is `BASELINE`, principal components without noise. The options are `HARD`
+    and ``length``, the symbols n of a codeword; delta is 1/n^2. All mechanisms see the
+    same instances.
 
     Returns
     -------
     list of dict
         ``repetition``; ``captured``, the variance as a share of the best; ``useful``,
         ``traced`` and ``innocent`` (is one accused?), each 0 or 1; ``refused``: what a
-        mechanism says that does not take so few rows (the numbers are NaN then), or
-        nothing.
+        mechanism says that does not take such rows, or such an epsilon or k (the
+        numbers are NaN then), or nothing.
 
     Raises
     ------
     InputError
         If an option is not allowed.
     """
-    m, options = check_count("rows", int(cell.point["rows"])), cell.options
-    for name in ("length", "pad_ratio", "n_components", "innocents"):
-        check_count(name, options[name])
+    m, k, options = _sizes(cell)
+    check_count("innocents", options["innocents"])
     check_positive("gamma", options["gamma"])
     check_fraction("level", options["level"])
-    k, d = int(options["n_components"]), dimension_of(options)
-    mechanism, rng, found = _mechanism(cell, k), cell.rng(), []
+    d, rng, found = dimension_of(options), cell.rng(), []
     for trial in range(cell.first, cell.first + cell.size):
-        secrets = stream(cell.seed, m, trial)
-        instance = HardInstance.generate(
-            m,
-            options["length"],
-            n_clusters=k,
-            cutoff=options["cutoff"],
-            pad_ratio=options["pad_ratio"],
-            rng=secrets,
-        )
+        secrets = stream(cell.seed, k, m, trial)
+        instance = _instance(m, k, options, secrets)
         rows = instance.rows
         try:
+            mechanism = _mechanism(cell, k)
             release = ask(mechanism, rows, rng)
         except InputError as error:
             unknown = dict.fromkeys(_SHARES, math.nan)
@@ -121,6 +135,41 @@ def traced(cell: Cell) -> list[Record]:
                 "traced": float(accused),
                 "innocent": float(wrongly),
                 "refused": "",
+            }
+        )
+    return found
+
+
+def spectra(cell: Cell) -> list[Record]:
+    """Return what Lemmas 28 and 30 speak of, for one hard instance after the other.
+
+    The point and the options are those of `traced`; epsilon and innocents play no part.
+
+    Returns
+    -------
+    list of dict
+        ``repetition``; ``first``, the least sigma_1^2 of a cluster, over m; ``second``,
+        the largest sigma_2^2 of one; ``overlap``, the largest sum of Lemma 30, over
+        k (1 + k m/d).
+    """
+    m, k, options = _sizes(cell)
+    d, found = dimension_of(options), []
+    for trial in range(cell.first, cell.first + cell.size):
+        instance = _instance(m, k, options, stream(cell.seed, k, m, trial))
+        bases, first, second = [], math.inf, 0.0
+        for rows in np.split(instance.rows, k):
+            _, singular, right = np.linalg.svd(rows, full_matrices=False)
+            bases.append(right[singular > _RANK * singular[0]])
+            first = min(first, float(singular[0] ** 2) / m)
+            second = max(second, float((singular[1:2] ** 2).sum()))
+        both = np.linalg.svd(np.concatenate(bases), compute_uv=False)
+        overlap = float(np.sum(both[:k] ** 2)) / (k * (1 + k * m / d))
+        found.append(
+            {
+                "repetition": trial,
+                "first": first,
+                "second": second,
+                "overlap": overlap,
             }
         )
     return found
@@ -161,9 +210,35 @@ def culled(cell: Cell) -> list[Record]:
     ]
 
 
+def _sizes(cell: Cell) -> tuple[int, int, Any]:
+    """Return m, k and the options, checked as far as an instance needs them."""
+    for name in ("length", "pad_ratio"):
+        check_count(name, cell.options[name])
+    m, k = (check_count(name, int(cell.point[name])) for name in ("rows", "components"))
+    return m, k, cell.options
+
+
+def _instance(
+    rows: int, components: int, options: Any, rng: np.random.Generator
+) -> HardInstance:
+    return HardInstance.generate(
+        rows,
+        options["length"],
+        n_clusters=components,
+        cutoff=options["cutoff"],
+        pad_ratio=options["pad_ratio"],
+        rng=rng,
+    )
+
+
 def _mechanism(cell: Cell, n_components: int) -> Any:
     if cell.mechanism != BASELINE:
         chosen = entry(cell.mechanism)
+        if n_components > _MOST_COMPONENTS.get(chosen.name, n_components):
+            raise InputError(
+                f"{chosen.name} is not asked for k = {n_components}: its proposals are "
+                "hardly ever accepted"
+            )
         some: dict[str, Any] = {}
         if chosen.has_components:
             some["n_components"] = n_components
