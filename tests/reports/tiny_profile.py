@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 
+from dpaudit.algorithms import names_of
 from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
+from dpaudit.reports.sections.privacy import section as privacy
+from dpaudit.reports.sections.robust import section as robust
+from dpaudit.reports.sections.suite import section as suite
+from dpaudit.reports.sections.utility import section as utility
 
 __all__ = ["TINY", "install_tiny", "tiny_plan"]
 
@@ -40,9 +45,19 @@ TINY = {
     "suite": Size(suite_samples=40),
 }
 
+# Some mechanisms of a family: more would take most of a report's time.
+FEW = {
+    "covariance": ("analyze-gauss", "symmetric-noise", "symmetrised-wishart"),
+    "textbook": names_of("textbook")[:2],
+    "subspace": ("power-method", "exponential-pca"),
+}
+
 
 def install_tiny(patch):
-    """Make "tiny" a profile like the others."""
+    """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
+    for module in (privacy, utility, suite):
+        patch.setattr(module, "names_of", FEW.get)
+    patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
     patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))
