@@ -14,7 +14,7 @@ from dpaudit.reports.sections.utility import section as utility
 __all__ = ["TINY", "install_tiny", "tiny_plan"]
 
 TINY = {
-    "privacy": Size(epsilons=3, max_samples=200),
+    "privacy": Size(epsilons=3, max_samples=100),
     "utility": Size(repetitions=2, epsilons=3, timings=1),
     "symmetric_noise": Size(
         paper_datasets=("synthetic",), paper_draws=2, paper_points=2, paper_rows=2_000
