@@ -51,6 +51,8 @@ $(BIN)/python:
 test test-all audit third-party: export OPENBLAS_NUM_THREADS := 1
 test test-all audit third-party: export OMP_NUM_THREADS := 1
 test test-all audit third-party: export MKL_NUM_THREADS := 1
+# Without bytecode, each of the processes that tests start compiles everything anew.
+test test-all audit third-party: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
 	$(BIN)/python -m pytest -n $(WORKERS)

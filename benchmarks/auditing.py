@@ -1,13 +1,82 @@
-"""How few releases the audit needs, and how little time it adds."""
+"""How few releases the audit needs, how tight it is, and how little time it adds."""
 
+import math
 import time
 
 import numpy as np
 
-from dpaudit.algorithms import GOEGaussian, SymmetricNoise
+from dpaudit.algorithms import CATALOGUE, GOEGaussian, SymmetricNoise, build
 from dpaudit.audit import audit
+from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.study import Record, Study, seed_of
+from dpaudit.reports.bench.tightness import Tightness
 
 SEEDS = 21
+
+
+def cases(study: Study, profile: str) -> list[str]:
+    """Return the cases of a study of ``dpaudit bench-audit``."""
+    return list(dict.fromkeys(unit.case for unit in study.units(profile)))
+
+
+def row_of(study: Study, case: str) -> Record:
+    """Return a row of its tables: a quick run's, or if that has none of its first run.
+
+    Runs have the same seeds in all profiles.
+    """
+    units = [unit for unit in study.units("quick") if unit.case == case]
+    if not units:
+        units = [unit for unit in study.units("full") if unit.case == case][:1]
+    records = {unit: study.measure(unit) for unit in units}
+    (row,) = (row for table in study.tables("full", records) for row in table.rows)
+    return row.data
+
+
+class SuiteRefutation:
+    """False claims of the textbook suite, as ``dpaudit bench-audit`` refutes them."""
+
+    params = (cases(Refutation(), "full"),)
+    param_names = ("mechanism",)
+    version = "1"
+    unit = "releases a side"
+    timeout = 120.0
+
+    def track_samples_to_refute(self, case: str) -> float:
+        """Return the median number, NaN if half of the runs end without."""
+        measured = row_of(Refutation(), case)["measured"]
+        return math.nan if measured is None else float(measured)
+
+
+class StudiedTightness:
+    """Laplace and Gaussian noise, as ``dpaudit bench-audit`` bounds their epsilon."""
+
+    params = (cases(Tightness(), "quick"),)
+    param_names = ("case",)
+    version = "1"
+    unit = "share of the true epsilon"
+    timeout = 120.0
+
+    def track_epsilon_tightness(self, case: str) -> float:
+        """Return the median bound over the truth, at confidence 95 %."""
+        row = row_of(Tightness(), case)
+        return float(row["measured"] / row["truth"])
+
+
+class SuiteTightness:
+    """All mechanisms of the textbook suite whose true epsilon is known and finite."""
+
+    params = ([n for n, e in CATALOGUE.items() if math.isfinite(e.truth or math.inf)],)
+    param_names = ("mechanism",)
+    version = "1"
+    unit = "share of the true epsilon"
+
+    def track_epsilon_tightness(self, name: str) -> float:
+        """Return the bound from 20,000 releases a side, at confidence 0.999."""
+        truth = CATALOGUE[name].truth
+        assert truth is not None
+        seed = seed_of("tightness", name, 0)
+        options = {"max_samples": 20_000, "stop_when_refuted": False, "seed": seed}
+        return audit(build(name), confidence=0.999, **options).epsilon_lower / truth
 
 
 class SymmetricNoiseRefutation:

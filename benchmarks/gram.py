@@ -11,7 +11,7 @@ from dpaudit.gram import gram
 
 (dsyrk,) = get_blas_funcs(("syrk",), dtype=np.float64)
 
-NUMBERS = 30_000_000  # 240 MB as float64
+NUMBERS = 10_000_000  # 80 MB as float64
 
 
 def unit_rows(dimension: int) -> np.ndarray:
@@ -61,7 +61,7 @@ class Gram:
 
 
 class Stream:
-    """Peak memory of one pass over 240 MB in a file: mapped, and clipped."""
+    """Peak memory of one pass over 80 MB in a file: mapped, and clipped."""
 
     def setup_cache(self) -> str:
         """Write the file once."""

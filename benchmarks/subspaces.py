@@ -3,15 +3,14 @@
 import numpy as np
 
 from dpaudit.algorithms.subspace.bingham import VectorBingham, log_bingham_normaliser
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 
 ROWS = 20_000
 
 
-def typical_spectrum(dimension: int, rows: int = ROWS) -> np.ndarray:
+def typical_spectrum(dimension: int) -> np.ndarray:
     """Return the eigenvalues of A for unit rows: 1/i for the i-th, up to a factor."""
     values = 1 / np.arange(1, dimension + 1)
-    return np.asarray(rows * values / values.sum())
+    return np.asarray(ROWS * values / values.sum())
 
 
 class BinghamDraw:
@@ -43,21 +42,6 @@ class BinghamDraw:
     def time_normaliser(self, dimension: int) -> None:
         """Time the normalising constant."""
         log_bingham_normaliser(np.diag(self.moment))
-
-
-class ExponentialRelease:
-    """Single releases, clipping and the moment of 20,000 rows of length 54 included."""
-
-    def setup(self) -> None:
-        rng = np.random.default_rng(0)
-        scales = np.sqrt(typical_spectrum(54, rows=1))
-        self.data = rng.standard_normal((ROWS, 54)) * scales
-        self.mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
-        self.rng = rng
-
-    def time_release(self) -> None:
-        """Time one release."""
-        self.mechanism.release(self.data, rng=self.rng)
 
 
 class BinghamAcceptance:

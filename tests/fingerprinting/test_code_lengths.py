@@ -1,6 +1,7 @@
 """Lengths and thresholds: integrals by mpmath, and what they promise by simulation."""
 
 import itertools
+from functools import cache
 
 import mpmath
 import numpy as np
@@ -18,7 +19,10 @@ from dpaudit.fingerprinting import (
     missing_bound,
 )
 
-SMALL = CodeLength.calibrated(3, false_accusation=1e-4, missing=0.1)
+
+@cache
+def calibrated():
+    return CodeLength.calibrated(3, false_accusation=1e-4, missing=0.1)
 
 
 def mean_over_biases(function, cutoff):
@@ -142,13 +146,14 @@ def test_the_nominal_length_traces_and_spares(strategy):
 
     The false alarm of each assertion is below 1e-9, whoever the pirates are.
     """
+    small = calibrated()
     rng = np.random.default_rng(1)
     trials = 150
     found = framed = 0
     for _ in range(trials):
-        code = TardosCode.generate(103, SMALL.length, cutoff=SMALL.cutoff, rng=rng)
+        code = TardosCode.generate(103, small.length, cutoff=small.cutoff, rng=rng)
         word = collude(code.codewords[:3], strategy, rng=rng)
-        accused = code.scores(word) >= SMALL.threshold
+        accused = code.scores(word) >= small.threshold
         found += accused[:3].any()
         framed += accused[3:].any()
     assert found >= stats.binom.ppf(1e-9, trials, 0.9)

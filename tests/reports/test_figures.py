@@ -1,5 +1,6 @@
 import re
 import xml.etree.ElementTree as ElementTree
+from functools import cache
 
 import matplotlib.colors
 import numpy as np
@@ -112,14 +113,22 @@ def draw(narrow=False):
     ]
 
 
-EVERY = [*draw(), *draw(narrow=True)]
+@cache
+def every():
+    """Each of them, wide and narrow."""
+    return [*draw(), *draw(narrow=True)]
+
+
+@pytest.fixture(params=range(6))
+def svg(request):
+    return every()[request.param]
 
 
 def test_the_same_data_gives_the_same_bytes():
-    assert EVERY == [*draw(), *draw(narrow=True)]
+    assert every() == [*draw(), *draw(narrow=True)]
+    assert len(every()) == 6
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_figures_are_well_formed_and_speak(svg):
     root = ElementTree.fromstring(svg)
 
@@ -131,7 +140,6 @@ def test_figures_are_well_formed_and_speak(svg):
         assert name in spoken[description]
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_names_are_text_and_escaped(svg):
     written = " ".join(
         each.text or "" for each in ElementTree.fromstring(svg).iter("text")
@@ -142,7 +150,6 @@ def test_names_are_text_and_escaped(svg):
     assert "<script" not in svg
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_a_figure_stands_alone(svg):
     style = page._stylesheet("colours.css")
     picture = ElementTree.fromstring(standalone(svg, style))
@@ -152,7 +159,6 @@ def test_a_figure_stands_alone(svg):
     assert "--ink" in (picture[0].text or "")
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_colours_are_variables_of_the_stylesheet(svg):
     style = page._stylesheet("colours.css")
 
@@ -162,7 +168,6 @@ def test_colours_are_variables_of_the_stylesheet(svg):
         assert len(re.findall(rf"^\s*{variable}:", style, re.MULTILINE)) == 2
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_nothing_depends_on_the_day_or_comes_from_elsewhere(svg):
     assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
     fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)
@@ -170,12 +175,11 @@ def test_nothing_depends_on_the_day_or_comes_from_elsewhere(svg):
 
 
 def test_ids_are_unique_on_the_page():
-    ids = re.findall(r'\bid="([^"]*)"', "".join(EVERY))
+    ids = re.findall(r'\bid="([^"]*)"', "".join(every()))
 
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("svg", EVERY)
 def test_references_inside_a_figure_resolve(svg):
     ids = set(re.findall(r'\bid="([^"]*)"', svg))
 

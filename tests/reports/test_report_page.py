@@ -15,7 +15,6 @@ from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
-from dpaudit.algorithms import names_of
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
 from dpaudit.reports import page as page_module
@@ -31,8 +30,6 @@ from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
 from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.robust import section as robust
-from dpaudit.reports.sections.suite import section as suite_section
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
@@ -66,17 +63,8 @@ DETERMINISTIC = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _short_suite():
-    """Leave some mechanisms of a family: more would take most of a report's time."""
-    few = {
-        "covariance": ("analyze-gauss", "symmetric-noise", "symmetrised-wishart"),
-        "textbook": names_of("textbook")[:2],
-        "subspace": ("power-method", "exponential-pca"),
-    }
+def _tiny():
     with pytest.MonkeyPatch.context() as patch:
-        for module in (privacy, utility, suite_section):
-            patch.setattr(module, "names_of", few.get)
-        patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
         install_tiny(patch)
         yield
 

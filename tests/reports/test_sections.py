@@ -101,7 +101,7 @@ def fails(cell):
 
 
 def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    sections = ("tracing", "online")
+    sections = ("streaming", "online")
     with monkeypatch.context() as patch:
         patch.setattr(online.measures, "online_regret", fails)
         written = write_report(tmp_path, profile="tiny", sections=sections)
@@ -111,7 +111,7 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert '<section id="online">\n<h2>Online PCA</h2>\n<p class="failed">' in page
     assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert page.count('class="failed"') == 1
-    assert "figure-tracing-wide" in page
+    assert "figure-streaming-rates-wide" in page
     assert "figure-online-regret-wide" not in page
     text = written.index.with_name("report.md").read_text(encoding="utf-8")
     assert r"This section failed: RuntimeError: the \<dice\> are gone" in text

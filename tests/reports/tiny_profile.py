@@ -2,14 +2,19 @@
 
 from dataclasses import replace
 
+from dpaudit.algorithms import names_of
 from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
+from dpaudit.reports.sections.privacy import section as privacy
+from dpaudit.reports.sections.robust import section as robust
+from dpaudit.reports.sections.suite import section as suite
+from dpaudit.reports.sections.utility import section as utility
 
 __all__ = ["TINY", "install_tiny", "tiny_plan"]
 
 TINY = {
-    "privacy": Size(epsilons=3, max_samples=200),
+    "privacy": Size(epsilons=3, max_samples=100),
     "utility": Size(repetitions=2, epsilons=3, timings=1),
     "symmetric_noise": Size(
         paper_datasets=("synthetic",),
@@ -48,9 +53,19 @@ TINY = {
     "suite": Size(suite_samples=40),
 }
 
+# Some mechanisms of a family: more would take most of a report's time.
+FEW = {
+    "covariance": ("analyze-gauss", "symmetric-noise", "symmetrised-wishart"),
+    "textbook": names_of("textbook")[:2],
+    "subspace": ("power-method", "exponential-pca"),
+}
+
 
 def install_tiny(patch):
-    """Make "tiny" a profile like the others."""
+    """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
+    for module in (privacy, utility, suite):
+        patch.setattr(module, "names_of", FEW.get)
+    patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
     patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))
