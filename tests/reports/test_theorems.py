@@ -285,10 +285,19 @@ def test_the_exponents_are_those_of_the_papers():
         **{"oja-n": -0.5, "oja-d": 0.5, "dp-pca-sampling-n": -0.5},
         **{"dp-pca-noise-n": -1, "dp-pca-noise-d": 1, "dp-pca-noise-epsilon": -1},
         **{"dp-pca-noise": 1, "minibatch-oja-noise": 0},
+        **{"rp-1-n": 0, "rp-2-step": -1, "rp-3-step": -1, "rp-4-step": -1},
+        **{f"rp-5-{name}": -1 for name in ("dp-ggd", "sggd", "dp-sggd")},
+        **{"rp-7-n": -1, "rp-7-d": 1, "rp-7-epsilon": -1},
+        **{"rp-8-dp-ggd": -1, "rp-8-dp-sggd": -1},
+        **{f"rp-9-{name}-reap": -1 for name in ("dp-gd", "dp-md", "dp-sgd", "dp-smd")},
+        **{f"rp-10-{name}-reap": -1 for name in ("dp-gd", "dp-md", "dp-sgd", "dp-smd")},
     }
     other = [each.name for each in ROWS if each.printed != each.predicted]
-    assert other == ["ag-9-frobenius-k"]
+    distances = [name for name in NAMES if name.startswith("rp-10")]
+    assert other == ["ag-9-frobenius-k", "rp-7-d", *distances]
     assert NAMES["ag-9-frobenius-k"].printed == 1
+    assert NAMES["rp-7-d"].printed == 1.5
+    assert {NAMES[name].printed for name in distances} == {-0.5}  # of d, from d^2
 
 
 def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
@@ -497,7 +506,8 @@ def test_the_sentence_counts_and_names():
     text = findings.summary(scores(share=2.0))
     assert "are contradicted (Analyze Gauss Theorem 4 in k, " in text
     wide = findings.summary(scores(spread=9.0, share=1e-99))
-    assert "none is contradicted and 28 are undecided" in wide
+    own = sum(each.experiment in OWN for each in ROWS)
+    assert f"none is contradicted and {own} are undecided" in wide
 
 
 def test_the_rows_are_ready_to_print():
