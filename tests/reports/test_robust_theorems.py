@@ -1,19 +1,25 @@
 """What is measured for the theorems on robust PCA, against oracles and definitions."""
 
 from dataclasses import replace
-from math import asin, cos, inf, log, pi
+from math import asin, cos, inf, log, pi, sqrt
 
 import numpy as np
 import pytest
 
+from dpaudit.algorithms.robust.glad import term_sum
 from dpaudit.algorithms.robust.grassmannian import polar, squared_distance
 from dpaudit.datasets import Dataset, haystack
+from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import Size
+from dpaudit.reports.sections.robust.stability import (
+    pca_error_bound,
+    reaper_stability,
+    stability_bound,
+)
 from dpaudit.reports.sections.theorems import robust_measures
 from dpaudit.reports.sections.theorems.judgement import CONTRADICTED, score
 from dpaudit.reports.sections.theorems.robust import GRIDS, ROWS
-from dpaudit.reports.sections.theorems.robust_measures import pca_error_bound
 from dpaudit.reports.sections.theorems.scoreboard import experiments
 from dpaudit.subspace import top_components
 
@@ -39,7 +45,14 @@ def in_plane(inliers, outliers, angle):
     one = np.array([[1.0, 0.0]])
     other = np.array([[np.cos(angle), np.sin(angle)]])
     rows = np.concatenate([np.repeat(one, inliers, 0), np.repeat(other, outliers, 0)])
-    return rows, np.arange(len(rows)) < inliers
+    return made(rows, inliers, np.eye(2)[:, :1])
+
+
+def made(rows, inliers, truth):
+    """Rows of length 1, the first of which are inliers."""
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = (np.arange(len(rows)) < inliers).astype(int)
+    return Dataset(name="made", source="here", rows=rows, labels=labels, subspace=truth)
 
 
 def reaper(rows, matrix):
@@ -47,9 +60,9 @@ def reaper(rows, matrix):
     return np.mean([np.sqrt(sum((x - matrix @ x) ** 2)) for x in rows])
 
 
-def off(rows, truth):
-    r = truth.shape[1]
-    return float(squared_distance(top_components(rows.T @ rows, r), truth))
+def off(data):
+    pca = top_components(data.rows.T @ data.rows, data.subspace.shape[1])
+    return float(squared_distance(pca, data.subspace))
 
 
 # Theorem 1
@@ -57,13 +70,15 @@ def off(rows, truth):
 
 def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     angle = np.arccos(-0.99) / 2
-    rows, inlying = in_plane(100, 99, angle)
-    error = off(rows, np.eye(2)[:, :1])
-    inside, outside = (np.linalg.norm(rows[i], 2) ** 2 for i in (inlying, ~inlying))
+    data = in_plane(100, 99, angle)
+    error = off(data)
+    inside, outside = (
+        np.linalg.norm(data.rows[data.labels == i], 2) ** 2 for i in (1, 0)
+    )
     assert 2 * np.sin(np.arccos(1 - 0.14)) * inside > outside  # (3.1): error < 0.14
     assert error == pytest.approx(1 - cos(asin(0.99) / 2))
     assert error > 0.24
-    assert pca_error_bound(rows, inlying, 1) == pytest.approx(error)
+    assert pca_error_bound(data, 1) == pytest.approx(error)
 
 
 @pytest.mark.parametrize("r", [1, 2, 3])
@@ -78,14 +93,13 @@ def test_pca_is_never_farther_than_the_corrected_bound(r):
         outside = some.standard_normal((int(some.integers(1, 30)), 1)) * (
             some.standard_normal(d)
         ) + 0.1 * some.standard_normal(d)
-        rows = np.concatenate([inside, outside])
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        bound = pca_error_bound(rows, np.arange(len(rows)) < 40, r)
+        data = made(np.concatenate([inside, outside]), 40, truth)
+        bound = pca_error_bound(data, r)
         if np.isfinite(bound):
-            assert off(rows, truth) <= bound * (1 + 1e-9) + 1e-12
+            assert off(data) <= bound * (1 + 1e-9) + 1e-12
             seen += 1
     assert seen > 100
-    assert np.isnan(pca_error_bound(*in_plane(3, 4, 1.0), 1))
+    assert np.isnan(pca_error_bound(in_plane(3, 4, 1.0), 1))
 
 
 # What is measured
@@ -100,11 +114,42 @@ def test_the_stability_of_reaper_is_its_definition():
     harm = np.linalg.svd(outside)[1][0] * np.linalg.svd(across)[1][0]
     spread = np.abs(turned[data.labels == 1, 0]).sum()
     expected = (spread / 4 - harm) / 80
-    assert robust_measures._reaper_stability(data) == pytest.approx(expected)
+    assert reaper_stability(data) == pytest.approx(expected)
+
+
+def test_no_subspace_is_less_stable_than_the_bound():
+    """S_rho has the maximum over all subspaces of what is tried here for some."""
+    data = haystack(60, 4, 2, inlier_share=0.6, rng=rng(4))
+    inside, outside = (data.rows[data.labels == label] for label in (1, 0))
+    spread = np.sort(np.linalg.eigvalsh(inside.T @ inside))[-2] / 60
+    bases = polar(rng(5).standard_normal((2000, 4, 2)))
+    harm = np.linalg.norm(term_sum(outside, bases), 2, axis=(1, 2)).max() / 60
+    bound = stability_bound(data, 2, 0.3)
+    assert bound <= 0.7 * spread - harm
+    axes = np.eye(4)[:2]
+    spheres = made(np.concatenate([axes] * 5 + [np.eye(4)[2:]]), 10, np.eye(4)[:, :2])
+    expected = (0.7 * 5 - sqrt(2)) / 12
+    assert stability_bound(spheres, 2, 0.3) == pytest.approx(expected)
+
+
+def test_the_stability_of_reaper_in_the_plane():
+    """Against a fine grid of directions."""
+    data = haystack(90, 5, 2, inlier_share=0.8, rng=rng(6))
+    inside, outside = (data.rows[data.labels == label] for label in (1, 0))
+    angles = np.linspace(0, np.pi, 100_001)
+    units = np.stack([np.cos(angles), np.sin(angles)])
+    spread = np.abs(inside @ data.subspace @ units).sum(axis=0).min()
+    off_it = outside - outside @ data.subspace @ data.subspace.T
+    off_it /= np.linalg.norm(off_it, axis=1, keepdims=True)
+    harm = np.linalg.norm(outside, 2) * np.linalg.norm(off_it, 2)
+    expected = (spread / (4 * sqrt(2)) - harm) / 90
+    assert reaper_stability(data) == pytest.approx(expected, rel=1e-3)
+    with pytest.raises(InputError, match="of dimension 1 or 2, got 3"):
+        reaper_stability(haystack(90, 5, 3, inlier_share=0.8, rng=rng(6)))
 
 
 def test_where_stability_is_not_positive_nothing_is_bounded(monkeypatch):
-    monkeypatch.setattr(robust_measures, "_reaper_stability", lambda data: 0.0)
+    monkeypatch.setattr(robust_measures, "reaper_stability", lambda data: 0.0)
     cell = next(cells(own_experiments(24, 2)["theorems-reaper-limit"]))
     assert {row["distance_bound"] for row in robust_measures.limit_error(cell)} == {inf}
 
@@ -134,7 +179,7 @@ def test_errors_on_reaper_are_what_their_names_say(monkeypatch):
         assert found[i]["excess"] == pytest.approx(excess)
         cosine = np.abs(top_components(point, 1).T @ data.subspace).item()
         assert found[i]["distance"] == pytest.approx(np.arccos(cosine), rel=1e-4)
-        stability = robust_measures._reaper_stability(data)
+        stability = reaper_stability(data)
         assert found[i]["distance_bound"] == pytest.approx(pi / 2 * excess / stability)
         assert found[i]["formula"] == pytest.approx(log(n / delta) / n)
 
@@ -188,10 +233,7 @@ def test_the_start_is_beside_its_bound(monkeypatch):
     cell = replace(next(cells(experiment)), size=2, options={**experiment.options})
     axes = np.eye(5)[:, :2]
     rows = np.concatenate([np.repeat(axes.T, 30, 0), np.repeat(np.eye(5)[2:], 2, 0)])
-    labels = np.arange(len(rows)) < 60
-    data = Dataset(
-        name="made", source="here", rows=rows, labels=labels.astype(int), subspace=axes
-    )
+    data = made(rows, 60, axes)
     monkeypatch.setattr(robust_measures, "_haystacks", lambda *_: [data, data])
     found = robust_measures.pca_start_error(cell)
     for row in found:

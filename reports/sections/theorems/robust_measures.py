@@ -6,19 +6,8 @@ is that of the corrected mechanisms, for a replaced row. N is the number of rows
 their length, r that of the components, theta the largest angle to the inliers' span
 V_*, and d_r^2 = 1 - cos theta.
 
-**Theorem 1** (`pca_start_error`). With C the largest eigenvalue of X_out^T X_out and
-lambda the r-th of X_in^T X_in, the print has: 2 sin(gamma) lambda > C implies
-theta(PCA) < gamma. That is false: in the plane, for lambda e_1 e_1^T + C b b^T with b
-at the angle phi from e_1 and cos(2 phi) = -C/lambda, the top eigenvector is off by
-exactly theta = arcsin(C/lambda)/2, which for C = 0.99 lambda is 41 degrees, while
-2 sin(gamma) lambda > C from gamma = 30 degrees on. What holds is
-sin(2 gamma) lambda > C, gamma <= 45 degrees. For E = X_out^T X_out - (C/2) I has the
-norm C/2 at most, and lambda is a gap of X_in^T X_in. So for 0 <= t <= 1 the top r
-eigenvalues of X_in^T X_in + t E are apart from the others, theta goes up from 0
-without a jump, and sin(2 theta) <= 2 t (C/2)/lambda < 1 (Davis, Kahan 1970, sin 2
-Theta) keeps it below 45 degrees. Hence d_r^2 <= 1 - cos(arcsin(C/lambda)/2), with no O;
-NaN if C >= lambda. (sqrt 2 in place of the 2 would be right, too: sqrt 2 sin(gamma) <=
-sin(2 gamma) up to 45 degrees.)
+**Theorem 1** (`pca_start_error`) is false as printed; what holds, and why, is at the
+head of `dpaudit.reports.sections.robust.stability`, with all conditions.
 
 **Theorem 7** (`pca_start_error`) is about the paper's start, PCA with Wishart noise W:
 ||P_start - P_PCA|| <= 2 sqrt D ||W|| in print, with ||W|| = O(D log D/(N epsilon)). The
@@ -49,11 +38,10 @@ the run before, d_r^2 <= a/2^R. As x = 2^R that is the power -1.
 
 from dataclasses import replace
 from itertools import islice
-from math import asin, cos, inf, log, log2, nan, pi
+from math import inf, log, log2, pi
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.algorithms.robust.batches import WithReplacement
 from dpaudit.algorithms.robust.descent import NoisyDescent
@@ -70,39 +58,18 @@ from dpaudit.arrays import Array
 from dpaudit.datasets import Dataset, haystack
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.sections.robust.measures import build_descent
+from dpaudit.reports.sections.robust.stability import pca_error_bound, reaper_stability
 from dpaudit.subspace import principal_angles, projector_distance, top_components
 
 __all__ = [
     "SGGD",
     "constant_step_error",
     "limit_error",
-    "pca_error_bound",
     "pca_start_error",
     "restart_error",
 ]
 
 SGGD = "sggd"
-
-
-def pca_error_bound(
-    rows: Array, inlying: NDArray[np.bool_], n_components: int
-) -> float:
-    """Return what d_r^2 of PCA is at most by the corrected Theorem 1; NaN if nothing.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (N, D)
-        Of length 1.
-    inlying : ndarray of bool, shape (N,)
-    n_components : int
-        r.
-    """
-    inliers, outliers = (
-        np.linalg.svd(some, compute_uv=False) ** 2
-        for some in (rows[inlying], rows[~inlying])
-    )
-    share = float(outliers[0] / inliers[n_components - 1])
-    return 1 - cos(asin(share) / 2) if share < 1 else nan
 
 
 def pca_start_error(cell: Cell) -> list[Record]:
@@ -132,9 +99,7 @@ def pca_start_error(cell: Cell) -> list[Record]:
             {
                 "repetition": cell.first + i,
                 "pca_error": float(squared_distance(pca, _truth(data))),
-                "pca_error_bound": pca_error_bound(
-                    data.rows, np.asarray(data.labels) == 1, r
-                ),
+                "pca_error_bound": pca_error_bound(data, r),
                 "start_error": float(projector_distance(private, pca)),
                 "start_error_bound": norm / left if left > 0 else inf,
             }
@@ -203,7 +168,7 @@ def limit_error(cell: Cell) -> list[Record]:
         excess = _mean_distance(own.rows, point) - _mean_distance(
             own.rows, truth @ truth.T
         )
-        stability = _reaper_stability(own)
+        stability = reaper_stability(own)
         found.append(
             {
                 "repetition": cell.first + i,
@@ -278,15 +243,3 @@ def _truth(data: Dataset) -> Array:
 def _mean_distance(rows: Array, matrix: Array) -> float:
     """Return G(P)."""
     return float(np.linalg.norm(rows - rows @ matrix, axis=1).mean())
-
-
-def _reaper_stability(data: Dataset) -> float:
-    """Return S_REAP of (4.3)-(4.5) for r = 1, where the infimum is over one line."""
-    rows, inlying, truth = data.rows, np.asarray(data.labels) == 1, _truth(data)
-    assert truth.shape[1] == 1
-    outliers = rows[~inlying]
-    off = outliers - outliers @ truth @ truth.T
-    off /= np.linalg.norm(off, axis=1, keepdims=True)
-    alignment = np.linalg.norm(outliers, 2) * np.linalg.norm(off, 2)
-    permeance = np.abs(rows[inlying] @ truth).sum()
-    return float(permeance / 4 - alignment) / len(rows)
