@@ -31,7 +31,7 @@ from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
 from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.robust import section as robust
+from dpaudit.reports.sections.robust import experiments as robust
 from dpaudit.reports.sections.suite import section as suite_section
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility

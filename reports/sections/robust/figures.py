@@ -136,8 +136,9 @@ def _maps(results: Results, narrow: bool, experiment: str) -> tuple[Figure, str]
         heading, top = short(name) + plots.mark(name, refuted), bottom + high
         bold = {"color": INK, "size": 12, "weight": "bold"}
         plots.write(axes, heading, (left + 8, top - 18), **bold)
-        published = "as published, " if name.endswith("-published") else ""
-        under = f"{published}{fits[name]}"
+        form = "as published, " if name in PUBLISHED else ""
+        form = "corrected, " if name in CORRECTED else form
+        under = f"{form}{fits[name]}"
         plots.write(axes, under, (left + 8, top - 34), color=MUTED, size=11)
     return figure, " ".join(
         f"{name} explains {fit} of the map." for name, fit in fits.items()

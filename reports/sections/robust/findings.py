@@ -131,63 +131,59 @@ def condition_notes(table: pd.DataFrame) -> list[str]:
 
 
 def phase_notes(*tables: pd.DataFrame) -> list[str]:
-    """Return up to which length of rows the subspace is found, by mechanism."""
-    phases = pd.concat(tables)
-    notes = []
-    for name, own in phases.groupby("mechanism", sort=False):
-        most = own[own["rows"] == own["rows"].max()]
-        found = _within(most, ["dimension"])
-        reach = "at no D that was tried"
-        if len(found):
-            reach = f"up to D = {count(found.max())}"
-            if found.max() == own["dimension"].max():
-                reach += ", the longest tried"
-        notes.append((count(most["rows"].iloc[0]), f"{name} {reach}"))
+    """Return up to which length of rows the subspace is found, in most rows."""
+    notes: dict[str, list[str]] = {}
+    for table in tables:
+        most = table[table["rows"] == table["rows"].max()]
+        reach, longest = {}, count(most["dimension"].max())
+        for name, own in most.groupby("mechanism", sort=False):
+            found = _within(own, ["dimension"])
+            reach[str(name)] = count(found.max()) if len(found) else "none"
+        parts = _in_pairs(reach)
+        rows = count(most["rows"].iloc[0])
+        notes.setdefault(f"With N = {rows}, of D up to {longest}", []).extend(parts)
     return [
-        f"With N = {rows} the median error is within {TOLERANCE:g}: "
-        + "; ".join(note for other, note in notes if other == rows)
-        + "."
-        for rows in dict.fromkeys(rows for rows, _ in notes)
+        f"{start}, the median error is within {TOLERANCE:g} up to these, as published "
+        f"and corrected: {'; '.join(parts)}."
+        for start, parts in notes.items()
     ]
 
 
 def tile_notes(table: pd.DataFrame, *where: str) -> list[str]:
     """Return in how many cells the subspace is found, as published and corrected."""
+    columns = list(where)
+    cells = len(table.groupby(columns))
     found = {
-        name: (len(_within(own, list(where))), len(own.groupby(list(where))))
+        str(name): str(len(_within(own, columns)))
         for name, own in table.groupby("mechanism", sort=False)
     }
-    cells = max(every for _, every in found.values())
     return [
-        f"Of {count(cells)} cells the median error is within {TOLERANCE:g} in, as "
-        "published and corrected: "
-        + "; ".join(
-            f"{name} {found[f'{name}-published'][0]} and {found[name][0]}"
-            for name in CORRECTED
-            if name in found
-        )
-        + "."
+        f"The median error is within {TOLERANCE:g} in so many of {count(cells)} cells, "
+        f"as published and corrected: {'; '.join(_in_pairs(found))}."
     ]
 
 
 def batch_notes(table: pd.DataFrame) -> list[str]:
-    """Return from which share of inliers on half of the runs succeed."""
-    parts = []
-    for name in CORRECTED:
-        if name not in set(table["mechanism"]):
-            continue
-        shares = []
-        for each in (f"{name}-published", name):
-            own = table[table["mechanism"] == each]
-            cells = own.groupby(["inlier_share", "batch_size"])
-            enough = cells.apply(failed, include_groups=False) <= 0.5
-            good = enough[enough].index.get_level_values(0)
-            shares.append(setting(float(good.min())) if len(good) else "none tried")
-        parts.append(f"{name} {' and '.join(shares)}")
+    """Return at which share of inliers half of the runs succeed, with some batch."""
+    least = {}
+    for name, own in table.groupby("mechanism", sort=False):
+        cells = own.groupby(["inlier_share", "batch_size"])
+        enough = cells.apply(failed, include_groups=False) <= 0.5
+        good = enough[enough].index.get_level_values(0)
+        least[str(name)] = setting(float(good.min())) if len(good) else "none tried"
     return [
         f"With the best batch half of the runs or more come within {TOLERANCE:g} at "
         "shares of inliers as low as, published and corrected: "
-        f"{'; '.join(parts)}."
+        f"{'; '.join(_in_pairs(least))}."
+    ]
+
+
+def _in_pairs(words: dict[str, str]) -> list[str]:
+    """Return what is said of each mechanism as published, and as corrected."""
+    return [
+        f"{name} {words[f'{name}-published']} and {words[name]}"
+        for name in CORRECTED
+        if name in words
     ]
 
 
@@ -216,6 +212,7 @@ def map_rows(
         for name, own in table.groupby("mechanism", sort=False):
             if short(str(name)) not in PRINTED_SECONDS:
                 continue
+            published = f"{PRINTED_SECONDS[short(str(name))]:,} s"
             rows.append(
                 Printed(
                     name=name,
@@ -223,7 +220,7 @@ def map_rows(
                     loci=count(loci),
                     steps=count(steps),
                     time=duration(float(own["seconds"].iloc[0])),
-                    printed=f"{PRINTED_SECONDS[short(str(name))]:,} s",
+                    printed=published if name in PUBLISHED else "–",
                     fit=percent(float(own["fit"].iloc[0])),
                 )
             )

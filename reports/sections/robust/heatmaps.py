@@ -91,7 +91,7 @@ def failed(cell: pd.DataFrame) -> float:
 
 
 def time_taken(cell: pd.DataFrame) -> float:
-    """Return the median time to the tolerance, in seconds, of a run that never ends."""
+    """Return the median time to the tolerance, in seconds; a run may never end."""
     if failed(cell) == 1:
         return nan
     return float(cell["seconds_reached"].fillna(inf).median())
@@ -246,7 +246,7 @@ HEAT_MAPS = (
         title="Median log10 error by the length of rows and the components",
         experiments=("robust-ranks",),
         across=("dimension", "length D", count),
-        up=("n_components", "components r", count),
+        up=("n_components", "rank r", count),
         **_ERROR,
     ),
 )
