@@ -87,7 +87,7 @@ GRIDS = (
 
 _SOURCE = "Maunu, Yu, Lerman, MSML 2022"
 _HALF = "half of the rows outliers"
-_DISTANCE = "1 − cos of the angle"
+_DISTANCE = "1 − cos of angle"
 _START: dict[str, Any] = {
     "mechanism": "dp-ggd-published",
     "error": "distance of projectors",
@@ -167,6 +167,7 @@ ROWS: tuple[Row, ...] = (
             "shrunk",
             -1.0,
             mechanism=name,
+            error=f"{_DISTANCE}, {name}",
             regime=f"{_HALF}, r = 2; R runs of 50 steps, each half as long",
             experiment="theorems-glad-restarts",
         )
@@ -184,6 +185,7 @@ ROWS: tuple[Row, ...] = (
             -1.0,
             theorem="Robust PCA, Corollary 8",
             mechanism=name,
+            error=f"{_DISTANCE}, {name}",
             regime=f"{_HALF}, r = 2; N = 100 R, R runs of N/10 steps",
             experiment="theorems-glad-limit",
         )
@@ -197,7 +199,7 @@ ROWS: tuple[Row, ...] = (
             "n",
             -1.0,
             mechanism=name,
-            error="excess of the mean distance",
+            error=f"excess distance, {name}",
             column="excess",
             bound="formula" if name in _FULL else "",
             regime="a fifth outliers, r = 1; T = 0.02 (εN)², steps 1/√k",
@@ -214,7 +216,7 @@ ROWS: tuple[Row, ...] = (
             -1.0,
             printed=-0.5,
             mechanism=name,
-            error="angle",
+            error=f"angle, {name}",
             column="distance",
             bound="distance_bound",
             sure=True,
