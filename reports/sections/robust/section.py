@@ -11,17 +11,17 @@ from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
 __all__ = ["SECTION"]
 
 _PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
-_NOTES: dict[tuple[str, ...], Any] = {
-    ("robust-recovery",): findings.recovery_notes,
-    ("robust-stability",): findings.condition_notes,
-    _PHASES: findings.phase_notes,
-    ("robust-budgets",): lambda table: findings.tile_notes(table, "epsilon", "delta"),
-    ("robust-batches",): findings.batch_notes,
-    ("robust-ranks",): lambda table: findings.tile_notes(
+_NOTES: dict[str, Any] = {
+    "robust-recovery": findings.recovery_notes,
+    "robust-stability": findings.condition_notes,
+    **dict.fromkeys(_PHASES, findings.phase_notes),
+    "robust-budgets": lambda table: findings.tile_notes(table, "epsilon", "delta"),
+    "robust-batches": findings.batch_notes,
+    "robust-ranks": lambda table: findings.tile_notes(
         table, "dimension", "n_components"
     ),
-    ("genotypes",): findings.map_notes,
-    ("genotypes-reaper",): findings.map_notes,
+    "genotypes": findings.map_notes,
+    "genotypes-reaper": findings.map_notes,
 }
 
 
@@ -36,8 +36,8 @@ def _context(results: Results) -> dict[str, Any]:
     return {
         "rows": findings.recovery_rows(results["robust-recovery"], audits),
         "notes": {
-            names[0]: find(*(results[name] for name in names))
-            for names, find in _NOTES.items()
+            **{name: find(results[name]) for name, find in _NOTES.items()},
+            _PHASES[0]: findings.phase_notes(*(results[name] for name in _PHASES)),
         },
         "times": findings.map_rows(
             [
@@ -74,5 +74,5 @@ SECTION = Section(
     sizes=SIZES,
     experiments=experiments,
     uses=("privacy",),
-    notes=_NOTES,
+    notes={(name,): find for name, find in _NOTES.items()},
 )
