@@ -286,11 +286,14 @@ def test_notes_follow_the_data():
     assert "dp-ggd finds nothing with the printed noise" in notes
     assert "Corrected, 6 of 6 come within 0.01" in notes
     assert "dp-sggd takes 100 steps, as published 4 steps" in notes
+    assert "As published, dp-sgd-reap is the first by the clock, with 6.67 ms" in notes
+    assert "Corrected, dp-sggd is the first by the clock, with 667 ms to 0.01." in notes
     lost = TABLES["robust-recovery"].assign(error=0.8)
     notes = " ".join(recovery_notes(lost))
     assert "dp-gd-reap and dp-md-reap find nothing" in notes
     assert "0 of 6" in notes
     assert "more steps than there were" in notes
+    assert "the clock" not in notes
 
 
 def test_rows_have_the_median_error_at_the_end_and_the_whole_time():

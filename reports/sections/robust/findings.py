@@ -88,6 +88,20 @@ def recovery_notes(paths: pd.DataFrame) -> list[str]:
         f"Corrected, {len(found)} of {len(CORRECTED)} come within {TOLERANCE:g}; "
         f"dp-sggd takes {_steps(half['dp-sggd'])}, as published {_steps(published)}."
     )
+    clock = paths.groupby(["mechanism", "iteration"])["seconds"].median()
+    for form, names in (("As published", PUBLISHED), ("Corrected", CORRECTED)):
+        steps = {name: _first_within(medians[name].dropna()) for name in names}
+        times = {
+            name: float(clock[name, step])
+            for name, step in steps.items()
+            if isfinite(step)
+        }
+        if times:
+            first = min(times, key=lambda name: times[name])
+            notes.append(
+                f"{form}, {short(first)} is the first by the clock, with "
+                f"{duration(times[first])} to {TOLERANCE:g}."
+            )
     factor = restart_factor(paths)
     if isfinite(factor):
         notes.append(
