@@ -318,8 +318,10 @@ def test_the_reach_of_the_mechanisms_is_said():
     assert "dp-md-reap 10 and none" in reaper
     (note,) = phase_notes(TABLES["robust-phases"].assign(error=1.0))
     assert "dp-sggd none and none" in note
-    (note,) = map_notes(TABLES["genotypes"])
-    assert note.startswith("inliers-only-pca 75.0 %; non-private-pca 75.0 %;")
+    notes = map_notes(TABLES["genotypes"])
+    assert notes[0].startswith("inliers-only-pca 75.0 %; non-private-pca 75.0 %;")
+    assert notes[1].startswith("As published and corrected: dp-sggd 75.0 % and 75.0 %;")
+    assert len(map_notes(TABLES["genotypes-reaper"])) == 1
 
 
 def test_cells_are_counted_as_published_and_corrected():

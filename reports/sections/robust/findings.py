@@ -203,10 +203,17 @@ def _in_pairs(words: dict[str, str]) -> list[str]:
 
 def map_notes(maps: pd.DataFrame) -> list[str]:
     """Return how much of the map each mechanism explains."""
-    fits = maps.groupby("mechanism", sort=False)["fit"].first()
-    return [
-        "; ".join(f"{name} {percent(float(fit))}" for name, fit in fits.items()) + "."
+    fits = {
+        str(name): percent(float(fit))
+        for name, fit in maps.groupby("mechanism", sort=False)["fit"].first().items()
+    }
+    others = [
+        f"{name} {fit}"
+        for name, fit in fits.items()
+        if name not in (*PUBLISHED, *CORRECTED)
     ]
+    notes = [f"{'; '.join(others)}."] if others else []
+    return [*notes, f"As published and corrected: {'; '.join(_in_pairs(fits))}."]
 
 
 def map_rows(
