@@ -1,13 +1,14 @@
 """Tables of robust PCA as the runner makes them, with errors by formula."""
 
-from math import exp, log
+from math import exp, log, nan
 
 import pandas as pd
 
+from dpaudit.reports.sections.robust.genotypes import MAPS, REAPER_MAPS
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
-    MAPS,
     NOISELESS,
+    PAIRED,
     PUBLISHED,
 )
 
@@ -43,21 +44,78 @@ def recovery_tables(wall):
         for i, scale in enumerate((0.5, 1.0, 2.0))
         for step in STEPS
     ]
-    phases = [
+    return {
+        "robust-audits": wall(
+            refuted=("dp-sggd-published",), names=(*PUBLISHED, *CORRECTED)
+        ),
+        "robust-recovery": pd.DataFrame(paths),
+        "robust-stability": pd.DataFrame(
+            {
+                "mechanism": NOISELESS,
+                "pca_error": [1e-3, 2e-3, 0.5],
+                "pca_error_bound": [4e-3, 4e-3, nan],
+                "stability": [0.1, -0.1, nan],
+                "reaper_stability": [0.1, -0.1, -0.1],
+            }
+        ),
+        "robust-phases": phases(PAIRED[:2], (100.0, 200.0), (10.0, 40.0)),
+        "robust-phases-full": phases(PAIRED[2:4], (100.0, 200.0), (10.0, 40.0)),
+        "robust-phases-reaper": phases(PAIRED[4:], (100.0,), (10.0,)),
+        "robust-budgets": tiles(epsilon=(0.5, 2.0), delta=(1e-6, 1e-2)),
+        "robust-batches": tiles(batch_size=(4.0, 32.0), inlier_share=(0.3, 0.6)),
+        "robust-ranks": tiles(dimension=(10.0, 20.0), n_components=(1.0, 4.0)),
+        "genotypes": maps(MAPS),
+        "genotypes-reaper": maps(REAPER_MAPS),
+    }
+
+
+def phases(names, rows, lengths):
+    """Return errors that are small up to some length, less so as corrected."""
+    cells = [
+        (name, {"rows": n, "dimension": d}, n * (20 if "-pub" in name else 5) / 100 < d)
+        for name in names
+        for n in rows
+        for d in lengths
+    ]
+    return runs(cells)
+
+
+def tiles(**grid):
+    """Return errors that are small where both coordinates are large, or published."""
+    (first, xs), (second, ys) = grid.items()
+    names = [name for name in PAIRED if first != "batch_size" or name[:4] == "dp-s"]
+    return runs(
+        (
+            name,
+            {first: x, second: y},
+            "-published" not in name and (x < max(xs) or y < max(ys)),
+        )
+        for name in names
+        for x in xs
+        for y in ys
+    )
+
+
+def runs(cells):
+    """Return three runs of each cell, of which those of a lost one miss."""
+    return pd.DataFrame(
         {
             "mechanism": name,
-            "rows": rows,
-            "dimension": length,
-            "repetition": 0,
-            "error": 1e-9 if rows * reach >= 100 * length else 0.3,
-            "reached": 3.0,
+            **place,
+            "repetition": i,
+            "error": 0.3 if lost else 1e-9,
+            "reached": nan if lost else 3.0,
             "seconds": 1.0,
+            "seconds_reached": nan if lost else 0.25,
         }
-        for name, reach in (("dp-sggd-published", 20), ("dp-sggd", 5))
-        for rows in (100.0, 200.0)
-        for length in (10.0, 40.0)
-    ]
-    maps = [
+        for name, place, lost in cells
+        for i in range(3)
+    )
+
+
+def maps(names):
+    """Return a map of ten people for each."""
+    return pd.DataFrame(
         {
             "mechanism": name,
             "epsilon": 0.8,
@@ -69,14 +127,6 @@ def recovery_tables(wall):
             "error": 0.25,
             "seconds": 1.0,
         }
-        for name in MAPS
+        for name in names
         for x in range(10)
-    ]
-    return {
-        "robust-audits": wall(
-            refuted=("dp-sggd-published",), names=(*PUBLISHED, *CORRECTED)
-        ),
-        "robust-recovery": pd.DataFrame(paths),
-        "robust-phases": pd.DataFrame(phases),
-        "genotypes": pd.DataFrame(maps),
-    }
+    )

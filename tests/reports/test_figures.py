@@ -17,7 +17,7 @@ from dpaudit.reports.power_law import PowerLaw
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.privacy.section import privacy_wall
-from dpaudit.reports.sections.robust import figures as recovery_figures
+from dpaudit.reports.sections.robust import heatmaps
 from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.sections.tracing import figures as tracing
@@ -341,9 +341,9 @@ def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
 
 
 def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up(monkeypatch):
-    tiles = []
+    seen = []
     monkeypatch.setattr(
-        recovery_figures, "_tile", lambda axes, *where: tiles.append(where)
+        heatmaps, "_draw", lambda axes, spec, found, ticks: seen.append((found, ticks))
     )
     table = pd.DataFrame(
         {"mechanism": "m", "rows": n, "dimension": d, "error": 1 / (n * d) ** k}
@@ -351,13 +351,16 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up(monkeypatch):
         for d in (5.0, 7.0)
         for k in (1, 2, 3)
     )
-    found = {"robust-phases": table, "robust-audits": verdicts()}
-    recovery_figures.phases(results_of(found))
-    places = {(i, j): error for i, j, error in tiles}
-    assert places == {
-        (i, j): pytest.approx((n * d) ** -2)
-        for i, n in enumerate((100.0, 200.0))
-        for j, d in enumerate((5.0, 7.0))
+    spec = heatmaps.HEAT_MAPS[0]
+    tables = dict.fromkeys(spec.experiments, table.iloc[:0])
+    found = {**tables, spec.experiments[0]: table, "robust-audits": verdicts()}
+    heatmaps.drawn(spec)(results_of(found))
+    ((cells, (across, up)),) = seen
+    assert (across.tolist(), up.tolist()) == ([100.0, 200.0], [5.0, 7.0])
+    assert cells == {
+        (n, d): pytest.approx(-2 * np.log10(n * d))
+        for n in (100.0, 200.0)
+        for d in (5.0, 7.0)
     }
 
 

@@ -1,7 +1,7 @@
 """What is measured of robust PCA, what is said of it, and what is drawn."""
 
 import xml.etree.ElementTree as ElementTree
-from math import sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -21,24 +21,42 @@ from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import all_sections
+from dpaudit.reports.sections.robust import genotypes, heatmaps
 from dpaudit.reports.sections.robust import measures as recovery
-from dpaudit.reports.sections.robust.figures import error_by_step, maps, phases
-from dpaudit.reports.sections.robust.measures import (
-    CORRECTED,
-    INLIERS_ONLY,
-    MAPS,
-    NOISELESS,
-    PUBLISHED,
-    build_descent,
-    genotype_map,
+from dpaudit.reports.sections.robust.experiments import SIZES, experiments
+from dpaudit.reports.sections.robust.figures import (
+    error_by_step,
+    error_by_time,
+    maps,
+    reaper_maps,
 )
-from dpaudit.reports.sections.robust.section import (
+from dpaudit.reports.sections.robust.findings import (
+    batch_notes,
+    condition_notes,
     map_notes,
+    map_rows,
     phase_notes,
     recovery_notes,
     recovery_rows,
     restart_factor,
+    tile_notes,
 )
+from dpaudit.reports.sections.robust.genotypes import (
+    INLIERS_ONLY,
+    MAPS,
+    PRINTED_SECONDS,
+    REAPER_MAPS,
+    genotype_map,
+)
+from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
+from dpaudit.reports.sections.robust.measures import (
+    CORRECTED,
+    NOISELESS,
+    PAIRED,
+    PUBLISHED,
+    build_descent,
+)
+from dpaudit.reports.sections.robust.stability import conditions
 from dpaudit.subspace import top_components
 
 
@@ -63,10 +81,12 @@ TABLES = recovery_tables(no_audits)
 @pytest.mark.parametrize("name", [NOISELESS, "dp-sggd-published", "dp-sgd-reap"])
 def test_errors_are_those_of_the_runs(name):
     cell = cell_of("robust-recovery", name)
-    setting = recovery._setting(cell)
+    setting = recovery.cell_setting(cell)
     assert setting["iterations"] == TINY["robust"].haystack_rows
     assert setting["delta"] == 1 / sqrt(TINY["robust"].haystack_rows)
-    ((first, data, truth),) = recovery._haystacks(cell, setting)
+    ((first, several),) = recovery.haystacks(cell, setting)
+    data = [each.rows for each in several]
+    truth = [each.subspace for each in several]
     assert (first, len(data)) == (0, TINY["robust"].haystacks)
     assert not np.allclose(data[0], data[1])
     descent = build_descent(name, setting)
@@ -100,7 +120,7 @@ def test_final_errors_and_the_step_of_success(monkeypatch):
 
     def walk(cell, setting, kept):
         for step, error in path:
-            yield 0, step, np.full(cell.size, error), 0.25
+            yield 0, step, np.full(cell.size, error), 0.25 * step
 
     monkeypatch.setattr(recovery, "_errors", walk)
     cell = cell_of("robust-phases", "dp-sggd")
@@ -108,9 +128,13 @@ def test_final_errors_and_the_step_of_success(monkeypatch):
     assert [row["repetition"] for row in rows] == [0, 1]
     assert all(row["reached"] == 2.0 for row in rows)
     assert all(row["error"] == pytest.approx(0.001) for row in rows)
+    assert all((row["seconds_reached"], row["seconds"]) == (0.5, 1.0) for row in rows)
     path[1] = (2, 0.4)
     path[3] = (4, 0.3)
-    assert all(np.isnan(row["reached"]) for row in recovery.recovery(cell))
+    for row in recovery.recovery(cell):
+        assert np.isnan(row["reached"])
+        assert np.isnan(row["seconds_reached"])
+        assert row["seconds"] == 1.0
 
 
 @pytest.mark.parametrize("name", [*PUBLISHED, *CORRECTED])
@@ -133,11 +157,71 @@ def test_batch_size_and_start_are_passed_on():
 
 
 def test_every_experiment_on_robust_pca_runs():
-    for name in ("robust-recovery", "robust-phases"):
-        table = run(experiment(name))
-        assert np.isfinite(table["error"]).all()
-        assert table["error"].between(0, 1).all()
-        assert set(table["mechanism"]) == set(experiment(name).mechanisms)
+    errors = {"robust-stability": "pca_error"}
+    for name, each in tiny_plan().items():
+        if name.startswith("robust-") and name != "robust-audits":
+            table = run(each)
+            assert table[errors.get(name, "error")].between(0, 1).all(), name
+            assert set(table["mechanism"]) == set(each.mechanisms)
+            found = {column: set(table[column]) for column in each.grid}
+            assert found == {
+                column: set(values) for column, values in each.grid.items()
+            }
+
+
+def test_the_full_profile_has_the_parameters_of_the_paper():
+    found = {each.name: each for each in experiments(SIZES["full"])}
+    recovery_, tiles = found["robust-recovery"], found["robust-budgets"]
+    assert recovery_.repetitions == 100
+    assert recovery_.options == {
+        **{"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5},
+        **{"rows": 2000, "dimension": 20},
+    }
+    assert {0.8} | set(tiles.grid["epsilon"]) == set(tiles.grid["epsilon"])
+    assert (tiles.options["rows"], tiles.options["dimension"]) == (2000, 20)
+    for name, each in found.items():
+        if name.startswith("robust-phases"):
+            assert (each.repetitions, each.options["steps_per_row"]) == (50, 2.0)
+    assert found["genotypes"].options["dimension"] == 10_000
+    # Every cell of a profile is one that there is: more rows than a batch, D > r.
+    for size in SIZES.values():
+        assert max(size.batch_sizes) < size.tile_rows
+        assert max(size.ranks) < min(size.rank_lengths)
+
+
+def test_descents_of_a_grid_have_its_parameters(monkeypatch):
+    seen = []
+
+    def errors(cell, setting, kept):
+        seen.append(build_descent(cell.mechanism, setting))
+        return iter(())
+
+    monkeypatch.setattr(recovery, "_errors", errors)
+    every = tiny_plan()
+    for name in ("robust-budgets", "robust-batches", "robust-ranks"):
+        for cell in cells(every[name]):
+            recovery.recovery(cell)
+            made, point = seen[-1], cell.point
+            claimed = made.claim.parameters
+            assert claimed["epsilon"] == point.get("epsilon", 0.8)
+            assert claimed["delta"] == point.get("delta", 1 / sqrt(40))
+            assert made.n_components == point.get("n_components", 2)
+            assert made.relation is Relation.REPLACE_ONE
+            if "batch_size" in point:
+                assert made.batches.batch_size == point["batch_size"]
+    assert len(seen) == 4 * (12 + 6 + 12)
+
+
+def test_conditions_are_those_of_each_haystack():
+    cell = cell_of("robust-stability", NOISELESS)
+    setting = recovery.cell_setting(cell)
+    ((_, several),) = recovery.haystacks(cell, setting)
+    found = conditions(cell)
+    assert [row["repetition"] for row in found] == [0, 1]
+    for row, data in zip(found, several, strict=True):
+        pca = top_components(data.rows.T @ data.rows, 2)
+        error = float(squared_distance(pca, data.subspace))
+        assert row["pca_error"] == pytest.approx(error)
 
 
 # Maps
@@ -147,6 +231,7 @@ def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
     found = {c.mechanism: pd.DataFrame(genotype_map(c)) for c in cells(larger)}
     assert tuple(found) == MAPS
+    assert set(MAPS) | set(REAPER_MAPS) == {*MAPS[:4], *PAIRED}
     for name, table in found.items():
         assert len(table) == 60
         assert table["fit"].nunique() == 1
@@ -162,6 +247,22 @@ def test_maps_without_noise_are_those_of_the_inliers():
     errors = [found[name]["error"][0] for name in (INLIERS_ONLY, BASELINE)]
     assert 1e-6 < abs(errors[0] - errors[1]) < 0.1
     assert found["dp-ggd"]["fit"][0] < 0.9
+
+
+def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
+    steps = {}
+
+    def build(name, setting):
+        steps[name] = setting["iterations"]
+        return build_descent(name, {**setting, "iterations": 2})
+
+    monkeypatch.setattr(genotypes, "build_descent", build)
+    for name in ("genotypes", "genotypes-reaper"):
+        for cell in cells(experiment(name)):
+            (first, *_) = genotype_map(cell)
+            assert 0 <= first["error"] <= 1
+            assert first["seconds"] >= 0
+    assert steps == {name: 50 if "ggd" in name else 100 for name in PAIRED}
 
 
 # Words
@@ -185,11 +286,14 @@ def test_notes_follow_the_data():
     assert "dp-ggd finds nothing with the printed noise" in notes
     assert "Corrected, 6 of 6 come within 0.01" in notes
     assert "dp-sggd takes 100 steps, as published 4 steps" in notes
+    assert "As published, dp-sgd-reap is the first by the clock, with 6.67 ms" in notes
+    assert "Corrected, dp-sggd is the first by the clock, with 667 ms to 0.01." in notes
     lost = TABLES["robust-recovery"].assign(error=0.8)
     notes = " ".join(recovery_notes(lost))
     assert "dp-gd-reap and dp-md-reap find nothing" in notes
     assert "0 of 6" in notes
     assert "more steps than there were" in notes
+    assert "the clock" not in notes
 
 
 def test_rows_have_the_median_error_at_the_end_and_the_whole_time():
@@ -201,16 +305,65 @@ def test_rows_have_the_median_error_at_the_end_and_the_whole_time():
     assert {row.time for row in found} == {"2.00 s"}
 
 
+PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
+
+
 def test_the_reach_of_the_mechanisms_is_said():
-    (note,) = phase_notes(TABLES["robust-phases"])
-    assert note == (
-        "With N = 200, dp-sggd-published comes within 0.01 up to D = 40; dp-sggd comes "
-        "within 0.01 up to D = 10."
+    glad, reaper = phase_notes(*(TABLES[name] for name in PHASES))
+    assert glad == (
+        "With N = 200, of D up to 40, the median error is within 0.01 up to these, as "
+        "published and corrected: dp-sggd 40 and 10; dp-ggd 40 and 10."
     )
+    assert reaper.startswith("With N = 100, of D up to 10, ")
+    assert "dp-md-reap 10 and none" in reaper
     (note,) = phase_notes(TABLES["robust-phases"].assign(error=1.0))
-    assert "at no D that was tried" in note
-    (note,) = map_notes(TABLES["genotypes"])
-    assert note.startswith("inliers-only-pca 75.0 %; non-private-pca 75.0 %;")
+    assert "dp-sggd none and none" in note
+    notes = map_notes(TABLES["genotypes"])
+    assert notes[0].startswith("inliers-only-pca 75.0 %; non-private-pca 75.0 %;")
+    assert notes[1].startswith("As published and corrected: dp-sggd 75.0 % and 75.0 %;")
+    assert len(map_notes(TABLES["genotypes-reaper"])) == 1
+
+
+def test_cells_are_counted_as_published_and_corrected():
+    (note,) = tile_notes(TABLES["robust-budgets"], "epsilon", "delta")
+    assert note.startswith(
+        "The median error is within 0.01 in so many of 4 cells, as published and "
+        "corrected: dp-sggd 4 and 1; dp-ggd 4 and 1;"
+    )
+    lost = TABLES["robust-budgets"].assign(error=nan)
+    assert "dp-sggd 0 and 0" in tile_notes(lost, "epsilon", "delta")[0]
+    (note,) = batch_notes(TABLES["robust-batches"])
+    assert note.endswith(
+        "published and corrected: dp-sggd 0.3 and 0.6; dp-sgd-reap 0.3 and 0.6; "
+        "dp-smd-reap 0.3 and 0.6."
+    )
+    lost = TABLES["robust-batches"].assign(reached=nan)
+    assert "dp-sggd none tried and none tried" in batch_notes(lost)[0]
+
+
+def test_conditions_are_counted():
+    notes = " ".join(condition_notes(TABLES["robust-stability"]))
+    assert "on 2 of 3 haystacks; on 2 of these PCA is as near" in notes
+    assert "at 50.0 % of the bound at most" in notes
+    assert (
+        "a positive stability, holds on 1; that of Theorem 10, for REAPER, on 1."
+        in (notes)
+    )
+
+
+def test_times_stand_beside_those_in_print():
+    audits = verdicts(("dp-sggd-published",))
+    tables = [(TABLES["genotypes"], 300, 50), (TABLES["genotypes-reaper"], 60, 100)]
+    rows = map_rows(tables, audits)
+    assert [row.name for row in rows] == list(PAIRED)
+    assert [row.name for row in rows if row.refuted] == ["dp-sggd-published"]
+    for row in rows:
+        published = row.name.endswith("-published")
+        seconds = PRINTED_SECONDS[row.name.removesuffix("-published")]
+        assert row.printed == (f"{seconds:,} s" if published else "–")
+        assert (row.time, row.fit) == ("1.00 s", "75.0 %")
+        expected = ("60", "100") if "reap" in row.name else ("300", "50")
+        assert (row.loci, row.steps) == expected
 
 
 # Figures
@@ -221,8 +374,13 @@ def audited_results(*refuted):
     return results_of({**TABLES, **audits})
 
 
+DRAWINGS = {each.name: drawn(each) for each in HEAT_MAPS}
+DRAWINGS |= {"robust-recovery": error_by_step, "robust-clock": error_by_time}
+DRAWINGS |= {"genotypes": maps}
+
+
 @pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("draw", [error_by_step, phases, maps])
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
 def test_figures_name_everything_and_mark_what_is_refuted(draw, narrow):
     found = audited_results("dp-sggd-published")
     svg = draw(found, narrow)
@@ -240,16 +398,27 @@ def test_figures_draw_what_the_audits_say():
         "privacy-wall": verdicts(["analyze-gauss", "power-method"]),
     }
     found = results_of({**TABLES, **audits})
-    drawn = draw_figures(found, [all_sections()["robust"]])
+    made = draw_figures(found, [all_sections()["robust"]])
 
-    assert list(drawn) == ["robust-recovery", "robust-phases", "genotypes"]
-    for svg in drawn["robust-recovery"]:
-        assert strokes(svg) == {"false": 1, "whole": 3, "open": len(names) - 4}
-    for name, marks in (("robust-phases", 1), ("genotypes", 2)):
-        for svg in drawn[name]:
+    assert set(made) == {*DRAWINGS, "genotypes-reaper"}
+    for name in ("robust-recovery", "robust-clock"):
+        for svg in made.pop(name):
+            assert strokes(svg) == {"false": 1, "whole": 3, "open": len(names) - 4}
+    for name, both in made.items():
+        marks = {"genotypes": 2, "genotypes-reaper": 0}.get(name, 1)
+        for svg in both:
             words = " ".join(ElementTree.fromstring(svg).itertext())
-            assert words.count("✗") == marks
+            assert words.count("✗") == marks, name
             assert ("power-method ✗" in words) == (name == "genotypes")
+
+
+def test_maps_by_reaper_are_drawn_from_their_own_table():
+    found = audited_results("dp-gd-reap-published")
+    words = " ".join(ElementTree.fromstring(reaper_maps(found)).itertext())
+    assert words.count("✗") == 1
+    assert "dp-smd-reap" in words
+    assert "corrected, 75.0 %" in words
+    assert "sggd" not in words
 
 
 def test_the_figure_of_steps_says_where_lines_end():
@@ -260,11 +429,55 @@ def test_the_figure_of_steps_says_where_lines_end():
     assert "dp-ggd-published: 0.90 after 300 steps." in svg
 
 
-def test_the_figure_of_phases_has_logarithms():
-    svg = phases(audited_results())
+def test_the_figure_of_time_ends_with_the_clock():
+    svg = error_by_time(audited_results())
+    assert "dp-ggd-published: 0.90 after 2.00 s." in svg
+    assert "seconds" in " ".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_heat_maps_write_what_is_in_their_cells():
+    found = audited_results()
+    words = {
+        name: " ".join(ElementTree.fromstring(draw(found)).itertext())
+        for name, draw in DRAWINGS.items()
+    }
+    for name in ("robust-phases", "robust-budgets", "robust-ranks"):
+        assert "−9.0" in words[name]
+        assert "−0.5" in words[name]
+    assert ".25s" in words["robust-times"]
+    assert "'none' in 1 of 1 cells" in words["robust-times"]
+    assert "dp-sgd-reap-published: 0 to 0." in words["robust-failures"]
+    assert "dp-sggd: 0 to 100" in words["robust-failures"]
+    assert "dp-sggd: 0 to 100" in words["robust-batches"]
+    assert "as published" in words["robust-batches"]
+
+
+def cell_with(errors, seconds=nan):
+    return pd.DataFrame(
+        {"error": errors, "reached": seconds, "seconds_reached": seconds}
+    )
+
+
+def test_what_no_run_has_is_shown_and_not_dropped():
+    """A median counts bottom as an error of 1, and a run that misses as endless."""
+    spec = {each.name: each for each in HEAT_MAPS}
+    some, every = [nan, nan, 1e-4], [nan, nan, nan]
+    assert heatmaps.final_error(cell_with(some)) == 0.0
+    assert heatmaps.final_error(cell_with([1e-4, 1e-4, nan])) == pytest.approx(-4)
+    assert np.isnan(heatmaps.final_error(cell_with(every)))
+    assert spec["robust-phases"].label(nan) == "⊥"
+    assert heatmaps.time_taken(cell_with(every, [1.0, 3.0, nan])) == 3.0
+    assert heatmaps.time_taken(cell_with(every, [1.0, nan, nan])) == inf
+    assert np.isnan(heatmaps.time_taken(cell_with(every, every)))
+    times = spec["robust-times"]
+    assert [times.label(value) for value in (nan, inf, 3.0)] == ["none", "few", "3.0s"]
+    assert heatmaps.failed(cell_with(every, [1.0, nan, nan])) == pytest.approx(2 / 3)
+    bottom = TABLES["robust-budgets"].assign(error=nan)
+    results = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
+    svg = drawn(spec["robust-budgets"])(results)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    assert "−9.0" in words
-    assert "−0.5" in words
+    assert words.count("⊥") == 12 * 4 + 12  # in tiles, and in the description
+    assert "dp-sggd: '⊥' in 4 of 4 cells" in words
 
 
 # Alone
@@ -278,11 +491,11 @@ def test_one_experiment_is_carried_out_alone(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "dpaudit.reports.experiment.run", lambda each, **_: TABLES[each.name]
     )
-    result = run_alone("robust-phases", "--output", str(tmp_path / "new"))
+    result = run_alone("robust-ranks", "--output", str(tmp_path / "new"))
     assert result.exit_code == 0
-    assert result.stdout.startswith("Recovery by size: 8 rows in ")
-    assert "up to D = 40" in result.stdout
-    assert len(pd.read_csv(tmp_path / "new" / "robust-phases.csv")) == 8
+    assert result.stdout.startswith("Recovery by length and components: 144 rows in ")
+    assert "dp-sggd 4 and 1" in result.stdout
+    assert len(pd.read_csv(tmp_path / "new" / "robust-ranks.csv")) == 144
 
 
 def test_some_mechanisms_are_carried_out_alone(monkeypatch):

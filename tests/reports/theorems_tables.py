@@ -26,9 +26,10 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                 errors = share * ratio ** (row.predicted + (off or {}).get(row.name, 0))
                 noise = np.exp(spread * rng.standard_normal(len(x)))
                 columns[row.column] = errors * noise
-                columns[row.bound] = ratio**row.predicted
-                columns[row.bound.replace("_bound", "_printed")] = (
-                    2 * ratio**row.printed
-                )
+                if row.bound:
+                    columns[row.bound] = ratio**row.predicted
+                    columns[row.bound.replace("_bound", "_printed")] = (
+                        2 * ratio**row.printed
+                    )
         tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
     return tables

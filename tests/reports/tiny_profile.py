@@ -7,7 +7,7 @@ from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
 from dpaudit.reports.sections.privacy import section as privacy
-from dpaudit.reports.sections.robust import section as robust
+from dpaudit.reports.sections.robust import experiments as robust
 from dpaudit.reports.sections.suite import section as suite
 from dpaudit.reports.sections.utility import section as utility
 
@@ -29,8 +29,21 @@ TINY = {
         haystack_rows=60,
         phase_rows=(40, 60),
         phase_lengths=(5, 8),
+        full_lengths=(5,),
+        reaper_rows=(40,),
+        reaper_lengths=(5,),
+        phase_runs=2,
+        slow_runs=2,
+        tile_rows=40,
+        epsilons=(0.5, 2.0),
+        deltas=(1e-3, 1e-2),
+        batch_sizes=(2, 8),
+        inlier_shares=(0.4, 0.6),
+        rank_lengths=(6, 8),
+        ranks=(1, 2),
         robust_samples=40,
         genotypes=(30, 20, 25),
+        reaper_loci=10,
     ),
     "online": Size(
         online_draws=2,

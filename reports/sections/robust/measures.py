@@ -8,16 +8,6 @@ the paper, d^2 = 1 - cos(largest principal angle).
 
 Descent on REAPER releases the average of its iterates, so what is measured after k
 steps is the top-r subspace of the average so far.
-
-**Maps from genotypes** (section 5.2 and Figures 3, 10). The data are
-`stylised_genotypes`, with alleles coded as -1, 0, 1: 1387 people on a map and 1000 who
-are not. What is drawn are the people on the map in the two coordinates that a mechanism
-finds.
-
-A subspace has no axes, so the coordinates are taken through the linear map that brings
-them nearest to the truth, in least squares; `fit` is the share of the truth's squares
-that they explain (R^2). That looks at the truth, and is for the reader's eye only. The
-truth are coordinates in the subspace from which the alleles were rounded.
 """
 
 import inspect
@@ -28,27 +18,22 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.algorithms import FastMedianSubspace, GeodesicDescent, PowerMethod, entry
+from dpaudit.algorithms import GeodesicDescent, entry
 from dpaudit.algorithms.robust.descent import NoisyDescent
-from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
-from dpaudit.algorithms.robust.initialisation import PowerStart
 from dpaudit.arrays import Array
-from dpaudit.datasets import Dataset, haystack, stylised_genotypes
-from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Relation
+from dpaudit.datasets import Dataset, haystack
 from dpaudit.reports.experiment import Cell, Record
-from dpaudit.reports.measures import BASELINE
 
 __all__ = [
     "CORRECTED",
-    "INLIERS_ONLY",
-    "MAPS",
     "NOISELESS",
+    "PAIRED",
     "PUBLISHED",
     "TOLERANCE",
     "build_descent",
-    "genotype_map",
+    "cell_setting",
+    "haystacks",
     "recovery",
     "recovery_paths",
 ]
@@ -63,15 +48,11 @@ CORRECTED = (
     "dp-md-reap",
 )
 PUBLISHED = tuple(f"{name}-published" for name in CORRECTED)
+PAIRED = tuple(name for both in zip(PUBLISHED, CORRECTED, strict=True) for name in both)
 NOISELESS = "ggd"
 TOLERANCE = 1e-2
 """The paper's: an error up to here is a success."""
 
-INLIERS_ONLY, FMS, POWER = "inliers-only-pca", "fms", "power-method"
-MAPS = (INLIERS_ONLY, BASELINE, FMS, POWER, "dp-sggd-published", "dp-sggd", "dp-ggd")
-_COMPONENTS = 2
-_START_SHARE = 0.2
-_RELATION = Relation.REPLACE_ONE  # of the paper's claims
 _POINTS = 60  # of a curve
 _WORK = 2**23  # entries of the rows of the runs that go side by side
 
@@ -89,7 +70,7 @@ def recovery_paths(cell: Cell) -> list[Record]:
         ``repetition``, ``iteration``, ``error``, and ``seconds``: of one core, until
         there, for one run of those that go side by side.
     """
-    setting = _setting(cell)
+    setting = cell_setting(cell)
     kept = np.geomspace(1, setting["iterations"], _POINTS)
     return [
         {"repetition": i, "iteration": step, "error": float(error), "seconds": seconds}
@@ -107,22 +88,19 @@ def recovery(cell: Cell) -> list[Record]:
     -------
     list of dict
         ``repetition``, ``error``; ``reached``: the first of some 60 steps with an error
-        up to the tolerance, NaN if there was none; ``seconds`` of the run, of one core.
+        up to the tolerance, NaN if there was none; ``seconds`` of the run, of one core,
+        and ``seconds_reached`` until that step.
     """
-    setting = _setting(cell)
+    setting = cell_setting(cell)
     kept = np.linspace(1, setting["iterations"], _POINTS)
     found: dict[int, Record] = {}
     for first, step, errors, seconds in _errors(cell, setting, kept):
         for i, error in enumerate(errors.tolist(), first):
-            reached = found[i]["reached"] if i in found else nan
-            if isnan(reached) and error <= TOLERANCE:
-                reached = float(step)
-            found[i] = {
-                "repetition": i,
-                "error": error,
-                "reached": reached,
-                "seconds": seconds,
-            }
+            one = found.setdefault(i, {"repetition": i, "reached": nan})
+            one |= {"error": error, "seconds": seconds}
+            if isnan(one["reached"]) and error <= TOLERANCE:
+                one |= {"reached": float(step), "seconds_reached": seconds}
+            one.setdefault("seconds_reached", nan)
     return list(found.values())
 
 
@@ -152,7 +130,8 @@ def build_descent(name: str, setting: dict[str, Any]) -> NoisyDescent:
     return made
 
 
-def _setting(cell: Cell) -> dict[str, Any]:
+def cell_setting(cell: Cell) -> dict[str, Any]:
+    """Return the point and the options, with delta and T, ``iterations``."""
     setting = {**cell.options, **cell.point}
     rows = int(setting["rows"])
     setting.setdefault("delta", 1 / sqrt(rows))
@@ -160,10 +139,10 @@ def _setting(cell: Cell) -> dict[str, Any]:
     return setting
 
 
-def _haystacks(
+def haystacks(
     cell: Cell, setting: dict[str, Any]
-) -> Iterator[tuple[int, list[Array], Array]]:
-    """Yield the number of the first run, the data of some runs, and their truths."""
+) -> Iterator[tuple[int, list[Dataset]]]:
+    """Yield the number of the first run, and the data of some that fit together."""
     n, d = int(setting["rows"]), int(setting["dimension"])
     width = max(1, _WORK // (n * d))
     for offset in range(0, cell.size, width):
@@ -177,8 +156,7 @@ def _haystacks(
             )
             for i in range(offset, min(offset + width, cell.size))
         ]
-        truths = [np.asarray(each.subspace) for each in drawn]
-        yield cell.first + offset, [each.rows for each in drawn], np.stack(truths)
+        yield cell.first + offset, drawn
 
 
 def _errors(
@@ -190,79 +168,13 @@ def _errors(
     there, for one run.
     """
     steps = {round(step) for step in kept}
-    for first, data, truth in _haystacks(cell, setting):
-        start = time.process_time()
+    for first, several in haystacks(cell, setting):
+        truth = np.stack([np.asarray(each.subspace) for each in several])
+        data = [each.rows for each in several]
         descent = build_descent(cell.mechanism, setting)
+        start = time.process_time()
         for step, latest in enumerate(descent.iterates(data, rng=cell.rng())):
             if step in steps:
                 bases = descent.objective.bases(latest, descent.n_components)
                 seconds = (time.process_time() - start) / len(data)
                 yield first, step, squared_distance(bases, truth), seconds
-
-
-def genotype_map(cell: Cell) -> list[Record]:
-    """Return where a mechanism puts the people of the map.
-
-    The point and the options give ``epsilon``, ``inliers``, ``outliers`` and
-    ``dimension``; delta is 1/sqrt N, and descent takes N steps, as in the paper. Its
-    start is the noisy power method, which holds no D x D matrix.
-
-    Returns
-    -------
-    list of dict
-        For each of them ``east`` and ``north`` in truth, ``x`` and ``y`` as found, and,
-        the same for all, ``fit``, ``error`` (d^2 from the true subspace) and
-        ``seconds``, of one core.
-    """
-    setting = {**cell.options, **cell.point}
-    data = stylised_genotypes(
-        int(setting["inliers"]),
-        int(setting["outliers"]),
-        int(setting["dimension"]),
-        centred=True,
-        rng=np.random.default_rng([cell.seed, 1]),
-    )
-    start = time.process_time()
-    basis = _basis(cell, data, setting["epsilon"])
-    seconds = time.process_time() - start
-    people = spherise(data.rows[np.asarray(data.labels) == 1])
-    subspace = np.asarray(data.subspace)
-    truth, found = people @ subspace, people @ basis
-    fitted = found @ np.linalg.lstsq(found, truth, rcond=None)[0]
-    shared = {
-        "fit": 1 - float(np.sum((truth - fitted) ** 2) / np.sum(truth**2)),
-        "error": float(squared_distance(basis, subspace)),
-        "seconds": seconds,
-    }
-    return [
-        {"east": east, "north": north, "x": x, "y": y, **shared}
-        for (east, north), (x, y) in zip(truth.tolist(), fitted.tolist(), strict=True)
-    ]
-
-
-def _basis(cell: Cell, data: Dataset, epsilon: float) -> Array:
-    """Return what the mechanism finds, shape (D, 2)."""
-    rows = spherise(data.rows)
-    if cell.mechanism in (BASELINE, INLIERS_ONLY):
-        inlying = np.asarray(data.labels) == 1
-        seen = rows if cell.mechanism == BASELINE else rows[inlying]
-        return np.asarray(np.linalg.svd(seen, full_matrices=False).Vh[:_COMPONENTS].T)
-    delta = 1 / sqrt(len(rows))
-    if cell.mechanism == FMS:
-        made: Any = FastMedianSubspace(n_components=_COMPONENTS, iterations=20)
-    elif cell.mechanism == POWER:
-        made = PowerMethod.calibrated(
-            epsilon, delta, n_components=_COMPONENTS, relation=_RELATION
-        )
-    else:
-        mu = sqrt(_START_SHARE) * gaussian_mu(epsilon, delta)
-        setting = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "rows": len(rows),
-            "n_components": _COMPONENTS,
-            "iterations": len(rows),
-            "start": PowerStart(mu, _RELATION),
-        }
-        made = build_descent(cell.mechanism, setting)
-    return np.asarray(made.release(rows, rng=cell.rng()))

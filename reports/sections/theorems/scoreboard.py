@@ -9,12 +9,12 @@ from dataclasses import replace
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Size
 from dpaudit.reports.sections.streaming.measures import streaming_errors
-from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca
+from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca, robust
 from dpaudit.reports.sections.theorems.grids import check_grid
 
 __all__ = ["GRIDS", "ROWS", "experiments"]
 
-_PAPERS = (analyze_gauss, dp_pca)
+_PAPERS = (analyze_gauss, dp_pca, robust)
 GRIDS = tuple(grid for paper in _PAPERS for grid in paper.GRIDS)
 ROWS = tuple(row for paper in _PAPERS for row in paper.ROWS)
 

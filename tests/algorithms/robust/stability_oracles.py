@@ -6,7 +6,9 @@ Zhang, *Robust computation of linear models by convex relaxation*, FoCM 2015. Wi
 rows in all, inliers in the span L_* of V_*, and rho in (0, 1):
 
 - S^PCA_rho = 2 sin(arccos(1 - rho)) lambda_r(X_in X_in^T) - ||X_out||^2 (sums, as
-  printed). Theorem 1: where it is positive, PCA is within rho of L_*.
+  printed). Theorem 1: where it is positive, PCA is within rho of L_*. That is false in
+  general (reports/sections/robust/stability.py), and holds with (1 - rho) times the
+  sine, up to 45 degrees; on haystacks the difference does not show.
 - S_rho = (1 - rho) P - A, permeance P = lambda_r((1/N) sum_in x x^T/||x||), alignment
   A = max over V of sigma_1((1/N) sum_out Q x x^T V/||Q x||). Theorems 2-5 need it > 0.
 - S_REAP = P_REAP/(4 sqrt r) - A_REAP, P_REAP = inf over unit u in L_* of
