@@ -14,7 +14,9 @@ TINY = {
     "symmetric_noise": Size(
         paper_datasets=("synthetic",), paper_draws=2, paper_points=2, paper_rows=2_000
     ),
-    "streaming": Size(streams=2, stream_rows=(2_000, 4_000)),
+    "streaming": Size(
+        streams=2, length_streams=2, spread_streams=2, stream_rows=(2_000, 4_000)
+    ),
     "dp_pca": Size(
         rate_sets=2,
         rate_single_sets=1,
