@@ -7,6 +7,7 @@ from tiny_profile import tiny_plan
 
 from dpaudit.reports.experiment import run
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS
+from dpaudit.reports.sections.dp_pca.floors import FLOORS
 from dpaudit.reports.sections.dp_pca.gradients import TABLE
 from dpaudit.reports.sections.dp_pca.measures import (
     AG,
@@ -70,4 +71,7 @@ def dp_pca_tables(**options):
         if each.measure is component_errors:
             found[name] = errors_table(each, **options)
     plan = tiny_plan()
+    for name in FLOORS:
+        made = errors_table(plan[name], **options)
+        found[name] = made.assign(floor=0.001 / made["n"] ** 0.5, blind=0.004)
     return {**found, TABLE: run(plan[TABLE]), CLAIMS: claims_table()}

@@ -16,7 +16,13 @@ from dpaudit.errors import InputError
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.sections import plan
-from dpaudit.reports.sections.dp_pca import findings, gradients, measures, sources
+from dpaudit.reports.sections.dp_pca import (
+    findings,
+    floors,
+    gradients,
+    measures,
+    sources,
+)
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
 from dpaudit.reports.sections.dp_pca.measures import (
     AG_PUBLISHED,
@@ -29,6 +35,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     checked,
     component_errors,
 )
+from dpaudit.reports.sections.dp_pca.packings import HeavyPacking, sign_packing
 from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
 
@@ -232,6 +239,65 @@ def test_the_sentence_on_gradients_follows_the_data():
     assert "not as in the print" in gradients.gradient_notes(wide)[0]
 
 
+# --- floors -----------------------------------------------------------------------
+
+
+def test_rows_of_hard_instances_are_those_of_their_laws():
+    """Null hypothesis: second moments are those of the packing; of 40,000 rows each
+    entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that."""
+    packing = floors._hardest("gaussian", 6, 500, 0.8, 1e-6)
+    directions = sign_packing(5, packing.size, rng=np.random.default_rng(0))
+    laws = set()
+    for i in range(12):
+        source = floors._source(packing, directions, 40_000, 0, (1, i))
+        (law,) = (
+            k
+            for k, u in enumerate(directions)
+            if np.allclose(source.truth, packing.component(u))
+        )
+        laws.add(law)
+        assert source.square == pytest.approx(7.0)  # 2 + 5
+    assert laws == set(range(packing.size))
+    rows = np.concatenate(list(source.blocks()))
+    expected = packing.covariance(directions[law])
+    assert np.abs(rows.T @ rows / len(rows) - expected).max() < 0.2
+
+
+def test_floors_are_those_of_the_packing():
+    found = run(tiny_plan()["dp-pca-floor-heavy"])
+    for n, own in found.groupby("n"):
+        hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
+        assert own["floor"].unique() == pytest.approx(
+            [hardest.error(int(n), 0.8, 1e-6)]
+        )
+        assert (own["blind"] > own["floor"]).all()
+    with pytest.raises(InputError, match="instance must be one of"):
+        floors._hardest("flat", 20, 100, 0.8, 1e-6)
+
+
+def test_how_far_above_the_floor_is_said():
+    tables = dp_pca_tables()
+    first, second, *_ = floors.floor_notes(tables, REFUTED)
+    # 0.005 over 0.001/sqrt(500), and 0.08 or so over 0.001/sqrt(1000).
+    least, most = 5 * sqrt(500), 10 * (len(MECHANISMS) - 1) * sqrt(1000)
+    assert first.startswith("On the hard instance of Theorem 5.3 mean errors are ")
+    assert f"{least:.0f} to {most:,.0f} times the floor; nearest is goe-gau" in first
+    assert "like n to the power −0.50." in first
+    assert second.startswith("None is below")
+
+
+def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():
+    below = dp_pca_tables(beside={**BESIDE, GOE: 1e-5})
+    text = " ".join(floors.floor_notes(below, REFUTED))
+    assert "Below it is the mean of goe-gaussian at n = 500, goe-gaussian at" in text
+    below = dp_pca_tables(beside={**BESIDE, AG_PUBLISHED: 1e-5})
+    assert "Below it is" not in " ".join(floors.floor_notes(below, REFUTED))
+    bottom = {
+        k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "floor" in k
+    }
+    assert "no mean to compare" in floors.floor_notes(bottom, ())[0]
+
+
 # --- what is shown ----------------------------------------------------------------
 
 
@@ -312,7 +378,7 @@ def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
     words = " ".join(ElementTree.fromstring(svg).itertext())
     if name != gradients.TABLE:
         assert "analyze-gauss-published ✗" in words
-        assert "oja ✗" in words
+        assert ("oja ✗" in words) == ("floor" not in name)
         assert "goe-gaussian ✗" not in words
         assert "⊥" in words
 

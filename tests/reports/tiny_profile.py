@@ -25,6 +25,8 @@ TINY = {
         rate_lengths=(3, 5),
         rate_epsilons=(0.4, 0.8),
         rate_spreads=(0.01, 0.1),
+        rate_floor_rows=(500, 1_000),
+        rate_floor_sets=2,
         rate_samples=20,
     ),
     "robust": Size(

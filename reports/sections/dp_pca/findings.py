@@ -5,10 +5,12 @@ The sentences are chosen by the data.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import pandas as pd
 
+from dpaudit.arrays import Array
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
     GOE,
@@ -61,12 +63,16 @@ class Panel:
         The last as it is in sentences.
     table : pandas.DataFrame
         Of all mechanisms.
+    means : bool
+        Whether it is of means, with a standard error to either side, in place of
+        medians and quartiles.
     """
 
     heading: str
     variable: str
     words: str
     table: pd.DataFrame
+    means: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,8 @@ def curves(panel: Panel) -> list[Curve]:
                 bottoms.append(place)
             else:
                 # A sine of 1 is above all others, and can be drawn.
-                quartiles[place] = quarters(np.nan_to_num(errors, nan=1.0))
+                errors = np.nan_to_num(errors, nan=1.0)
+                quartiles[place] = _about(errors) if panel.means else quarters(errors)
         found.append(Curve(name, quartiles, tuple(bottoms)))
     return found
 
@@ -240,6 +247,13 @@ def _medians(panel: Panel) -> dict[str, dict[float, float]]:
         curve.mechanism: {x: middle for x, (_, middle, _) in curve.quartiles.items()}
         for curve in curves(panel)
     }
+
+
+def _about(errors: Array) -> Quartiles:
+    mean, away = float(errors.mean()), 0.0
+    if len(errors) > 1:
+        away = float(errors.std(ddof=1)) / sqrt(len(errors))
+    return max(mean - away, mean / 2), mean, mean + away
 
 
 def _capital(words: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpaudit.reports.experiment import CONFIDENCE, Experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.dp_pca import figures, findings, gradients
+from dpaudit.reports.sections.dp_pca import figures, findings, floors, gradients
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
 from dpaudit.reports.sections.dp_pca.measures import (
     AG,
@@ -84,7 +84,21 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             size,
             "Example 4.1",
         )
-    return tuple(map(checked, found[2:])) + tuple(found[:2])
+    for name in floors.FLOORS:
+        found.append(
+            Experiment(
+                name=name,
+                title="Errors on hard instances",
+                source=f"{_PAPER}, Theorems 5.3, 5.4",
+                measure=floors.floor_errors,
+                mechanisms=_FAST,
+                grid={"n": size.rate_floor_rows},
+                repetitions=size.rate_floor_sets,
+                options={**fixed, "instance": name.removeprefix("dp-pca-floor-")},
+                effort=1.5,
+            )
+        )
+    return (*found[:2], *map(checked, found[2:]))
 
 
 def _pair(
@@ -133,6 +147,7 @@ def _context(results: Results) -> dict[str, Any]:
         "gradient_notes": gradients.gradient_notes(results[gradients.TABLE]),
         "rate_notes": findings.rate_notes(rates, refuted),
         "example_notes": findings.example_notes(example, refuted),
+        "floor_notes": floors.floor_notes(results, refuted),
         "claim_notes": findings.claim_notes(results[CLAIMS]),
         "rate": results.options("dp-pca-n"),
         "base": results.options("dp-pca-d")["n"],
@@ -147,6 +162,7 @@ SECTION = Section(
         gradients.TABLE: gradients.draw_gradients,
         "dp-pca-rates": figures.draw_rates,
         "dp-pca-example": figures.draw_example,
+        "dp-pca-floors": floors.draw_floors,
     },
     sizes=sizes(
         rate_sets=(2, 10, 20),  # data sets behind every point
@@ -164,6 +180,8 @@ SECTION = Section(
             (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
             (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
         ),
+        rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
+        rate_floor_sets=(4, 20, 40),
         rate_samples=(400, 20_000, 100_000),  # releases a side of an audit
     ),
     experiments=_experiments,
