@@ -373,7 +373,7 @@ def test_events_are_in_words_and_in_the_table():
         {"rare": events(z300=0, z100=40, z10=80)},
     )
     assert findings.chance_summary(seen) == (
-        "Of 6 probabilities two are at most half as frequent as the theorem allows, "
+        "Of six probabilities two are at most half as frequent as the theorem allows, "
         "two are consistent with it, one is more frequent than it says (Lemma 0 at ζ = "
         "0.01) and one is contradicted (Lemma 0 at ζ = 0.01)."
     )

@@ -91,7 +91,7 @@ def draw_panels(
             figure,
             box,
             panel.heading,
-            left=56,
+            left=64,
             right=150 if narrow else 200,
             top=56,
             bottom=50,

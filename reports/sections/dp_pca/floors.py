@@ -148,8 +148,8 @@ def floor_notes(
         )
         blind = (table["blind"] / table["floor"]).max()
         text += (
-            f" (the first axis, which looks at no row, is off by {number(blind)} times "
-            "it at most)"
+            " (the first axis, an estimate that looks at no row, errs by "
+            f"{number(blind)} times the floor at most)"
         )
         ends = sorted(floor)
         if len(ends) > 1 and min(floor.values()) > 0:

@@ -165,8 +165,8 @@ SECTION = Section(
         "dp-pca-floors": floors.draw_floors,
     },
     sizes=sizes(
-        rate_sets=(2, 10, 20),  # data sets behind every point
-        rate_single_sets=(1, 3, 5),  # where a step is taken for every row
+        rate_sets=(2, 8, 20),  # data sets behind every point
+        rate_single_sets=(1, 2, 5),  # where a step is taken for every row
         rate_rows=(
             (1e4, 3e4, 1e5),
             (1e4, 3e4, 1e5, 3e5, 1e6),
@@ -181,8 +181,8 @@ SECTION = Section(
             (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
         ),
         rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
-        rate_floor_sets=(4, 20, 40),
-        rate_samples=(400, 20_000, 100_000),  # releases a side of an audit
+        rate_floor_sets=(4, 8, 40),
+        rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
     ),
     experiments=_experiments,
     notes={

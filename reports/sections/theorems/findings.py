@@ -162,7 +162,7 @@ def chance_summary(seen: Sequence[Share]) -> str:
         verb = "is" if len(these) == 1 else "are"
         part = f"{spelt(len(these))} {verb} {words}{named}"
         parts.append(part.replace("no are", "none is"))
-    return f"Of {len(seen)} probabilities {listed(parts)}."
+    return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
 
 
 def summary(found: Sequence[Score]) -> str:
