@@ -132,25 +132,23 @@ def curves(panel: Panel) -> list[Curve]:
 
 
 def winners(panel: Panel, refuted: Collection[str]) -> dict[float, str]:
-    """Return who has the least median error at each point, of those not refuted."""
+    """Return who has the least median error at each point: GOE, or what takes steps.
+
+    Who was refuted is left out.
+    """
     best: dict[float, tuple[float, str]] = {}
-    for curve in curves(panel):
-        if curve.mechanism not in refuted:
-            for x, (_, middle, _) in curve.quartiles.items():
-                best[x] = min(best.get(x, (np.inf, "")), (middle, curve.mechanism))
+    medians = _medians(panel)
+    for name in {GOE, *STREAMING} - set(refuted):
+        for x, middle in medians.get(name, {}).items():
+            best[x] = min(best.get(x, (np.inf, "")), (middle, name))
     return {x: name for x, (_, name) in sorted(best.items())}
 
 
 def rate_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
     """Return who has the least error on Gaussian rows, against each variable."""
-    everywhere, points = True, 0
-    for panel in shown:
-        medians = _medians(panel)
-        points += len(medians[GOE])
-        everywhere &= bool(medians[GOE])
-        for x, own in medians[GOE].items():
-            others = (medians.get(name, {}).get(x, np.inf) for name in STREAMING)
-            everywhere &= own < min(others)
+    found = [winners(panel, refuted) for panel in shown]
+    everywhere = all(set(each.values()) == {GOE} for each in found)
+    points = sum(map(len, found))
     notes = []
     if everywhere:
         notes.append(
@@ -227,8 +225,8 @@ def _who(panel: Panel, refuted: Collection[str]) -> str:
             where = f"at every {_NAMES[panel.variable]}"
         parts.append(f"{name} {where}")
     return (
-        f"{_capital(panel.words)}, the least median error of what was not refuted is "
-        f"that of {listed(parts)}."
+        f"{_capital(panel.words)}, of {GOE} and what takes steps the least median "
+        f"error is that of {listed(parts)}."
     )
 
 
