@@ -75,7 +75,7 @@ def problems(html: str) -> list[str]:
         f"figure {name!r} is missing"
         for section in whole
         for name in section.figures
-        if not any(svg.startswith(f"figure-{name}") for svg in page.svgs)
+        if not page.svgs & {f"figure-{name}-{width}" for width in ("wide", "narrow")}
     ]
     found += [f"section {name!r} failed" for name in page.failed]
     found += [f"the page fetches from elsewhere: {what}" for what in page.fetched]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
@@ -49,6 +50,8 @@ DETERMINISTIC = (
     "streaming-rates",
     "streaming-dimensions",
     "signal-in-noise",
+    "dp-pca-n",
+    "dp-pca-example-single",
     "robust-audits",
     "online-audits",
     "online-regret",
@@ -278,6 +281,7 @@ def results(**tables):
         **recovery_tables(wall),
         **lower_bounds_tables(),
         **theorems_tables(),
+        **dp_pca_tables(),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(

@@ -24,18 +24,28 @@ from dpaudit.reports.sections.theorems import findings, judgement
 from dpaudit.reports.sections.theorems.figures import exponents
 from dpaudit.reports.sections.theorems.grids import check_grid
 from dpaudit.reports.sections.theorems.judgement import (
+    ALARM,
     CONSISTENT,
     CONTRADICTED,
     FASTER,
+    OFTEN,
+    RARER,
     RESOLVED,
     STEEPER,
     TOLERANCE,
     UNDECIDED,
+    Share,
     score,
+    shares,
 )
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, _errors, check_point
-from dpaudit.reports.sections.theorems.rows import Row
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS, ROWS, experiments
+from dpaudit.reports.sections.theorems.rows import Chance, Row
+from dpaudit.reports.sections.theorems.scoreboard import (
+    CHANCES,
+    GRIDS,
+    ROWS,
+    experiments,
+)
 from dpaudit.reports.store import WorkStore
 from dpaudit.reports.writer import write_results
 from dpaudit.subspace import captured_variance, projector_distance, top_components
@@ -284,6 +294,130 @@ def test_rows_are_declared_whole(changes, words):
         row(**changes)
 
 
+# --- probabilities ----------------------------------------------------------------
+
+
+def chance(**changes):
+    """A made-up theorem on an event, whose zeta is proven."""
+    made = {
+        "name": "rare",
+        "theorem": "Lemma 0",
+        "source": "nobody",
+        "mechanism": "m",
+        "event": "it fails",
+        "column": "failed",
+        "regime": "anywhere",
+        "experiment": "rare",
+        "sure": True,
+    }
+    return Chance(**{**made, **changes})
+
+
+def events(**counts):
+    """Return 400 draws at each zeta; of the events there is, per 1000 of zeta, a
+    number."""
+    return pd.DataFrame(
+        [
+            {"mechanism": "m", "zeta": int(zeta[1:]) / 1000, "failed": float(i < seen)}
+            for zeta, seen in counts.items()
+            for i in range(400)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("seen", "sure", "expected"),
+    [
+        *((0, True, RARER), (9, True, RARER), (12, True, CONSISTENT)),
+        *((40, True, CONSISTENT), (52, True, CONSISTENT), (54, True, OFTEN)),
+        *((80, True, CONTRADICTED), (80, False, OFTEN), (400, True, CONTRADICTED)),
+    ],
+)
+def test_the_verdict_on_a_known_share(seen, sure, expected):
+    """Of zeta = 0.1, 40 of 400 are expected."""
+    (found,) = shares([chance(sure=sure)], {"rare": events(z100=seen)})
+    assert found.verdict == expected
+    assert found.low <= found.measured <= found.high
+    exact = stats.binomtest(seen, 400).proportion_ci(0.95, "exact")
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
+    """Null hypothesis: the probability is zeta. 2.5 % are called more frequent at most,
+    and one in 1000 contradicted, all rows together; a count above the binomial's
+    quantile at 1 - 1e-9 has probability 1e-9. Likewise, at half of zeta, for rarer."""
+    rng, level = np.random.default_rng(3), ALARM
+    drawn = rng.binomial(400, 0.1, 20_000)
+    told = Counter(Share(chance(), 0.1, int(k), 400, level).verdict for k in drawn)
+    assert told[CONTRADICTED] <= stats.binom(20_000, ALARM).ppf(1 - 1e-9)
+    frequent = told[OFTEN] + told[CONTRADICTED]
+    assert frequent <= stats.binom(20_000, 0.025).ppf(1 - 1e-9)
+    assert frequent > 100  # the rule is not deaf
+    drawn = rng.binomial(400, 0.0501, 20_000)
+    told = Counter(Share(chance(), 0.1, int(k), 400, level).verdict for k in drawn)
+    assert 100 < told[RARER] <= stats.binom(20_000, 0.025).ppf(1 - 1e-9)
+    # What is twice as frequent is contradicted.
+    drawn = rng.binomial(400, 0.2, 1000)
+    told = Counter(Share(chance(), 0.1, int(k), 400, level).verdict for k in drawn)
+    assert told[CONTRADICTED] > 900
+
+
+def test_more_rows_share_one_false_alarm():
+    one = shares([chance()], {"rare": events(z100=0)})
+    several = shares(
+        [chance(), chance(name="other")], {"rare": events(z100=0, z300=0, z10=0)}
+    )
+    assert [each.zeta for each in several] == [0.3, 0.1, 0.01] * 2
+    assert one[0].level == ALARM
+    assert {each.level for each in several} == {ALARM / 6}
+
+
+@pytest.mark.parametrize(
+    ("changes", "made", "words"),
+    [
+        ({"column": "lost"}, events(z100=1), "no column 'lost'"),
+        ({"mechanism": "n"}, events(z100=1), "0 or 1 in 'failed' for 'n'"),
+        ({}, events(z100=1).assign(failed=0.5), "must have 0 or 1"),
+        ({}, events(z100=1).assign(failed=nan), "must have 0 or 1"),
+    ],
+)
+def test_a_table_without_events_is_one_sentence(changes, made, words):
+    with pytest.raises(InputError, match=f"^row 'rare': .*{words}"):
+        shares([chance(**changes)], {"rare": made})
+
+
+def test_events_are_declared_whole():
+    with pytest.raises(InputError, match="must say its event"):
+        chance(event="")
+    for each in CHANCES:
+        grid = OWN[each.experiment]
+        assert grid.variable == "zeta"
+        assert entry(each.mechanism).name == each.mechanism
+
+
+def test_events_are_in_words_and_in_the_table():
+    seen = shares(
+        [chance(), chance(name="b", sure=False)],
+        {"rare": events(z300=0, z100=40, z10=80)},
+    )
+    assert findings.chance_summary(seen) == (
+        "Of six probabilities two are at most half as frequent as the theorem allows, "
+        "two are consistent with it, one is more frequent than it says (Lemma 0 at ζ = "
+        "0.01) and one is contradicted (Lemma 0 at ζ = 0.01)."
+    )
+    first, second, *_ = findings.chance_rows(seen)
+    assert (first.about, second.about) == ("nobody; m", "")
+    assert (first.predicted, first.measured, first.details) == (
+        "0.3",
+        "0",
+        "0 of 400 draws",
+    )
+    table = findings.scoreboard([], seen)
+    assert list(table) == COLUMNS
+    assert list(table["predicted"]) == [0.3, 0.1, 0.01] * 2
+    assert list(table["measured"])[:3] == [0, 0.1, 0.2]
+
+
 # --- the declarations -------------------------------------------------------------
 
 
@@ -315,6 +449,8 @@ def test_the_exponents_are_those_of_the_papers():
         **{"ag-17-optimum": 0.5, "ag-17-dimension": 0.25, "ag-17-n-components": 0.5},
         **{"ag-18-optimum": 0.5, "ag-18-dimension": 0.25, "ag-18-n-components": 0.5},
         **{"oja-n": -0.5, "oja-d": 0.5, "dp-pca-sampling-n": -0.5},
+        **{"private-oja-noise-n": -1, "private-oja-noise-d": 1},
+        "private-oja-noise-epsilon": -1,
         **{"dp-pca-noise-n": -1, "dp-pca-noise-d": 1, "dp-pca-noise-epsilon": -1},
         **{"dp-pca-noise": 1, "minibatch-oja-noise": 0},
         **{"rp-1-n": 0, "rp-2-step": -1, "rp-3-step": -1, "rp-4-step": -1},

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from dpaudit.reports.sections.theorems.scoreboard import GRIDS, ROWS
+from dpaudit.reports.sections.theorems.scoreboard import CHANCES, GRIDS, ROWS
 
 __all__ = ["theorems_tables"]
 
@@ -31,5 +31,9 @@ def theorems_tables(*, off=None, count=20, points=4, spread=0.05, share=0.5, see
                     columns[row.bound.replace("_bound", "_printed")] = (
                         2 * ratio**row.printed
                     )
+        for row in CHANCES:
+            if row.experiment == grid.name:
+                columns = {"mechanism": row.mechanism, grid.variable: x}
+                parts[row.mechanism] = {**columns, row.column: 0.0}
         tables[grid.name] = pd.concat(map(pd.DataFrame, parts.values()))
     return tables

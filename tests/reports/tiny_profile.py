@@ -23,7 +23,21 @@ TINY = {
         paper_points=2,
         paper_rows=2_000,
     ),
-    "streaming": Size(streams=2, stream_rows=(2_000, 4_000)),
+    "streaming": Size(
+        streams=2, length_streams=2, spread_streams=2, stream_rows=(2_000, 4_000)
+    ),
+    "dp_pca": Size(
+        rate_sets=2,
+        rate_single_sets=1,
+        rate_rows=(500, 1_000),
+        rate_base=1_000,
+        rate_lengths=(3, 5),
+        rate_epsilons=(0.4, 0.8),
+        rate_spreads=(0.01, 0.1),
+        rate_floor_rows=(500, 1_000),
+        rate_floor_sets=2,
+        rate_samples=20,
+    ),
     "robust": Size(
         haystacks=2,
         haystack_rows=60,

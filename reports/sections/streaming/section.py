@@ -32,9 +32,7 @@ _AROUND = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
-    experiment = partial(
-        Experiment, measure=measures.streaming_errors, repetitions=size.streams
-    )
+    experiment = partial(Experiment, measure=measures.streaming_errors)
     return (
         experiment(
             name="streaming-rates",
@@ -42,6 +40,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Theorem 5.1, Corollary 5.2",
             mechanisms=(measures.DP_PCA,),
             grid={"epsilon": (1.0, _WITHOUT_NOISE), "n": rows},
+            repetitions=size.streams,
             options={**_OPTIONS, "d": 20},
             effort=3.0,
         ),
@@ -51,6 +50,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Corollary 5.2",
             mechanisms=(measures.DP_PCA,),
             grid={"d": (5.0, 10.0, 20.0, 40.0)},
+            repetitions=size.length_streams,
             options={**_OPTIONS, "n": rows[-2]},
             effort=1.5,
         ),
@@ -60,6 +60,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             source="Liu, Kong, Jain, Oh, NeurIPS 2022, Example 4.1",
             mechanisms=(measures.DP_PCA, measures.MINIBATCH_OJA),
             grid={"noise": (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)},
+            repetitions=size.spread_streams,
             options={**_OPTIONS, "d": 20, "n": rows[1]},
             effort=2.0,
         ),
@@ -222,7 +223,10 @@ SECTION = Section(
     context=_context,
     figures={"streaming-rates": error_by_size, "signal-in-noise": error_by_spread},
     sizes=sizes(
-        streams=(4, 60, 120),  # independent data sets behind every point
+        # Independent data sets behind every point: against n, d and sigma.
+        streams=(8, 60, 120),
+        length_streams=(12, 60, 120),
+        spread_streams=(4, 60, 120),
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
     ),
     experiments=_experiments,

@@ -6,6 +6,11 @@ PCA*, NeurIPS 2022.
 
 from typing import Any
 
+from dpaudit.reports.sections.dp_pca.measures import PRIVATE_OJA
+from dpaudit.reports.sections.dp_pca.theorem_measures import (
+    failures,
+    private_oja_noise,
+)
 from dpaudit.reports.sections.streaming.measures import (
     DP_PCA,
     MINIBATCH_OJA,
@@ -13,9 +18,9 @@ from dpaudit.reports.sections.streaming.measures import (
 )
 from dpaudit.reports.sections.theorems.grids import Grid
 from dpaudit.reports.sections.theorems.measures import oja_error
-from dpaudit.reports.sections.theorems.rows import Row, rows_of
+from dpaudit.reports.sections.theorems.rows import Chance, Row, rows_of
 
-__all__ = ["GRIDS", "ROWS"]
+__all__ = ["CHANCES", "GRIDS", "ROWS"]
 
 _DELTA = 1e-6
 
@@ -32,9 +37,41 @@ def _oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
     )
 
 
+def _private_oja(variable: str, values: tuple[float, ...], **fixed: float) -> Grid:
+    return Grid(
+        name=f"theorems-private-oja-{variable}",
+        variable=variable,
+        values=values,
+        fixed={"delta": _DELTA, **fixed},
+        measure=private_oja_noise,
+        share=0.1,
+        effort=4.0,
+    )
+
+
+def _zeta(name: str, share: float) -> Grid:
+    return Grid(
+        name=name,
+        variable="zeta",
+        values=(0.3, 0.1, 0.03, 0.01),
+        fixed={"delta": _DELTA, "epsilon": 0.8, "d": 2},
+        measure=failures,
+        most=0.5,
+        share=share,
+        effort=2.0,
+    )
+
+
+_EIGENVALUE, _WINDOW = "theorems-dp-pca-eigenvalue", "theorems-dp-pca-window"
+
 GRIDS = (
+    _zeta(_EIGENVALUE, 0.5),
+    _zeta(_WINDOW, 2.0),
     _oja("n", tuple(1000.0 * 2**i for i in range(6)), d=10),
     _oja("d", (5.0, 10.0, 20.0, 40.0, 80.0, 160.0), n=8000),
+    _private_oja("n", tuple(10_000.0 * 2**i for i in range(6)), d=10, epsilon=0.5),
+    _private_oja("d", (5.0, 10.0, 20.0, 40.0, 80.0), n=20_000, epsilon=1.0),
+    _private_oja("epsilon", (2.0, 1.0, 0.5, 0.25), n=40_000, d=10),
     Grid(
         name="theorems-dp-pca-epsilon",
         variable="epsilon",
@@ -72,6 +109,18 @@ ROWS: tuple[Row, ...] = (
         bound="formula",
         regime="Gaussian rows, no privacy; delay 2 d for the ξ of the proof",
         **_SINE,
+    ),
+    *rows_of(
+        "private-oja-noise",
+        {"n": -1.0, "d": 1.0, "epsilon": -1.0},
+        "theorems-private-oja",
+        theorem="DP-PCA, Theorem 3.3, second term",
+        source=_LIU,
+        mechanism=PRIVATE_OJA,
+        error="sine of the angle, what noise adds",
+        column="noise_error",
+        bound="formula",
+        regime="Gaussian rows, α as printed with C = 1, whatever that proves",
     ),
     *rows_of(
         "dp-pca-sampling",
@@ -120,5 +169,29 @@ ROWS: tuple[Row, ...] = (
         regime="rows that vary by σ ≤ 0.003 about ±v",
         where={"noise": (0.0003, 0.001, 0.003)},
         **_SINE,
+    ),
+)
+
+CHANCES: tuple[Chance, ...] = (
+    Chance(
+        name="dp-pca-eigenvalue",
+        theorem="DP-PCA, Theorem 6.1",
+        source=_LIU,
+        mechanism="top-eigenvalue",
+        event="estimate off by more than √2, or bottom",
+        column="failed",
+        regime="Gaussian rows, d = 2; B as in the theorem, with its O read as 1",
+        experiment=_EIGENVALUE,
+    ),
+    Chance(
+        name="dp-pca-window",
+        theorem="DP-PCA, Lemma 6.2",
+        source=_LIU,
+        mechanism="mean-estimation-published",
+        event="a gradient truncated, or bottom",
+        column="failed",
+        regime="Gaussian rows, d = 2, B = 20,000, K = 1.75",
+        experiment=_WINDOW,
+        sure=True,
     ),
 )

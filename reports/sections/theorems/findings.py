@@ -9,18 +9,25 @@ from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
     CONTRADICTED,
     FASTER,
+    OFTEN,
+    RARER,
     STEEPER,
     UNDECIDED,
     Score,
+    Share,
     score,
+    shares,
 )
 from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
-from dpaudit.reports.sections.theorems.scoreboard import ROWS
+from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import listed, number, percent, signed, spelt
+from dpaudit.reports.words import listed, number, percent, setting, signed, spelt
 
 __all__ = [
     "bound_rows",
+    "chance_rows",
+    "chance_summary",
+    "chances",
     "exponent_lines",
     "print_notes",
     "score_rows",
@@ -55,11 +62,16 @@ def scores(tables: Mapping[str, pd.DataFrame]) -> list[Score]:
     return [score(row, tables[row.experiment]) for row in ROWS]
 
 
-def scoreboard(found: Sequence[Score]) -> pd.DataFrame:
+def chances(tables: Mapping[str, pd.DataFrame]) -> list[Share]:
+    """Return how often each event was seen that a theorem allows now and then."""
+    return shares(CHANCES, tables)
+
+
+def scoreboard(found: Sequence[Score], seen: Sequence[Share] = ()) -> pd.DataFrame:
     """Return the table of the file ``theorems.csv``.
 
     ``predicted`` is the exponent that is proven; where another is printed, that is
-    beside it on the page.
+    beside it on the page. Of an event it is zeta, and ``measured`` a share of draws.
     """
     return pd.DataFrame(
         [
@@ -76,6 +88,21 @@ def scoreboard(found: Sequence[Score]) -> pd.DataFrame:
                 "verdict": each.verdict,
             }
             for each in found
+        ]
+        + [
+            {
+                "theorem": each.row.theorem,
+                "source": each.row.source,
+                "mechanism": each.row.mechanism,
+                "error": each.row.event,
+                "variable": "ζ",
+                "predicted": each.zeta,
+                "measured": each.measured,
+                "low": each.low,
+                "high": each.high,
+                "verdict": each.verdict,
+            }
+            for each in seen
         ]
     )
 
@@ -106,6 +133,58 @@ def score_rows(found: Sequence[Score]) -> list[Printed]:
             )
         )
     return rows
+
+
+def chance_rows(seen: Sequence[Share]) -> list[Printed]:
+    """Return the events as rows of the scoreboard, ready to print."""
+    rows = []
+    for before, each in zip([None, *seen], seen, strict=False):
+        row, same = each.row, before is not None and before.row == each.row
+        rows.append(
+            Printed(
+                theorem=row.theorem,
+                about="" if same else f"{row.source}; {row.mechanism}",
+                mechanism=row.mechanism,
+                error=f"probability: {row.event}",
+                regime="" if same else row.regime,
+                variable="ζ",
+                printed=setting(each.zeta),
+                predicted=setting(each.zeta),
+                formula="–",
+                measured=number(each.measured),
+                low=number(each.low),
+                high=number(each.high),
+                verdict=each.verdict,
+                details=f"{each.seen} of {each.draws} draws",
+            )
+        )
+    return rows
+
+
+def chance_summary(seen: Sequence[Share]) -> str:
+    """Return how many events are as rare as a theorem says."""
+    parts = []
+    for verdict, words in (
+        (RARER, "at most half as frequent as the theorem allows"),
+        (CONSISTENT, "consistent with it"),
+        (OFTEN, "more frequent than it says"),
+        (CONTRADICTED, "contradicted"),
+    ):
+        these = [each for each in seen if each.verdict == verdict]
+        if not these and verdict != CONTRADICTED:
+            continue
+        names = listed(
+            [
+                f"{e.row.theorem.replace(',', '')} at ζ = {setting(e.zeta)}"
+                for e in these
+            ]
+            or [""]
+        )
+        named = f" ({names})" if verdict in (OFTEN, CONTRADICTED) and these else ""
+        verb = "is" if len(these) == 1 else "are"
+        part = f"{spelt(len(these))} {verb} {words}{named}"
+        parts.append(part.replace("no are", "none is"))
+    return f"Of {spelt(len(seen))} probabilities {listed(parts)}."
 
 
 def summary(found: Sequence[Score]) -> str:
@@ -211,7 +290,13 @@ def bound_rows(tables: Mapping[str, pd.DataFrame]) -> list[Printed]:
 def exponent_lines(name: str, table: pd.DataFrame) -> list[str]:
     """Return what the table of one experiment says of the rows that read it."""
     found = [score(row, table) for row in ROWS if row.experiment == name]
+    own = [row for row in CHANCES if row.experiment == name]
     return [
+        f"{each.row.theorem}, {each.row.event}: allowed {setting(each.zeta)}, seen "
+        f"{number(each.measured)} ({number(each.low)} to {number(each.high)}), "
+        f"{each.verdict}."
+        for each in shares(own, {name: table})
+    ] + [
         f"{each.row.theorem}, {each.row.error} in {each.row.variable}: predicted "
         f"{_fraction(each.row.predicted)}, measured {signed(each.fit.exponent)} "
         f"({signed(each.fit.low)} to {signed(each.fit.high)}), {each.verdict}."

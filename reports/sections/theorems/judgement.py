@@ -1,4 +1,4 @@
-r"""The verdict on a theorem's exponent: the rule, and why.
+r"""The verdict on a theorem's exponent, or on its probability: the rules, and why.
 
 A theorem says that an error is at most C x^p, for some C that it may not give, and for
 all x in a regime. A grid that ends cannot contradict that by an exponent: with C large
@@ -40,9 +40,26 @@ average. In return, a slope is called consistent with probability 1/2 at most if
 off by the greater of 0.1 and the reach of the interval, and with 2.5 % if it is off by
 the reach more: then the estimate must be wrong by more than the reach, to one side.
 (Intervals rest on normal means of logs; see `power_law`.)
+
+**A probability** (`Chance`). A theorem says that an event has probability zeta at most,
+and the event was seen in some of so many independent draws: the share, and its interval
+of Clopper and Pearson, 95 %. In this order:
+
+1. ``contradicted``: what is proven covers the draws, constants and all, and even the
+   lower limit at the level `ALARM` = 0.001, divided by the number of such rows, is
+   above zeta.
+2. ``more often than the bound here``: the interval is above zeta. A theorem whose
+   constants are not known is not contradicted by that.
+3. ``rarer than the bound``: the interval ends at zeta/2 or below.
+4. ``consistent`` otherwise.
+
+If the probability is zeta or less, 1 happens with 0.1 % at most in *any* of the rows
+(the union bound), and 2 with 2.5 % at most in each; if it is more than zeta/2, 3
+happens with 2.5 % at most. In return, of n draws 1 and 2 miss any probability whose
+excess over zeta is small beside sqrt(zeta/n).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan, sqrt
 
@@ -51,30 +68,38 @@ import pandas as pd
 from scipy.stats import t as student
 
 from dpaudit.arrays import Array
+from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
 from dpaudit.errors import InputError
 from dpaudit.reports.power_law import PowerLaw, fit_power_law
-from dpaudit.reports.sections.theorems.rows import Row
+from dpaudit.reports.sections.theorems.rows import Chance, Row
 
 __all__ = [
+    "ALARM",
     "CONSISTENT",
     "CONTRADICTED",
     "FASTER",
     "MEANS",
+    "OFTEN",
+    "RARER",
     "RESOLVED",
     "STEEPER",
     "TOLERANCE",
     "UNDECIDED",
     "VERDICTS",
     "Score",
+    "Share",
     "score",
+    "shares",
 ]
 
 TOLERANCE, RESOLVED = 0.1, 0.25
 MEANS = 1e-4
+ALARM = 0.001
 
 CONSISTENT, FASTER = "consistent", "faster than the bound"
 STEEPER, CONTRADICTED = "steeper than the bound on this grid", "contradicted"
 UNDECIDED = "undecided"
+RARER, OFTEN = "rarer than the bound", "more often than the bound here"
 VERDICTS = (CONSISTENT, FASTER, STEEPER, CONTRADICTED, UNDECIDED)
 
 _ROUNDING = 1 + 1e-6
@@ -189,3 +214,77 @@ def _by(table: pd.DataFrame, against: str, column: str) -> dict[float, Array]:
         float(x): group[column].to_numpy(dtype=np.float64)
         for x, group in table.groupby(against, sort=True)
     }
+
+
+@dataclass(frozen=True)
+class Share:
+    """How often an event was seen that a theorem allows with probability zeta.
+
+    Parameters
+    ----------
+    row : Chance
+    zeta : float
+    seen, draws : int
+    level : float
+        How probable a false contradiction of this row may be.
+    """
+
+    row: Chance
+    zeta: float
+    seen: int
+    draws: int
+    level: float
+
+    @property
+    def measured(self) -> float:
+        """The share of the draws."""
+        return self.seen / self.draws
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return lower_proportion(self.seen, self.draws, 0.025)
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return upper_proportion(self.seen, self.draws, 0.025)
+
+    @property
+    def verdict(self) -> str:
+        """One of the verdicts on a probability, see the module."""
+        sure = lower_proportion(self.seen, self.draws, self.level)
+        if self.row.sure and sure > self.zeta:
+            return CONTRADICTED
+        if self.low > self.zeta:
+            return OFTEN
+        return RARER if self.high <= self.zeta / 2 else CONSISTENT
+
+
+def shares(rows: Sequence[Chance], tables: Mapping[str, pd.DataFrame]) -> list[Share]:
+    """Return what tables say of all rows, for each zeta from the largest on.
+
+    Raises
+    ------
+    InputError
+        If a table has no such columns, nothing of the mechanism, or numbers that are
+        neither 0 nor 1.
+    """
+    found = []
+    for row in rows:
+        table = tables[row.experiment]
+        columns = {"mechanism", row.column, "zeta"}
+        if missing := sorted(columns - set(table.columns)):
+            raise InputError(f"row {row.name!r}: no column {missing[0]!r} in its table")
+        chosen = table[table["mechanism"] == row.mechanism]
+        if not len(chosen) or not chosen[row.column].isin((0, 1)).all():
+            raise InputError(
+                f"row {row.name!r}: its table must have 0 or 1 in {row.column!r} for "
+                f"{row.mechanism!r}"
+            )
+        seen = _by(chosen, "zeta", row.column)
+        found += [(row, zeta, seen[zeta]) for zeta in sorted(seen, reverse=True)]
+    return [
+        Share(row, zeta, int(events.sum()), len(events), ALARM / len(found))
+        for row, zeta, events in found
+    ]

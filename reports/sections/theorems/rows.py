@@ -1,8 +1,9 @@
-"""A row of the scoreboard: one exponent of one theorem, declared once.
+"""A row of the scoreboard: one exponent, or one probability, declared once.
 
 A `Row` says which theorem is meant, and in which column of which experiment's table its
 error stands. The experiments are those of other sections, which are not carried out a
-second time, or a grid (`dpaudit.reports.sections.theorems.grids`).
+second time, or a grid (`dpaudit.reports.sections.theorems.grids`). A `Chance` says so
+of an event that a theorem allows with probability zeta.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 
 from dpaudit.errors import InputError
 
-__all__ = ["SYMBOLS", "Row", "rows_of"]
+__all__ = ["SYMBOLS", "Chance", "Row", "rows_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,40 @@ class Row:
                 raise InputError(f"row {self.name!r} must say its {name}")
         if self.sure and not self.bound:
             raise InputError(f"row {self.name!r} is sure of a bound that it has not")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chance:
+    """An event that a theorem says to have probability zeta at most, for any zeta.
+
+    Parameters
+    ----------
+    name, theorem, source, mechanism, regime
+        As in `Row`.
+    event : str
+        In words.
+    column : str
+        In the table of the experiment: 1 where the event happened, and else 0.
+    experiment : str
+        The name of a `Grid` whose variable is ``zeta``.
+    sure : bool
+        Whether that is proven for what is measured, constants and all.
+    """
+
+    name: str
+    theorem: str
+    source: str
+    mechanism: str
+    event: str
+    column: str
+    regime: str
+    experiment: str
+    sure: bool = False
+
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():
+            if text == "":
+                raise InputError(f"row {self.name!r} must say its {name}")
 
 
 SYMBOLS = {

@@ -12,11 +12,12 @@ from dpaudit.reports.sections.streaming.measures import streaming_errors
 from dpaudit.reports.sections.theorems import analyze_gauss, dp_pca, robust
 from dpaudit.reports.sections.theorems.grids import check_grid
 
-__all__ = ["GRIDS", "ROWS", "experiments"]
+__all__ = ["CHANCES", "GRIDS", "ROWS", "experiments"]
 
 _PAPERS = (analyze_gauss, dp_pca, robust)
 GRIDS = tuple(grid for paper in _PAPERS for grid in paper.GRIDS)
 ROWS = tuple(row for paper in _PAPERS for row in paper.ROWS)
+CHANCES = dp_pca.CHANCES
 
 
 def experiments(size: Size) -> tuple[Experiment, ...]:
@@ -30,7 +31,8 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     """
     found = []
     for grid in GRIDS:
-        names = (row.mechanism for row in ROWS if row.experiment == grid.name)
+        every = (*ROWS, *CHANCES)
+        names = (row.mechanism for row in every if row.experiment == grid.name)
         mechanisms = tuple(dict.fromkeys(names))
         check_grid(grid, mechanisms)
         if grid.measure is streaming_errors:

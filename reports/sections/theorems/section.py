@@ -12,13 +12,14 @@ __all__ = ["SECTION"]
 
 
 def _context(results: Results) -> dict[str, Any]:
-    found = findings.scores(results)
+    found, seen = findings.scores(results), findings.chances(results)
     return {
         "head": findings.statements(found),
         "summary": findings.summary(found),
         "print_notes": findings.print_notes(found),
         "bounds": findings.bound_rows(results),
-        "rows": findings.score_rows(found),
+        "chances": findings.chance_summary(seen),
+        "rows": findings.score_rows(found) + findings.chance_rows(seen),
         "tolerance": TOLERANCE,
         "resolved": RESOLVED,
     }
@@ -29,7 +30,11 @@ SECTION = Section(
     parts=(Part("theorems", "Theorems", 550),),
     context=_context,
     figures={"theorems": figures.exponents},
-    tables={"theorems": lambda found: findings.scoreboard(findings.scores(found))},
+    tables={
+        "theorems": lambda found: findings.scoreboard(
+            findings.scores(found), findings.chances(found)
+        )
+    },
     sizes=sizes(
         theorem_draws=(96, 400, 800),  # releases behind every point
         theorem_points=(4, 5, 6),  # values of each variable, two or more

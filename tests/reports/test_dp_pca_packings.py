@@ -9,17 +9,17 @@ from dataclasses import replace
 from math import ceil, exp, log, sqrt
 
 import numpy as np
-import packing_oracles
 import pytest
-from packing_oracles import (
+from scipy import stats
+
+from dpaudit.errors import InputError
+from dpaudit.reports.sections.dp_pca import packings as hard
+from dpaudit.reports.sections.dp_pca.packings import (
     GaussianPacking,
     HeavyPacking,
     identification_error,
     sign_packing,
 )
-from scipy import stats
-
-from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
 GAUSSIAN = GaussianPacking(dimension=9, first=3.0, second=0.5, sine=0.3)
@@ -271,4 +271,4 @@ def test_bad_arguments_are_named(make, message):
 
 def test_the_examples_are_as_printed():
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    assert doctest.testmod(packing_oracles, optionflags=flags).failed == 0
+    assert doctest.testmod(hard, optionflags=flags).failed == 0

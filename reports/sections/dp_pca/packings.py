@@ -25,8 +25,9 @@ the mean e of 1 - Q_i(A_i) is at least
 
 .. math:: \frac{(M - 1)(e^{-k\epsilon}/2 - \delta')}{1 + (M - 1) e^{-k\epsilon}},
 
-and the largest expected sine over the M laws is at least e rho/2. (The argument is that
-of Barber and Duchi, *Privacy and statistical risk*, 2014, section 3.)
+and the expected sine is at least e rho/2 on average over the M laws, hence for the
+worst of them. (The argument is that of Barber and Duchi, *Privacy and statistical
+risk*, 2014, section 3.)
 
 Directions. On the unit sphere of R^m there are M = ceil(e^(m/8)) vectors with entries
 1/sqrt m or -1/sqrt m and pairwise inner products at most 1/2: two uniformly random ones
@@ -216,7 +217,7 @@ class Packing(Checked, ABC):
         return np.concatenate([[np.cos(self.angle)], sin(self.angle) * direction])
 
     def error(self, count: int, epsilon: float, delta: float = 0.0) -> float:
-        """Return a lower bound for the largest expected sine over the laws.
+        """Return a lower bound for the expected sine, on average over the laws.
 
         Parameters
         ----------
@@ -266,6 +267,7 @@ class GaussianPacking(Packing):
         dimension: int,
         count: int,
         epsilon: float,
+        delta: float = 0.0,
         *,
         first: float = 2.0,
         second: float = 1.0,
@@ -275,7 +277,7 @@ class GaussianPacking(Packing):
         some = cls(dimension=dimension, first=first, second=second, sine=0.5)
         return max(
             (replace(some, sine=float(sine)) for sine in grid),
-            key=lambda packing: packing.error(count, epsilon),
+            key=lambda packing: packing.error(count, epsilon, delta),
         )
 
     @property

@@ -1,0 +1,1 @@
+"""DP-PCA: the experiments of its paper, and what its lower bounds leave room for."""

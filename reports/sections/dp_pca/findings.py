@@ -1,0 +1,275 @@
+"""Who wins where: curves of errors with their bottoms, and sentences on them.
+
+The sentences are chosen by the data.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.arrays import Array
+from dpaudit.reports.sections.dp_pca.measures import (
+    DP_PCA,
+    GOE,
+    MECHANISMS,
+    OJA,
+    STREAMING,
+    TUNED,
+)
+from dpaudit.reports.tables import Quartiles, quarters
+from dpaudit.reports.words import count, listed, number, setting, spelt
+
+__all__ = [
+    "CLAIMS",
+    "EXAMPLE",
+    "RATES",
+    "Curve",
+    "Panel",
+    "claim_notes",
+    "curves",
+    "example_notes",
+    "panels",
+    "rate_notes",
+    "winners",
+]
+
+CLAIMS = "dp-pca-claims"
+RATES = {
+    "dp-pca-n": ("n", "Gaussian rows, by n", "with default steps"),
+    "dp-pca-n-tuned": ("n", "Gaussian rows, by n, tuned steps", "with tuned steps"),
+    "dp-pca-d": ("d", "Gaussian rows, by d", "with default steps"),
+    "dp-pca-epsilon": ("epsilon", "Gaussian rows, by ε", "with default steps"),
+}
+EXAMPLE = {
+    "dp-pca-example": ("noise", "Example 4.1, default steps", "with default steps"),
+    "dp-pca-example-tuned": ("noise", "Example 4.1, tuned steps", "with tuned steps"),
+}
+SLOW = "-single"
+"""Behind the name of an experiment: that of mechanisms that take a step a row."""
+
+_NAMES = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Errors against one variable.
+
+    Parameters
+    ----------
+    heading, variable, words : str
+        The last as it is in sentences.
+    table : pandas.DataFrame
+        Of all mechanisms.
+    means : bool
+        Whether it is of means, with a standard error to either side, in place of
+        medians and quartiles.
+    """
+
+    heading: str
+    variable: str
+    words: str
+    table: pd.DataFrame
+    means: bool = False
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Errors of one mechanism.
+
+    Parameters
+    ----------
+    mechanism : str
+    quartiles : mapping of float to (float, float, float)
+        At every point where less than half of the releases was bottom; bottom
+        counts as an error above all others.
+    bottoms : tuple of float
+        The other points.
+    """
+
+    mechanism: str
+    quartiles: Mapping[float, Quartiles]
+    bottoms: tuple[float, ...]
+
+
+def panels(
+    tables: Mapping[str, pd.DataFrame], which: Mapping[str, tuple[str, str, str]]
+) -> list[Panel]:
+    """Return a panel for each pair of experiments: of a step a batch, and a row."""
+    return [
+        Panel(
+            heading,
+            variable,
+            words,
+            pd.concat([tables[name], tables[name + SLOW]], ignore_index=True),
+        )
+        for name, (variable, heading, words) in which.items()
+    ]
+
+
+def curves(panel: Panel) -> list[Curve]:
+    """Return the curves of a panel, in the order of `MECHANISMS`."""
+    there = set(panel.table["mechanism"])
+    found = []
+    for name in MECHANISMS:
+        if name not in there:
+            continue
+        own = panel.table[panel.table["mechanism"] == name]
+        quartiles, bottoms = {}, []
+        for x, group in own.groupby(panel.variable, sort=True):
+            errors = group["error"].to_numpy(dtype=np.float64)
+            place = float(x)
+            if np.isnan(errors).mean() >= 0.5:
+                bottoms.append(place)
+            else:
+                # A sine of 1 is above all others, and can be drawn.
+                errors = np.nan_to_num(errors, nan=1.0)
+                quartiles[place] = _about(errors) if panel.means else quarters(errors)
+        found.append(Curve(name, quartiles, tuple(bottoms)))
+    return found
+
+
+def winners(panel: Panel, refuted: Collection[str]) -> dict[float, str]:
+    """Return who has the least median error at each point: GOE, or what takes steps.
+
+    Who was refuted is left out.
+    """
+    best: dict[float, tuple[float, str]] = {}
+    medians = _medians(panel)
+    for name in {GOE, *STREAMING} - set(refuted):
+        for x, middle in medians.get(name, {}).items():
+            best[x] = min(best.get(x, (np.inf, "")), (middle, name))
+    return {x: name for x, (_, name) in sorted(best.items())}
+
+
+def rate_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
+    """Return who has the least error on Gaussian rows, against each variable."""
+    found = [winners(panel, refuted) for panel in shown]
+    everywhere = all(set(each.values()) == {GOE} for each in found)
+    points = sum(map(len, found))
+    notes = []
+    if everywhere:
+        notes.append(
+            f"On Gaussian rows {GOE}, which puts noise on one matrix and has no steps "
+            "to choose, has a smaller median error than every mechanism that takes "
+            f"steps, at each of the {points} points that were tried."
+        )
+    else:
+        notes += [_who(panel, refuted) for panel in shown]
+    behind = [text for panel in shown for text in _behind(panel)]
+    if behind:
+        notes.append(f"The median of {DP_PCA} is {listed(behind)} that of {GOE}.")
+    return notes + _bottoms(shown)
+
+
+def example_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:
+    """Return who has the least error in Example 4.1, and what vanishes with sigma."""
+    notes = [_who(panel, refuted) for panel in shown]
+    for panel in shown:
+        medians = {k: v for k, v in _medians(panel).items() if k != OJA and len(v) > 1}
+        spans = {name: max(own) / min(own) for name, own in medians.items()}
+        widest, falls = max(spans.values(), default=1.0), []
+        for name, own in medians.items():
+            ratio = number(float(f"{own[max(own)] / own[min(own)]:.2g}"))
+            short_of = f" (of {setting(spans[name])})" if spans[name] < widest else ""
+            falls.append(f"{ratio}{short_of} for {name}")
+        if falls:
+            notes.append(
+                f"{_capital(panel.words)}, as σ falls by a factor of "
+                f"{setting(widest)}, median errors fall by one of {listed(falls)}."
+            )
+    return notes + _bottoms(shown)
+
+
+def claim_notes(claims: pd.DataFrame) -> list[str]:
+    """Return which claims for a replaced row fell, and how the others were held."""
+    fallen = claims[claims["verdict"] == "REFUTED"]
+    notes = []
+    for row in fallen.itertuples():
+        if row.claim == "false":
+            notes.append(
+                f"The claim of {row.mechanism} is false for a replaced row: its paper "
+                "asks for the noise of an added one, and the exact ε is "
+                f"{number(row.exact_epsilon)} at the claimed δ."
+            )
+    seen = [row.mechanism for row in fallen.itertuples() if row.claim != "false"]
+    if seen:
+        notes.append(f"Refuted by an audit: {listed(seen)}.")
+    if OJA in seen:
+        notes.append(f"{OJA} has no noise, and no claim but one that is planted.")
+    standing = claims[claims["verdict"] == "NOT_REFUTED"]
+    known = list(standing["mechanism"][standing["claim"] == "kept"])
+    audited = standing[standing["claim"] == "not known"]
+    if known:
+        notes.append(f"By the exact loss {listed(known)} keep the claim.")
+    if len(audited):
+        most = count(audited["samples"].max())
+        notes.append(
+            f"Not refuted with up to {most} releases a side, which is no proof: "
+            f"{listed(audited['mechanism'])}."
+        )
+    return notes
+
+
+def _who(panel: Panel, refuted: Collection[str]) -> str:
+    found = winners(panel, refuted)
+    if not found:
+        return f"{_capital(panel.words)}, all were bottom."
+    parts = []
+    for name in dict.fromkeys(found.values()):
+        at = [x for x, best in found.items() if best == name]
+        where = f"at {_NAMES[panel.variable]} = {listed(map(_plain, at))}"
+        if len(at) == len(found):
+            where = f"at every {_NAMES[panel.variable]}"
+        parts.append(f"{name} {where}")
+    return (
+        f"{_capital(panel.words)}, of {GOE} and what takes steps the least median "
+        f"error is that of {listed(parts)}."
+    )
+
+
+def _behind(panel: Panel) -> list[str]:
+    """Return by how much DP-PCA is from GOE at the last point that both have."""
+    own, other = (_medians(panel).get(name, {}) for name in (DP_PCA, GOE))
+    both = sorted(set(own) & set(other))
+    if not both or TUNED in panel.words:
+        return []
+    ratio = own[both[-1]] / other[both[-1]]
+    return [f"{number(ratio)} times (at {_NAMES[panel.variable]} = {_plain(both[-1])})"]
+
+
+def _medians(panel: Panel) -> dict[str, dict[float, float]]:
+    return {
+        curve.mechanism: {x: middle for x, (_, middle, _) in curve.quartiles.items()}
+        for curve in curves(panel)
+    }
+
+
+def _about(errors: Array) -> Quartiles:
+    mean, away = float(errors.mean()), 0.0
+    if len(errors) > 1:
+        away = float(errors.std(ddof=1)) / sqrt(len(errors))
+    return max(mean - away, mean / 2), mean, mean + away
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _bottoms(shown: Iterable[Panel]) -> list[str]:
+    lost: dict[str, int] = {}
+    for panel in shown:
+        for curve in curves(panel):
+            lost[curve.mechanism] = lost.get(curve.mechanism, 0) + len(curve.bottoms)
+    found = [
+        f"{name} at {spelt(number_of)} point{'' if number_of == 1 else 's'}"
+        for name, number_of in lost.items()
+        if number_of
+    ]
+    return [f"Bottom (⊥) is the release of {listed(found)}."] if found else []
+
+
+def _plain(value: float) -> str:
+    return count(value) if value >= 1000 else setting(value)

@@ -1,0 +1,192 @@
+"""The section that carries out what Liu, Kong, Jain and Oh, NeurIPS 2022, describe."""
+
+from functools import partial
+from typing import Any
+
+from dpaudit.reports.experiment import CONFIDENCE, Experiment
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.dp_pca import figures, findings, floors, gradients
+from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
+from dpaudit.reports.sections.dp_pca.measures import (
+    AG,
+    AG_PUBLISHED,
+    DEFAULT,
+    DP_PCA,
+    GOE,
+    MECHANISMS,
+    MINIBATCH_OJA,
+    OJA,
+    PRIVATE_OJA,
+    PUBLISHED,
+    TUNED,
+    checked,
+    claims,
+    component_errors,
+)
+from dpaudit.reports.tables import refuted_mechanisms
+
+__all__ = ["SECTION"]
+
+_PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
+_FAST = (MINIBATCH_OJA, PUBLISHED, DP_PCA, AG_PUBLISHED, AG, GOE)
+_SLOW = (OJA, PRIVATE_OJA)
+_EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
+_ORDERED = 1_000_000  # rows at most, where they are read in a random order
+
+
+def _experiments(size: Size) -> tuple[Experiment, ...]:
+    fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
+    base = float(size.rate_base)
+    most = {"d": size.rate_lengths, "epsilon": size.rate_epsilons}
+    gaussian = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
+    found = [
+        Experiment(
+            name=gradients.TABLE,
+            title="Gradients in the plane",
+            source=f"{_PAPER}, Figure 1",
+            measure=gradients.minibatch_gradients,
+            mechanisms=(gradients.GAUSSIAN, gradients.EXAMPLE),
+            options={"gradients": 400},
+            effort=0.1,
+        ),
+        Experiment(
+            name=CLAIMS,
+            title="Claims of streaming PCA",
+            source=_PAPER,
+            measure=claims,
+            mechanisms=MECHANISMS,
+            grid={"epsilon": (_EPSILON,)},
+            options={
+                "delta": _DELTA,
+                "confidence": CONFIDENCE,
+                "max_samples": size.rate_samples,
+            },
+            effort=4.0,
+        ),
+        *_pair("dp-pca-n", DEFAULT, {"n": size.rate_rows}, fixed, size, gaussian),
+        *_pair("dp-pca-n-tuned", TUNED, {"n": size.rate_rows}, fixed, size, gaussian),
+    ]
+    for variable, values in most.items():
+        found += _pair(
+            f"dp-pca-{variable}",
+            DEFAULT,
+            {variable: values},
+            {**fixed, "n": base},
+            size,
+            gaussian,
+        )
+    for name, steps in (("dp-pca-example", DEFAULT), ("dp-pca-example-tuned", TUNED)):
+        found += _pair(
+            name,
+            steps,
+            {"noise": size.rate_spreads},
+            {**fixed, "n": base},
+            size,
+            "Example 4.1",
+        )
+    for name in floors.FLOORS:
+        found.append(
+            Experiment(
+                name=name,
+                title="Errors on hard instances",
+                source=f"{_PAPER}, Theorems 5.3, 5.4",
+                measure=floors.floor_errors,
+                mechanisms=_FAST,
+                grid={"n": size.rate_floor_rows},
+                repetitions=size.rate_floor_sets,
+                options={**fixed, "instance": name.removeprefix("dp-pca-floor-")},
+                effort=1.5,
+            )
+        )
+    return (*found[:2], *map(checked, found[2:]))
+
+
+def _pair(
+    name: str,
+    steps: str,
+    grid: dict[str, tuple[float, ...]],
+    fixed: dict[str, Any],
+    size: Size,
+    place: str,
+) -> list[Experiment]:
+    """Return two experiments: of what takes a step a batch, and a step a row."""
+    options = {k: v for k, v in {**fixed, "steps": steps}.items() if k not in grid}
+    made = partial(
+        Experiment,
+        title="Errors of streaming PCA",
+        source=f"{_PAPER}, {place}",
+        measure=component_errors,
+        options=options,
+    )
+    (variable,) = grid
+    values = tuple(map(float, grid[variable]))
+    # Of what a random order asks for, all rows are in memory.
+    held = tuple(x for x in values if variable != "n" or x <= _ORDERED)
+    return [
+        made(
+            name=name,
+            mechanisms=_FAST,
+            grid={variable: values},
+            repetitions=size.rate_sets,
+            effort=3.0,
+        ),
+        made(
+            name=name + SLOW,
+            mechanisms=_SLOW,
+            grid={variable: held},
+            repetitions=size.rate_single_sets,
+            effort=6.0,
+        ),
+    ]
+
+
+def _context(results: Results) -> dict[str, Any]:
+    rates, example = (findings.panels(results, each) for each in (RATES, EXAMPLE))
+    refuted = refuted_mechanisms(results[CLAIMS])
+    return {
+        "gradient_notes": gradients.gradient_notes(results[gradients.TABLE]),
+        "rate_notes": findings.rate_notes(rates, refuted),
+        "example_notes": findings.example_notes(example, refuted),
+        "floor_notes": floors.floor_notes(results, refuted),
+        "claim_notes": findings.claim_notes(results[CLAIMS]),
+        "rate": results.options("dp-pca-n"),
+        "base": results.options("dp-pca-d")["n"],
+    }
+
+
+SECTION = Section(
+    name="dp_pca",
+    parts=(Part("dp-pca", "DP-PCA, as in its paper", 310),),
+    context=_context,
+    figures={
+        gradients.TABLE: gradients.draw_gradients,
+        "dp-pca-rates": figures.draw_rates,
+        "dp-pca-example": figures.draw_example,
+        "dp-pca-floors": floors.draw_floors,
+    },
+    sizes=sizes(
+        rate_sets=(2, 8, 20),  # data sets behind every point
+        rate_single_sets=(1, 2, 5),  # where a step is taken for every row
+        rate_rows=(
+            (1e4, 3e4, 1e5),
+            (1e4, 3e4, 1e5, 3e5, 1e6),
+            (1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7),
+        ),
+        rate_base=(100_000, 200_000, 1_000_000),  # n, where another variable changes
+        rate_lengths=((10, 40), (5, 10, 20, 40, 80), (5, 10, 20, 40, 80, 160)),
+        rate_epsilons=((0.4, 0.8), (0.1, 0.2, 0.4, 0.8), (0.1, 0.2, 0.4, 0.8)),
+        rate_spreads=(
+            (0.001, 0.03),
+            (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
+            (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
+        ),
+        rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
+        rate_floor_sets=(4, 8, 40),
+        rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
+    ),
+    experiments=_experiments,
+    notes={
+        (gradients.TABLE,): gradients.gradient_notes,
+        (CLAIMS,): findings.claim_notes,
+    },
+)

@@ -1,0 +1,391 @@
+"""The experiments of the DP-PCA paper: rows, errors, bottoms, figures, sentences."""
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from math import nan, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from dp_pca_tables import BESIDE, claims_table, dp_pca_tables
+from results_of import results_of
+from tiny_profile import install_tiny, tiny_plan
+
+from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.errors import InputError
+from dpaudit.profiles import PROFILES
+from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.sections import plan
+from dpaudit.reports.sections.dp_pca import (
+    findings,
+    floors,
+    gradients,
+    measures,
+    sources,
+)
+from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
+from dpaudit.reports.sections.dp_pca.measures import (
+    AG_PUBLISHED,
+    DP_PCA,
+    GOE,
+    MECHANISMS,
+    OJA,
+    PRIVATE_OJA,
+    PUBLISHED,
+    checked,
+    component_errors,
+)
+from dpaudit.reports.sections.dp_pca.packings import HeavyPacking, sign_packing
+from dpaudit.reports.sections.dp_pca.section import SECTION
+from dpaudit.subspace import second_moment
+
+REFUTED = (OJA, AG_PUBLISHED)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tiny():
+    with pytest.MonkeyPatch.context() as patch:
+        install_tiny(patch)
+        yield
+
+
+def results(**tables):
+    return results_of({**dp_pca_tables(), **tables}, **tiny_plan())
+
+
+# --- rows -------------------------------------------------------------------------
+
+
+def laws(count=70_000, d=4):
+    return (
+        sources.gaussian(count, d, 3, (1,)),
+        sources.example(count, d, 0.1, 3, (2,)),
+    )
+
+
+def test_rows_are_the_same_however_they_are_read():
+    for source in laws():
+        whole = np.concatenate(list(source.blocks()))
+        assert whole.shape == (70_000, 4)
+        moments = source.moments(None)
+        for where in (slice(0, 9), slice(32_760, 65_540), slice(69_990, 70_000)):
+            np.testing.assert_array_equal(moments.read(where), whole[where])
+        order = np.random.default_rng(0).permutation(70_000)[:50].reshape(10, 5)
+        np.testing.assert_array_equal(moments.read(order), whole[order])
+
+
+def test_long_streams_hold_few_blocks(monkeypatch):
+    monkeypatch.setattr(sources, "_HELD", 2 * 4 * sources._BLOCK)
+    source = sources.gaussian(5 * sources._BLOCK, 4, 0, (1,))
+    first = next(source.blocks()).copy()
+    for _ in source.blocks():
+        assert len(source._kept) <= 2
+    np.testing.assert_array_equal(next(source.blocks()), first)
+
+
+def test_rows_have_the_moments_that_are_said():
+    """Eigenvalues and squared lengths of 70,000 rows deviate by 0.6 % at most: 5 % is
+    more than eight deviations of each."""
+    for source, first in zip(laws(), (sources.FIRST, 1.01), strict=True):
+        rows = np.concatenate(list(source.blocks()))
+        values, vectors = np.linalg.eigh(second_moment(rows) / len(rows))
+        assert values[-1] == pytest.approx(first, rel=0.05)
+        assert abs(vectors[:, -1] @ source.truth) > 0.99
+        assert values.sum() == pytest.approx(source.square, rel=0.05)
+        clipped = source.second_moment()
+        assert np.trace(clipped) <= len(rows) * source.square
+        top = np.linalg.eigh(clipped)[1][:, -1]
+        assert abs(top @ source.truth) > 0.99  # scaling rows down turns it not
+
+
+def test_two_laws_and_two_sets_are_drawn_apart():
+    one, two = laws(100)
+    assert not np.allclose(next(one.blocks()), next(two.blocks()))
+    other = sources.gaussian(100, 4, 3, (2,))
+    assert not np.allclose(next(one.blocks()), next(other.blocks()))
+
+
+# --- errors -----------------------------------------------------------------------
+
+
+def test_every_mechanism_finds_the_component_of_quiet_rows():
+    """With epsilon large and sigma small nothing is left but the steps."""
+    setting = {"epsilon": 0.8, "delta": 0.1, "d": 3, "n": 20_000, "noise": 1e-3}
+    for steps in (measures.DEFAULT, measures.TUNED):
+        for name in MECHANISMS:
+            source = sources.example(20_000, 3, 1e-3, 0, (1,))
+            rng = np.random.default_rng(0)
+            found = measures.released(name, {**setting, "steps": steps}, source, rng)
+            # Published DP-PCA splits its budget: it may find no bin, or be right.
+            assert abs(found @ source.truth) > 0.9 or (
+                name == PUBLISHED and np.isnan(found).all()
+            ), (name, steps)
+
+
+def test_rows_are_the_same_for_all_mechanisms(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        measures,
+        "released",
+        lambda name, setting, source, rng: seen.append(source.truth) or source.truth,
+    )
+    found = run(tiny_plan()["dp-pca-n"])
+    assert found["error"].max() < 1e-7
+    several = len(tiny_plan()["dp-pca-n"].mechanisms)
+    truths = np.array(seen).reshape(several, -1, 20)
+    assert (truths == truths[0]).all()
+    assert len(np.unique(truths[0], axis=0)) == len(truths[0])
+
+
+def test_too_few_rows_are_bottom():
+    found = run(tiny_plan()["dp-pca-n"])
+    own = found[found["mechanism"] == DP_PCA]
+    assert own["error"].isna().all()
+    assert found[found["mechanism"] == GOE]["error"].between(0, 1).all()
+
+
+def test_tuned_steps_are_other_steps():
+    n, d = 20_000, 5
+    setting = {"epsilon": 0.8, "delta": 1e-6, "noise": 0.1}
+    source = sources.example(n, d, 0.1, 0, (1,))
+    made = {
+        steps: measures._made(DP_PCA, {**setting, "steps": steps}, source)
+        for steps in (measures.DEFAULT, measures.TUNED)
+    }
+    assert made["default"] == DPPCA.calibrated(0.8, 1e-6)
+    assert made["tuned"].batches(n) == (n // 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        (PUBLISHED, {"epsilon": 1.0}, "epsilon must be from 0 to 0.9"),
+        (AG_PUBLISHED, {"epsilon": 2.0}, "epsilon must be from 0 to 1"),
+        (PRIVATE_OJA, {"n": 1e7}, "n must be from 0 to"),
+        (GOE, {"n": 1e150}, "n must be from 0 to"),
+        (GOE, {"n": 1000.5}, "n must be a whole number"),
+        (GOE, {"d": 1.0}, "d must be an integer >= 2"),
+        (GOE, {"epsilon": nan}, "epsilon must be a finite"),
+        (GOE, {"delta": -1.0}, "delta must be a finite number > 0"),
+        (GOE, {"noise": 0.0}, "noise must be a finite number > 0"),
+        (GOE, {"epsilon": "much"}, "epsilon must be a real number"),
+        ("laplace-covariance", {}, "no such mechanism here"),
+    ],
+)
+def test_a_grid_outside_a_range_is_refused_by_name(name, changes, words):
+    first = tiny_plan()["dp-pca-d"]
+    grid = {k: (v,) for k, v in changes.items()} or {"d": (3.0,)}
+    options = {k: v for k, v in {**first.options, "d": 3}.items() if k not in grid}
+    wrong = replace(first, mechanisms=(name,), grid=grid, options=options)
+    with pytest.raises(InputError, match=words) as refused:
+        checked(wrong)
+    assert f"grid of 'dp-pca-d', {name}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_profiles_are_within_the_range_of_all_mechanisms():
+    for profile in PROFILES:
+        found = plan(profile, 0)  # checks every grid
+        assert max(found["dp-pca-n" + SLOW].grid["n"]) <= 1_000_000
+    assert max(found["dp-pca-n"].grid["n"]) == 1e7
+
+
+def test_measures_are_repeated_by_their_seed():
+    experiment = tiny_plan()["dp-pca-example"]
+    pd.testing.assert_frame_equal(run(experiment), run(experiment))
+    (cell, *_) = cells(experiment)
+    other = replace(cell, seed=1)
+    assert component_errors(cell) != component_errors(other)
+
+
+# --- claims -----------------------------------------------------------------------
+
+
+def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
+    """analyze-gauss as published has noise for an added row: sqrt 2 too little."""
+    experiment = replace(
+        tiny_plan()[CLAIMS], mechanisms=(AG_PUBLISHED, "analyze-gauss", GOE)
+    )
+    found = run(experiment).set_index("mechanism")
+    assert list(found["claim"]) == ["false", "kept", "kept"]
+    assert list(found["verdict"]) == ["REFUTED", "NOT_REFUTED", "NOT_REFUTED"]
+    assert found.loc[AG_PUBLISHED, "exact_epsilon"] > 0.8
+    assert found.loc[GOE, "exact_epsilon"] == pytest.approx(0.8)
+
+
+# --- Figure 1 ---------------------------------------------------------------------
+
+
+def test_gradients_are_products_of_rows_and_w():
+    """Means of 400: E x x^T w = (1, 1/4)/sqrt 2 for Gaussian rows, with deviations of
+    about 0.07; (1 + s^2, s^2)/sqrt 2 in Example 4.1, with far smaller ones."""
+    table = run(tiny_plan()[gradients.TABLE])
+    means = table.groupby("mechanism")[["along", "across"]].mean()
+    expected = np.array([1, 0.25]) / sqrt(2)
+    assert np.abs(means.loc[gradients.GAUSSIAN] - expected).max() < 0.45
+    s = gradients.SPREAD
+    expected = np.array([1 + s**2, s**2]) / sqrt(2)
+    assert np.abs(means.loc[gradients.EXAMPLE] - expected).max() < 8 * s / 20
+    assert (table["mechanism"].value_counts() == 400).all()
+
+
+def test_the_sentence_on_gradients_follows_the_data():
+    table = run(tiny_plan()[gradients.TABLE])
+    (text,) = gradients.gradient_notes(table)
+    assert "as in the print" in text
+    assert "not as" not in text
+    wide = table.copy()
+    wide.loc[wide.index[-1], "across"] = 50.0
+    assert "not as in the print" in gradients.gradient_notes(wide)[0]
+
+
+# --- floors -----------------------------------------------------------------------
+
+
+def test_rows_of_hard_instances_are_those_of_their_laws():
+    """Null hypothesis: second moments are those of the packing; of 40,000 rows each
+    entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that."""
+    packing = floors._hardest("gaussian", 6, 500, 0.8, 1e-6)
+    directions = sign_packing(5, packing.size, rng=np.random.default_rng(0))
+    laws = set()
+    for i in range(12):
+        source = floors._source(packing, directions, 40_000, 0, (1, i))
+        (law,) = (
+            k
+            for k, u in enumerate(directions)
+            if np.allclose(source.truth, packing.component(u))
+        )
+        laws.add(law)
+        assert source.square == pytest.approx(7.0)  # 2 + 5
+    assert laws == set(range(packing.size))
+    rows = np.concatenate(list(source.blocks()))
+    expected = packing.covariance(directions[law])
+    assert np.abs(rows.T @ rows / len(rows) - expected).max() < 0.2
+
+
+def test_floors_are_those_of_the_packing():
+    found = run(tiny_plan()["dp-pca-floor-heavy"])
+    for n, own in found.groupby("n"):
+        hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
+        assert own["floor"].unique() == pytest.approx(
+            [hardest.error(int(n), 0.8, 1e-6)]
+        )
+        assert (own["blind"] > own["floor"]).all()
+    with pytest.raises(InputError, match="instance must be one of"):
+        floors._hardest("flat", 20, 100, 0.8, 1e-6)
+
+
+def test_how_far_above_the_floor_is_said():
+    tables = dp_pca_tables()
+    first, second, *_ = floors.floor_notes(tables, REFUTED)
+    # 0.005 over 0.001/sqrt(500), and 0.08 or so over 0.001/sqrt(1000).
+    least, most = 5 * sqrt(500), 10 * (len(MECHANISMS) - 1) * sqrt(1000)
+    assert first.startswith("On the hard instance of Theorem 5.3 mean errors are ")
+    assert f"{least:.0f} to {most:,.0f} times the floor; nearest is goe-gau" in first
+    assert "like n to the power −0.50." in first
+    assert second.startswith("None is below")
+
+
+def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():
+    below = dp_pca_tables(beside={**BESIDE, GOE: 1e-5})
+    text = " ".join(floors.floor_notes(below, REFUTED))
+    assert "Below it is the mean of goe-gaussian at n = 500, goe-gaussian at" in text
+    below = dp_pca_tables(beside={**BESIDE, AG_PUBLISHED: 1e-5})
+    assert "Below it is" not in " ".join(floors.floor_notes(below, REFUTED))
+    bottom = {
+        k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "floor" in k
+    }
+    assert "no mean to compare" in floors.floor_notes(bottom, ())[0]
+
+
+# --- what is shown ----------------------------------------------------------------
+
+
+def test_bottoms_are_points_and_not_left_out():
+    (panel, *_) = findings.panels(dp_pca_tables(), RATES)
+    found = {curve.mechanism: curve for curve in findings.curves(panel)}
+    assert list(found) == list(MECHANISMS)
+    assert found[DP_PCA].bottoms == (500.0,)
+    assert list(found[DP_PCA].quartiles) == [1000.0]
+    half = panel.table.copy()
+    own = half["mechanism"] == GOE
+    half.loc[own & (half["repetition"] == 0), "error"] = nan
+    found = {c.mechanism: c for c in findings.curves(replace(panel, table=half))}
+    assert found[GOE].bottoms == (500.0, 1000.0)
+
+
+def test_a_bottom_counts_as_the_largest_error():
+    (panel, *_) = findings.panels(dp_pca_tables(), RATES)
+    more = [panel.table[panel.table["mechanism"] == GOE].iloc[:1]] * 3
+    table = pd.concat(more, ignore_index=True)
+    table.loc[0, "error"] = nan
+    (curve,) = findings.curves(replace(panel, table=table))
+    (quartiles,) = curve.quartiles.values()
+    assert quartiles[1] == pytest.approx(0.005)
+    assert quartiles[2] == pytest.approx((1 + 0.005) / 2)
+
+
+def test_where_goe_is_ahead_everywhere_the_text_says_so():
+    shown = findings.panels(dp_pca_tables(), RATES)
+    notes = findings.rate_notes(shown, REFUTED)
+    assert notes[0].startswith("On Gaussian rows goe-gaussian")
+    assert "at each of the 8 points" in notes[0]
+    assert notes[1].startswith("The median of dp-pca is 10 times (at n = 1,000)")
+    assert notes[-1] == "Bottom (⊥) is the release of dp-pca at four points."
+    ahead = dp_pca_tables(beside={**BESIDE, DP_PCA: 0.1})
+    notes = findings.rate_notes(findings.panels(ahead, RATES), REFUTED)
+    assert "goe-gaussian, which" not in " ".join(notes)
+    assert (
+        "With default steps, of goe-gaussian and what takes steps the least median "
+        "error is that of goe-gaussian at n = 500 and dp-pca at n = 1,000." in notes
+    )
+
+
+def test_a_refuted_mechanism_wins_nothing():
+    ahead = dp_pca_tables(beside={**BESIDE, PRIVATE_OJA: 0.01})
+    for panel in findings.panels(ahead, EXAMPLE):
+        assert set(findings.winners(panel, (PRIVATE_OJA,)).values()) == {GOE}
+        assert set(findings.winners(panel, ()).values()) == {PRIVATE_OJA}
+
+
+def test_what_falls_with_sigma_is_said():
+    tables = dp_pca_tables()
+    falling = tables["dp-pca-example"]
+    falling.loc[falling["mechanism"] == GOE, "error"] *= falling["noise"]
+    notes = findings.example_notes(findings.panels(tables, EXAMPLE), REFUTED)
+    text = next(note for note in notes if "as σ falls by a factor of 10" in note)
+    assert "10 for goe-gaussian" in text
+    assert "1 for minibatch-oja" in text
+    assert "oja," not in text.replace("private-oja", "").replace("minibatch-oja", "")
+
+
+def test_claims_are_in_words():
+    text = " ".join(findings.claim_notes(claims_table()))
+    assert "claim of analyze-gauss-published is false for a replaced row" in text
+    assert "Refuted by an audit: oja." in text
+    assert "By the exact loss analyze-gauss and goe-gaussian keep the claim." in text
+    assert "Not refuted with up to 400 releases a side, which is no proof" in text
+    whole = " ".join(findings.claim_notes(claims_table(refuted=())))
+    assert "false" not in whole
+    assert "Refuted by" not in whole
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("name", SECTION.figures)
+def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
+    svg = SECTION.figures[name](results(), narrow)
+    assert svg == SECTION.figures[name](results(), narrow)
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    if name != gradients.TABLE:
+        assert "analyze-gauss-published ✗" in words
+        assert ("oja ✗" in words) == ("floor" not in name)
+        assert "goe-gaussian ✗" not in words
+        assert "⊥" in words
+
+
+def test_figures_of_nothing_but_bottoms_can_be_drawn():
+    nothing = {k: v.assign(error=nan) for k, v in dp_pca_tables().items() if "-n" in k}
+    svg = SECTION.figures["dp-pca-rates"](results(**nothing), False)
+    assert "bottom throughout" in " ".join(ElementTree.fromstring(svg).itertext())
+    shown = findings.panels({**dp_pca_tables(), **nothing}, RATES)
+    assert "all were bottom" in " ".join(findings.rate_notes(shown, REFUTED))
