@@ -58,6 +58,7 @@ __all__ = [
     "MECHANISMS",
     "MINIBATCH_OJA",
     "OJA",
+    "ORDERED",
     "PRIVATE_OJA",
     "PUBLISHED",
     "STREAMING",
@@ -83,7 +84,7 @@ Maker = Oja | PrivateOja | MinibatchOja | SecondMomentMechanism | DPPCA | Publis
 _BATCHES = {"gaussian": 8, "example": 4}
 _DELAY = 1000.0  # xi of private-oja
 _ALPHA = 2.0
-_ORDERED = 1_000_000  # rows that are held, where they are read in a random order
+ORDERED = 1_000_000  # rows that are held, where they are read in a random order
 
 
 def component_errors(cell: Cell) -> list[Record]:
@@ -143,7 +144,7 @@ def check_range(name: str, setting: dict[str, Any]) -> None:
             raise InputError(f"{variable} must be a whole number, got {value!r}")
         check_count(variable, int(value), minimum=least)
     if name == PRIVATE_OJA:
-        check_positive("n", setting["n"], largest=_ORDERED)
+        check_positive("n", setting["n"], largest=ORDERED)
     if "noise" in setting:
         check_positive("noise", setting["noise"], largest=1.0)
     if name not in MECHANISMS:

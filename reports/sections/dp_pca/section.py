@@ -16,6 +16,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     MECHANISMS,
     MINIBATCH_OJA,
     OJA,
+    ORDERED,
     PRIVATE_OJA,
     PUBLISHED,
     TUNED,
@@ -31,13 +32,12 @@ _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
 _FAST = (MINIBATCH_OJA, PUBLISHED, DP_PCA, AG_PUBLISHED, AG, GOE)
 _SLOW = (OJA, PRIVATE_OJA)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
-_ORDERED = 1_000_000  # rows at most, where they are read in a random order
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     fixed = {"epsilon": _EPSILON, "delta": _DELTA, "d": _DIMENSION}
     base = float(size.rate_base)
-    most = {"d": size.rate_lengths, "epsilon": size.rate_epsilons}
+    others = {"d": size.rate_lengths, "epsilon": size.rate_epsilons}
     gaussian = "Section 2.3, Theorems 3.3, 5.1, Corollary 5.2"
     found = [
         Experiment(
@@ -66,7 +66,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
         *_pair("dp-pca-n", DEFAULT, {"n": size.rate_rows}, fixed, size, gaussian),
         *_pair("dp-pca-n-tuned", TUNED, {"n": size.rate_rows}, fixed, size, gaussian),
     ]
-    for variable, values in most.items():
+    for variable, values in others.items():
         found += _pair(
             f"dp-pca-{variable}",
             DEFAULT,
@@ -121,7 +121,7 @@ def _pair(
     (variable,) = grid
     values = tuple(map(float, grid[variable]))
     # Of what a random order asks for, all rows are in memory.
-    held = tuple(x for x in values if variable != "n" or x <= _ORDERED)
+    held = tuple(x for x in values if variable != "n" or x <= ORDERED)
     return [
         made(
             name=name,
@@ -150,6 +150,7 @@ def _context(results: Results) -> dict[str, Any]:
         "floor_notes": floors.floor_notes(results, refuted),
         "claim_notes": findings.claim_notes(results[CLAIMS]),
         "rate": results.options("dp-pca-n"),
+        "ordered": ORDERED,
         "base": results.options("dp-pca-d")["n"],
     }
 
