@@ -36,6 +36,7 @@ _SHORT = {
     "DP-PCA, equation (7), Example": "Oja (7), ex.",
     "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
     ", first term": "",
+    ", second term": "",
     ", Corollary 5.2": "",
 }
 _COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
