@@ -283,7 +283,7 @@ def test_how_far_above_the_floor_is_said():
     assert first.startswith("On the hard instance of Theorem 5.3 mean errors are ")
     assert f"{least:.0f} to {most:,.0f} times the floor; nearest is goe-gau" in first
     assert "like n to the power −0.50." in first
-    assert second.startswith("None is below")
+    assert second.startswith("No mean is below the floor")
 
 
 def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():

@@ -141,10 +141,11 @@ def floor_notes(
             notes.append(f"On the instance of {theorem} there is no mean to compare.")
             continue
         (who, n), least = min(ratios.items(), key=lambda item: item[1])
+        most = max(ratios.values())
         text = (
             f"On the hard instance of {theorem} mean errors are {number(least)} to "
-            f"{number(max(ratios.values()))} times the floor; nearest is {who}, at n = "
-            f"{count(n)}"
+            f"{count(most) if most >= 1000 else number(most)} times the floor; nearest "
+            f"is {who}, at n = {count(n)}"
         )
         blind = (table["blind"] / table["floor"]).max()
         text += (
@@ -163,7 +164,8 @@ def floor_notes(
             )
         else:
             notes.append(
-                "None is below, which would contradict the claim, or the bound."
+                "No mean is below the floor: one would contradict its claim, or the "
+                "bound."
             )
     return notes
 

@@ -38,6 +38,7 @@ _SHORT = {
     "Robust PCA, Theorem": "RP",
     "Robust PCA, Corollary": "RP",
     ", first term": "",
+    ", second term": "",
     ", Corollary 5.2": "",
 }
 _COLOURS = {CONSISTENT: SERIES[0], UNDECIDED: MUTED}
