@@ -359,6 +359,25 @@ def test_what_falls_with_sigma_is_said():
     assert "oja," not in text.replace("private-oja", "").replace("minibatch-oja", "")
 
 
+def test_the_head_says_where_the_point_of_the_example_is_seen():
+    tables = dp_pca_tables(bottoms=())
+    text = findings.head(findings.panels(tables, EXAMPLE))
+    assert text.count("not seen with") == 2
+    falling = tables["dp-pca-example-tuned"]
+    own = falling["mechanism"] == findings.DP_PCA
+    falling.loc[own, "error"] *= falling["noise"]
+    text = findings.head(findings.panels(tables, EXAMPLE))
+    assert "is not seen with default steps (σ falls by a factor of 10, its" in text
+    assert "and supported with tuned steps (σ falls by" in text
+    assert "by one of 10, that of minibatch-oja by one of 1)." in text
+    # If both fall, there is nothing to choose between them.
+    falling.loc[~own, "error"] *= falling["noise"]
+    text = findings.head(findings.panels(tables, EXAMPLE))
+    assert text.count("not seen with") == 2
+    nothing = findings.head(findings.panels(dp_pca_tables(), EXAMPLE))
+    assert "where nearly all is bottom" in nothing
+
+
 def test_claims_are_in_words():
     text = " ".join(findings.claim_notes(claims_table()))
     assert "claim of analyze-gauss-published is false for a replaced row" in text

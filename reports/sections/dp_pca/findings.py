@@ -15,6 +15,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
     GOE,
     MECHANISMS,
+    MINIBATCH_OJA,
     OJA,
     STREAMING,
     TUNED,
@@ -31,6 +32,7 @@ __all__ = [
     "claim_notes",
     "curves",
     "example_notes",
+    "head",
     "panels",
     "rate_notes",
     "winners",
@@ -142,6 +144,34 @@ def winners(panel: Panel, refuted: Collection[str]) -> dict[float, str]:
         for x, middle in medians.get(name, {}).items():
             best[x] = min(best.get(x, (np.inf, "")), (middle, name))
     return {x: name for x, (_, name) in sorted(best.items())}
+
+
+def head(shown: Sequence[Panel]) -> str:
+    """Return in which panels the paper's point on Example 4.1 is supported.
+
+    It is if errors of DP-PCA fall by the root of the factor of sigma or by more, and
+    those of equation (7) by less than its root.
+    """
+    seen = []
+    for panel in shown:
+        own, other = (_medians(panel).get(n, {}) for n in (DP_PCA, MINIBATCH_OJA))
+        both = sorted(set(own) & set(other))
+        if len(both) < 2:
+            seen.append(f"not seen {panel.words}, where nearly all is bottom")
+            continue
+        least, most = both[0], both[-1]
+        falls = [each[most] / each[least] for each in (own, other)]
+        holds = falls[1] < sqrt(most / least) <= falls[0]
+        told = (f"{number(float(f'{fall:.2g}'))}" for fall in falls)
+        seen.append(
+            f"{'supported' if holds else 'not seen'} {panel.words} (σ falls by a "
+            f"factor of {setting(most / least)}, its error by one of {next(told)}, "
+            f"that of {MINIBATCH_OJA} by one of {next(told)})"
+        )
+    return (
+        "That the error of DP-PCA vanishes with σ in Example 4.1, where that of noise "
+        f"in proportion to a gradient’s length does not, is {listed(seen)}."
+    )
 
 
 def rate_notes(shown: Sequence[Panel], refuted: Collection[str]) -> list[str]:

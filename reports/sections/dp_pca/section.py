@@ -144,6 +144,7 @@ def _context(results: Results) -> dict[str, Any]:
     rates, example = (findings.panels(results, each) for each in (RATES, EXAMPLE))
     refuted = refuted_mechanisms(results[CLAIMS])
     return {
+        "head": findings.head(example),
         "gradient_notes": gradients.gradient_notes(results[gradients.TABLE]),
         "rate_notes": findings.rate_notes(rates, refuted),
         "example_notes": findings.example_notes(example, refuted),
