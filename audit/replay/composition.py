@@ -64,7 +64,7 @@ class Composition:
 
     @classmethod
     def of(cls, steps: Sequence[Comparison]) -> "Composition":
-        """Return the composition of steps; of those that are singular, or unknown, too."""
+        """Return the composition of steps, singular and unknown ones included."""
         supremum = float(sum(step.supremum for step in steps))
         mus = [step.mu for step in steps]
         if all(mu is not None for mu in mus):

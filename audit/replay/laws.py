@@ -46,7 +46,7 @@ class Family(IntEnum):
     LOGISTIC = 5
 
 
-def log_density(family: Array, u: Array) -> Array:
+def log_density(family: NDArray[np.intp], u: Array) -> Array:
     """Return the log-densities of standard draws, each of its own family."""
     size = np.abs(u)
     with np.errstate(all="ignore"):
@@ -185,7 +185,7 @@ def _one_term_each(
     are multiples of each other are one variable, which goes by one of its draws: these
     draws come third.
     """
-    n, m = index.shape
+    m = index.shape[1]
     order = np.argsort(index, axis=1, kind="stable")
     index = np.take_along_axis(index, order, axis=1)
     coef = np.where(index >= 0, np.take_along_axis(coef, order, axis=1), 0.0)
@@ -344,7 +344,7 @@ def compare(law: Law, other: Law) -> Comparison:
             int(entries[place]),
         )
     with np.errstate(all="ignore"):
-        rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + 1e-9 * np.abs(x - x2)
+        rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2))
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
     return Comparison(

@@ -1,9 +1,9 @@
 """NumPy's functions on numbers with noise: those that move entries, and linear ones.
 
-A function that only moves entries does with the places of entries what it does with the
-entries themselves. So it is called on numbers of places instead, and the entries follow;
-place 0 is a zero, for the functions that fill up with zeros. Whatever is not listed
-looks at the numbers.
+A function that only moves entries does with the places of entries what it does with
+the entries themselves. So it is called on numbers of places instead, and the entries
+follow; place 0 is a zero, for the functions that fill up with zeros. Whatever is not
+listed looks at the numbers.
 """
 
 import math

@@ -1,8 +1,8 @@
 """What is replaced while a mechanism is executed, and put back after any exit.
 
-- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep noise
-  in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``, called by
-  the code under audit itself, give arrays that noise can be written into.
+- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep
+  noise in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
+  called by the code under audit itself, give arrays that noise can be written into.
 - Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
   from the recorder.
 - What takes entropy from the system, forks, or seeds a global generator, is noted on
@@ -27,7 +27,7 @@ from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 __all__ = ["Watch", "patched"]
 
 _FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
-_LEGACY = {
+_LEGACY: dict[str, Callable[..., Any]] = {
     "rand": lambda rng, *shape: rng.random(shape or None),
     "randn": lambda rng, *shape: rng.standard_normal(shape or None),
     **dict.fromkeys(

@@ -185,8 +185,8 @@ class ReplayResult:
         seen = "the release" if self.sees == "release" else "every noisy value"
         drawn = f", {self.samples:,} releases a side" if self.samples else ""
         lines = [
-            f"{printable(self.name)}: {self.verdict}{how} ({self.executions} executions "
-            f"a side{drawn}, {self.seconds:.1f} s)",
+            f"{printable(self.name)}: {self.verdict}{how} "
+            f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",
             f"  claim          {self.claim} under {self.relation}, for whoever sees "
             f"{seen}",
             f"  loss           {self.loss:.4g}",

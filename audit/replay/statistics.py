@@ -1,4 +1,4 @@
-"""What is left to statistics: suspicions that the executions by themselves do not prove.
+"""What is left to statistics: suspicions that executions by themselves do not prove.
 
 Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
 say of their own losses, which serve it as an attack:
@@ -9,7 +9,6 @@ say of their own losses, which serve it as an attack:
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 

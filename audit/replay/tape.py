@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
@@ -49,7 +50,7 @@ def place_of_caller() -> str:
     That is the innermost frame outside NumPy, SciPy, Python's own library and this
     package.
     """
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         kind = _kind(file)
@@ -84,7 +85,7 @@ def _returns_next(code: CodeType, at: int) -> bool:
     if code.co_exceptiontable or code.co_flags & 0x2A0:  # generators and coroutines
         return False
     listed = list(dis.get_instructions(code))
-    for instruction, following in zip(listed, listed[1:], strict=False):
+    for instruction, following in pairwise(listed):
         if instruction.offset == at:
             return following.opname == "RETURN_VALUE"
     return False

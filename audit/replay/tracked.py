@@ -100,7 +100,7 @@ class Tracked(NDArrayOperatorsMixin):
         return self.centre.dtype
 
     @property
-    def T(self) -> "Tracked":  # noqa: N802 - NumPy's name
+    def T(self) -> "Tracked":
         return self.moved(lambda places: places.T)
 
     @property
@@ -168,7 +168,7 @@ class Tracked(NDArrayOperatorsMixin):
         self.index, self.coef = index, coef
         self.bare = self.bare and value.bare
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> "Tracked":
+    def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> "Tracked":
         shape = shape[0] if len(shape) == 1 else shape
         return self.moved(lambda places: np.reshape(places, shape, order=order))
 
@@ -192,11 +192,12 @@ class Tracked(NDArrayOperatorsMixin):
     def sum(
         self, axis: Any = None, dtype: Any = None, out: Any = None, **kw: Any
     ) -> Any:
-        return np.add.reduce(self, axis=axis, dtype=dtype, out=out, **kw)
+        reduce: Any = np.add.reduce
+        return reduce(self, axis=axis, dtype=dtype, out=out, **kw)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Any:
         """Return the arithmetic mean over axes."""
-        total = np.add.reduce(self, axis=axis, keepdims=keepdims)
+        total = self.sum(axis=axis, keepdims=keepdims)
         return total * (total.size / self.size)
 
     def dot(self, other: Any) -> Any:
@@ -217,8 +218,8 @@ class Tracked(NDArrayOperatorsMixin):
                 how,
             )
             self.centre = flat.reshape(self.shape)
-            self.index, self.coef = np.empty((2, self.size, 0))
-            self.index = self.index.astype(np.intp)
+            self.index = np.empty((self.size, 0), dtype=np.intp)
+            self.coef = np.empty((self.size, 0))
             self.bare = False
         return self.centre
 
@@ -357,7 +358,7 @@ def _followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     if len(inputs) == 1:
         (only,) = inputs
         if ufunc is np.negative:
-            return _scaled(only, np.float64(-1.0))
+            return _scaled(only, np.array(-1.0))
         return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
     if len(inputs) != 2:
         return NotImplemented
@@ -512,9 +513,14 @@ def _with_random_sign(size: Any, sign: Any) -> Any:
         return NotImplemented
     if not _are_fresh(tape, signs, Family.UNIFORM, sign.coef, sign.centre, -0.5):
         return NotImplemented
-    values = tape.value(np.zeros(size.size), size.index, np.ones((size.size, 1)))
-    centred = tape.value(sign.centre.ravel(), sign.index, sign.coef)
-    made = Tracked.fresh(tape, Family.LAPLACE, np.copysign(values, centred))
+
+    ones, centre = np.ones(size.coef.shape), sign.centre.ravel()
+    parts = (np.zeros(size.size), size.index, ones), (centre, sign.index, sign.coef)
+
+    def signed(seed: int = 0) -> Array:  # of the draws as they are by then
+        return np.copysign(tape.value(*parts[0]), tape.value(*parts[1]))
+
+    made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
     tape.use_up(np.concatenate([draws, signs]))
     return Tracked(tape, np.zeros(size.shape), made.index, np.abs(size.coef), bare=True)
 
