@@ -34,7 +34,7 @@ from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Comparison, Family, compare, loss
 from dpaudit.audit.replay.result import Finding, Step
 from dpaudit.audit.replay.returns import place_of_return
-from dpaudit.audit.replay.tape import Lost, Observation
+from dpaudit.audit.replay.tape import Lost
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
@@ -356,7 +356,10 @@ def _judge_replayed(
     over = pure is not None and shown.loss > pure + 1e-9 * (1 + pure)
     unknown = not np.isfinite(shown.loss) and not shown.loss == np.inf
     coins = [*first.tape.coins, *second.tape.coins]
-    coins += [Lost(o.place, _BARE) for o in first.tape.observations if _is_coin(o)]
+    if shown.loss == np.inf:
+        # What is the same on both sides may be a coin with a public centre.
+        coins += [Lost(place, _BARE) for place in there.unmoved]
+        coins += [Lost(place, _BARE) for place in here.unmoved]
     if unknown:
         shown.followed = False
         shown.find("coin", there.unknown_at, "noise of a form whose law is not known")
@@ -368,7 +371,7 @@ def _judge_replayed(
         _say_costs(shown, there, claim)
     if coins:
         shown.followed = False
-        for each in coins[:5]:
+        for each in list(dict.fromkeys(coins))[:5]:
             shown.find("coin", each.place, each.why)
     certain = shown.followed and sees == "transcript" and not coins
     shown.proven = bool(certain and over)
@@ -376,16 +379,11 @@ def _judge_replayed(
         shown.findings = [
             replace(f, proof=True) if f.kind != "coin" else f for f in shown.findings
         ]
-    elif sees == "release" and shown.loss < np.inf:
+    else:
         shown.followed = False
 
 
 _BARE = "noise is used as an ordinary number"
-
-
-def _is_coin(observation: Observation) -> bool:
-    """Say whether nothing but zeros had been added to the draws of a value."""
-    return not np.any(observation.law.mean)
 
 
 def _same_release(plain: Trace, trace: Trace) -> bool:
@@ -411,6 +409,7 @@ class _Transcript:
     compared: list[Comparison]
     steps: list[Step]
     unknown_at: str = "?"
+    unmoved: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -427,6 +426,8 @@ class _Transcript:
             compared = compare(one.law, other.law)
             step_loss = loss(one.law, other.law, one.value)
             made._add(one.place, compared, step_loss)
+            if not compared.singular and not compared.shift.any():
+                made.unmoved.append(one.place)
             if shown is not None and compared.singular:
                 shown.find(
                     "release", one.place, compared.singular, neighbour=other.place

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpaudit.audit.replay.generator import Recorder
 from dpaudit.audit.replay.moves import has_noise, stacked
-from dpaudit.audit.replay.tape import Tape, is_code
+from dpaudit.audit.replay.tape import Tape, called_by_name, is_code
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
 __all__ = ["Watch", "patched"]
@@ -143,7 +143,12 @@ def _maker(tape: Tape, real: Any) -> Callable[..., Any]:
     """Return np.array, or one of its kin, that keeps noise."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        if args and not tape.closed and has_noise(args[0]):
+        if (
+            args
+            and not tape.closed
+            and has_noise(args[0])
+            and called_by_name(sys._getframe(1), real.__name__)
+        ):
             dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
             plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
             if plain and (dtype is None or _is_float(dtype)):
@@ -171,6 +176,7 @@ def _canvas(tape: Tape, real: Any) -> Callable[..., Any]:
             or array.dtype != np.float64
             or not (dtype_given is None or _is_float(dtype_given))
             or not is_code(sys._getframe(1).f_code.co_filename)
+            or not called_by_name(sys._getframe(1), real.__name__)
         ):
             return array
         return Tracked.plain(tape, array)

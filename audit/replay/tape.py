@@ -29,7 +29,15 @@ from dpaudit.arrays import Array
 from dpaudit.audit import drawing
 from dpaudit.audit.replay.laws import Family, Law
 
-__all__ = ["Lost", "Observation", "Tape", "is_code", "place_in", "place_of_caller"]
+__all__ = [
+    "Lost",
+    "Observation",
+    "Tape",
+    "called_by_name",
+    "is_code",
+    "place_in",
+    "place_of_caller",
+]
 
 Recipe: TypeAlias = Callable[[int], Array]
 
@@ -86,9 +94,38 @@ def _returns_next(code: CodeType, at: int) -> bool:
         return False
     listed = list(dis.get_instructions(code))
     for instruction, following in pairwise(listed):
-        if instruction.offset == at:
+        if instruction.offset <= at < following.offset:
             return following.opname == "RETURN_VALUE"
     return False
+
+
+def called_by_name(frame: FrameType, name: str) -> bool:
+    """Say whether the call that a frame is in spells the name of the function.
+
+    NumPy's functions are looked up by compiled code as well, which has no frame of its
+    own, and which trusts what they return to be an array.
+    """
+    return _spells(frame.f_code, frame.f_lasti, name)
+
+
+@lru_cache(maxsize=4096)
+def _spells(code: CodeType, at: int, name: str) -> bool:
+    """Say whether the function of the call at an instruction is called so there."""
+    listed = list(dis.get_instructions(code))
+    # The interpreter may stand at one of the empty slots that follow a call.
+    call = [each for each in listed if each.offset <= at][-1]
+    if not call.positions or call.positions.col_offset is None:
+        return False
+    start = call.positions[0], call.positions[2]
+    loads = [
+        each.argval
+        for each in listed
+        if each.offset < at
+        and each.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
+        and each.positions
+        and (each.positions[0], each.positions[2]) == start
+    ]
+    return bool(loads) and loads[-1] == name
 
 
 def place_in(file: str, line: int) -> str:

@@ -24,7 +24,7 @@ from dpaudit.audit.replay.tape import Tape
 
 __all__ = ["Tracked", "numeric"]
 
-_MOST_TERMS = 4_000_000  # of one value
+_MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 _IN_PLACE = frozenset({"fill", "sort", "partition", "put", "itemset", "resize"})
 
 
@@ -145,8 +145,10 @@ class Tracked(NDArrayOperatorsMixin):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         key = _plain_key(key)
-        if isinstance_tracked(value) and not value.noisy:
-            value = value.centre
+        if isinstance_tracked(value):
+            width = max(self.index.shape[1], value.index.shape[1])
+            if not value.noisy or self.size * width > max(_MOST_TERMS, self.size):
+                value = value.looked_at("assigned")
         if not isinstance_tracked(value):
             value = _looked_at_within(value)
             self.centre[key] = value
@@ -457,6 +459,8 @@ def _sum(
     if not count:
         return mean
     places = np.arange(value.size).reshape(value.shape)
+    if value.size * value.index.shape[1] > _MOST_TERMS:
+        return NotImplemented
     rows = places.transpose([*kept, *axes]).reshape(mean.size, count)
     index = value.index[rows].reshape(mean.size, -1)
     coef = value.coef[rows].reshape(mean.size, -1)
