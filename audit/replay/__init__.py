@@ -7,5 +7,21 @@ of noisy values are known exactly (`laws`). What that proves stands in `judge`.
 
 from dpaudit.audit.replay.auditing import replay
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict, Step
+from dpaudit.audit.replay.witness import (
+    ReplayVerification,
+    ReplayWitness,
+    load_witness,
+    verify_replay,
+)
 
-__all__ = ["Finding", "ReplayResult", "ReplayVerdict", "Step", "replay"]
+__all__ = [
+    "Finding",
+    "ReplayResult",
+    "ReplayVerdict",
+    "ReplayVerification",
+    "ReplayWitness",
+    "Step",
+    "load_witness",
+    "replay",
+    "verify_replay",
+]

@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from dpaudit.audit.harness import audit
+from dpaudit.audit.harness import EXECUTIONS, audit
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Simulated
+from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.settings import name_of, stated
@@ -38,7 +39,7 @@ def replay(
     relation: Relation | str | None = None,
     claim: Claim | None = None,
     confidence: float = 0.999,
-    max_samples: int = 200,
+    max_samples: int = EXECUTIONS,
     seed: int = 0,
     sees: Literal["release", "transcript"] = "release",
     name: str | None = None,
@@ -108,7 +109,8 @@ def replay(
                 place_of_definition(mechanism),
                 "a generator that was there before is used, and cannot be followed",
             )
-    refuted, samples, witness = worst.proven, 0, None
+    refuted, samples = worst.proven, 0
+    witness: Any = None
     if worst.suspicious and not refuted:
         subject: Any = mechanism
         if worst.laws is not None:
@@ -130,6 +132,17 @@ def replay(
             witness = outcome.witness
         if refuted:
             worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+    if refuted and witness is None:
+        witness = ReplayWitness(
+            name=name or name_of(mechanism),
+            mechanism=stored_mechanism(mechanism, reference),
+            claim=promised,
+            pair=worst.pair,
+            sees=sees,
+            confidence=1 - alpha,
+            seed=seed,
+            findings=tuple(worst.findings),
+        )
     verdict = ReplayVerdict.NOT_REFUTED
     if refuted:
         verdict = ReplayVerdict.REFUTED
