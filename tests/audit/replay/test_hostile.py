@@ -1,5 +1,6 @@
 """Code that makes it hard to follow: followed, or not followed, and never wrong."""
 
+import contextlib
 import copy
 import math
 import os
@@ -13,7 +14,7 @@ import pytest
 import scipy.stats
 from replay_cases import rows
 
-from dpaudit import InputError, Pair, PureDP
+from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.audit.replay import replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
@@ -136,7 +137,7 @@ def threaded_argmax(x, rng):
 
 
 def module_level(x, rng):
-    return total(x) + np.random.laplace(0, 1.0)
+    return total(x) + np.random.laplace(0, 1.0)  # noqa: NPY002
 
 
 def new_generator(x, rng):
@@ -194,7 +195,7 @@ def permuted(x, rng):
 
 def geometric(x, rng):
     p = 1 - math.exp(-1)
-    return int(len(x)) + int(rng.geometric(p)) - int(rng.geometric(p))
+    return len(x) + int(rng.geometric(p)) - int(rng.geometric(p))
 
 
 def generator_function(x, rng):
@@ -230,29 +231,21 @@ LOST = {
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_a_right_mechanism_is_never_refuted(mechanism, sees):
     # The statistical test has a false-alarm probability of 1e-3 a mechanism; seeded.
-    for seed in range(3):
-        result = replay(
-            mechanism,
-            pair=PAIR,
-            claim=PureDP(1.0),
-            seed=seed,
-            sees=sees,
-            max_samples=10,
-        )
-        assert result.verdict in ("NOT_REFUTED", "NOT_FOLLOWED"), str(result)
-        if result.verdict == "NOT_FOLLOWED":
-            assert any(":" in finding.where for finding in result.findings)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2)
+    assert result.verdict in ("NOT_REFUTED", "NOT_FOLLOWED"), str(result)
+    if result.verdict == "NOT_FOLLOWED":
+        assert any(":" in finding.where for finding in result.findings)
 
 
 @pytest.mark.parametrize("mechanism", FOLLOWED, ids=lambda m: m.__name__)
 def test_what_can_be_followed_is(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=10)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
     assert result.verdict == "NOT_REFUTED", str(result)
 
 
 @pytest.mark.parametrize("mechanism", LOST, ids=lambda m: m.__name__)
 def test_what_cannot_be_followed_is_said(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=10)
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert any(LOST[mechanism] in finding.message for finding in result.findings)
 
@@ -268,7 +261,7 @@ def test_other_ways_to_the_generator_are_held_to_the_claim(mechanism):
 
 
 def test_a_mechanism_that_only_raises_is_an_error():
-    result = replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=10)
+    result = replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
     assert result.verdict != "REFUTED"
 
 
@@ -291,17 +284,14 @@ def test_patches_are_undone_after_any_exit(kind):
     names += [(random, name) for name in ("random", "gauss", "choice", "_urandom")]
     names += [(os, "urandom"), (os, "fork")]
     before = [getattr(owner, name) for owner, name in names]
-    try:
-        replay(leaves_by(kind), pair=PAIR, claim=PureDP(1.0), max_samples=10)
-    except Exception as error:
-        assert isinstance(error, InputError) or "leaving" in str(error)
+    with contextlib.suppress(InputError, MechanismError):
+        replay(leaves_by(kind), pair=PAIR, claim=PureDP(1.0), max_samples=2)
     assert before == [getattr(owner, name) for owner, name in names]
 
 
 def test_global_generators_are_left_as_they_were():
-    np.random.seed(1)
-    random.seed(1)
-    legacy, python = np.random.get_state()[1].tolist(), random.getstate()
+    legacy = np.random.mtrand._rand.get_state()[1].tolist()
+    python = random.getstate()
     replay(module_level, pair=PAIR, claim=PureDP(1.0))
-    assert np.random.get_state()[1].tolist() == legacy
+    assert np.random.mtrand._rand.get_state()[1].tolist() == legacy
     assert random.getstate() == python
