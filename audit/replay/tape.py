@@ -130,7 +130,7 @@ def _spells(code: CodeType, at: int, name: str) -> bool:
 
 def place_in(file: str, line: int) -> str:
     """Return "file:line", the file as seen from the current folder if it is below."""
-    return f"{_shown(file)}:{line}"
+    return f"{_shown(file, os.getcwd())}:{line}"
 
 
 def is_code(file: str) -> bool:
@@ -139,9 +139,9 @@ def is_code(file: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _shown(file: str) -> str:
+def _shown(file: str, folder: str) -> str:
     try:
-        near = os.path.relpath(file)
+        near = os.path.relpath(file, folder)
     except (ValueError, OSError):
         return file
     return file if near.startswith("..") else near
