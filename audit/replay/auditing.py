@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import EXECUTIONS, audit
+from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
-from dpaudit.audit.replay.statistics import Simulated
+from dpaudit.audit.replay.statistics import Followed, Simulated
 from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -19,7 +20,7 @@ from dpaudit.audit.store import Store
 from dpaudit.audit.workers import single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import DPAuditError, InputError
+from dpaudit.errors import DPAuditError, InputError, UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
@@ -112,24 +113,25 @@ def replay(
     refuted, samples = worst.proven, 0
     witness: Any = None
     if worst.suspicious and not refuted:
-        subject: Any = mechanism
+        options: dict[str, Any] = {
+            "pair": worst.pair,
+            "claim": promised,
+            "confidence": 1 - alpha,
+            "seed": seed,
+            "name": name or name_of(mechanism),
+            "max_samples": most,
+        }
         if worst.laws is not None:
-            subject, most = Simulated(worst.pair, *worst.laws), _SIMULATED
-        outcome = audit(
-            subject,
-            pair=worst.pair,
-            claim=promised,
-            confidence=1 - alpha,
-            max_samples=most,
-            seed=seed,
-            name=name or name_of(mechanism),
-            reference=reference,
-            store=store,
-        )
-        refuted = outcome.refuted
-        samples = outcome.samples if subject is mechanism else 0
-        if subject is mechanism:
-            witness = outcome.witness
+            options["max_samples"] = _SIMULATED
+            simulated: Any = Simulated(worst.pair, *worst.laws)
+            refuted = audit(simulated, **options).refuted
+        elif sees == "transcript" and worst.transcripts:
+            options |= {"layer": Layer.TRANSCRIPT}
+            refuted, samples = _both_readings(mechanism, options)
+            worst.followed |= samples > 0
+        else:
+            found = audit(mechanism, **options, reference=reference, store=store)
+            refuted, samples, witness = found.refuted, found.samples, found.witness
         if refuted:
             worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
     if refuted and witness is None:
@@ -167,6 +169,24 @@ def replay(
         seconds=time.perf_counter() - begun,
         witness=witness,
     )
+
+
+def _both_readings(mechanism: Any, options: dict[str, Any]) -> tuple[bool, int]:
+    """Say whether transcripts refute a claim in both readings, and how many were drawn.
+
+    A claim that is true in one of them is refuted with probability at most alpha.
+    """
+    samples = 0
+    for eager in (True, False):
+        try:
+            followed: Any = Followed(mechanism, eager=eager)
+            found = audit(followed, **options)
+        except UnsupportedError:
+            return False, 0
+        samples = max(samples, found.samples)
+        if not found.refuted:
+            return False, samples
+    return True, samples
 
 
 def _worst(

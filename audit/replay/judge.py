@@ -63,6 +63,8 @@ class Judgement:
         Whether all of the code could be followed.
     laws : tuple of Law, optional
         Of the release on D and on D', where they are exactly known.
+    transcripts : bool
+        Whether the losses of all transcripts are known: there are no coins.
     """
 
     pair: Pair
@@ -74,6 +76,7 @@ class Judgement:
     suspicious: bool = False
     followed: bool = True
     laws: Any = None
+    transcripts: bool = False
 
     def find(
         self,
@@ -147,6 +150,7 @@ def _judge_closed(
     # Noise to which data are added twice may be one noisy value or two: it takes both
     # readings to refute.
     worst.proven &= shown.proven
+    worst.transcripts &= shown.transcripts
     if not worst.proven:
         worst.findings = [replace(finding, proof=None) for finding in worst.findings]
     return worst
@@ -373,6 +377,7 @@ def _judge_replayed(
         shown.followed = False
         for each in list(dict.fromkeys(coins))[:5]:
             shown.find("coin", each.place, each.why)
+    shown.transcripts = shown.followed
     certain = shown.followed and sees == "transcript" and not coins
     shown.proven = bool(certain and over)
     if shown.proven:
