@@ -105,7 +105,7 @@ def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Jud
     shown = Judgement(pair)
     sides = pair.data, pair.neighbour
     first, second = (execute(mechanism, data, seed) for data in sides)
-    if first.open and second.open and first.law.known and second.law.known:
+    if first.open and second.open and first.law.followed and second.law.followed:
         _judge_open(mechanism, claim, first, second, shown)
         return shown
     return _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
@@ -251,6 +251,9 @@ def _returned_at(mechanism: Any, trace: Trace, data: Array) -> str:
 
 def _parts_by_place(trace: Trace, compared: Comparison) -> dict[str, Comparison]:
     """Return the units of the release, by the place where their noise was drawn."""
+    if not trace.law.known:
+        draws = trace.release.index[trace.release.index >= 0]
+        return {trace.tape.place_of(int(draws.min())): compared}
     places: dict[str, list[int]] = {}
     for unit, draw in enumerate(trace.law.draw.tolist()):
         places.setdefault(trace.tape.place_of(draw), []).append(unit)

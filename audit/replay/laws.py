@@ -6,6 +6,10 @@ units are independent of each other. A unit is one draw of any family; or a comb
 of Gaussian draws, which is one Gaussian variable again, if no other unit has a part in
 those draws. Entries without a draw, and entries that are not finite, are constants.
 
+If the units of Gaussian draws overlap, but x + L z and x' + L' z have one covariance
+L L^T = L' L'^T, the same is done in coordinates in which it is the identity on its
+range.
+
 Two laws P and Q are compared unit by unit:
 
 - If their constants differ, or entries that hang together in one of them lie on another
@@ -32,6 +36,7 @@ from dpaudit.arrays import Array
 
 __all__ = ["Comparison", "Family", "Law", "compare", "loss", "losses"]
 
+_MOST_DENSE = 200_000  # entries of a matrix of terms
 _SAME = 1e-9  # relative: what differs by less is one number, rounded differently
 
 
@@ -84,7 +89,9 @@ class Law:
     alone : ndarray of bool, shape (U,)
         Whether a unit is one draw, which its entries show; not a combination.
     known : bool
-        Whether the entries fall into units; if not, nothing else is meant.
+        Whether the entries fall into units; if not, the four before are empty.
+    factor : ndarray, shape (n, k), optional
+        L, where the entries do not fall into units, but all draws are Gaussian.
     """
 
     mean: Array
@@ -95,6 +102,7 @@ class Law:
     family: NDArray[np.intp]
     alone: NDArray[np.bool_]
     known: bool = True
+    factor: Array | None = None
 
     @classmethod
     def of(
@@ -118,7 +126,9 @@ class Law:
         if index.shape[1] > 1:
             found = _one_term_each(index, coef, family)
             if found is None:
-                return cls._unknown(mean)
+                return replace(
+                    cls._unknown(mean), factor=_dense(mean, index, coef, family)
+                )
             index, coef, combined = found
         draws, ratios = (
             (index[:, 0], coef[:, 0])
@@ -154,12 +164,20 @@ class Law:
         return cls(mean, unit, zero, none, none, none, alone, known=False)
 
     @property
+    def followed(self) -> bool:
+        """Whether the law is known in either form."""
+        return self.known or self.factor is not None
+
+    @property
     def scale(self) -> Array:
         """The scale of each unit at its first entry, shape (U,)."""
         return np.abs(self.ratio[self.first])
 
     def sample(self, size: int, *, rng: np.random.Generator) -> Array:
         """Return independent values, shape (size, n)."""
+        if self.factor is not None:
+            normals = rng.standard_normal((size, self.factor.shape[1]))
+            return np.asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
         draws = np.select(
             [self.family == kind for kind in Family],
@@ -222,6 +240,52 @@ def _one_term_each(
     # A single term keeps its coefficient; a combination has the norm of its terms.
     lead = rows[inverse.ravel(), 0]
     return lead[:, np.newaxis], (sign * norm)[:, np.newaxis], rows[several, 0]
+
+
+def _dense(
+    mean: Array, index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+) -> Array | None:
+    """Return the matrix of Gaussian terms, None if it is none, or a large one."""
+    draws, column = np.unique(index[index >= 0], return_inverse=True)
+    gaussian = bool((family[draws] == Family.GAUSSIAN).all())
+    if not gaussian or len(mean) * len(draws) > _MOST_DENSE:
+        return None
+    if not np.isfinite(mean).all():
+        return None
+    factor = np.zeros((len(mean), len(draws)))
+    rows = np.nonzero(index >= 0)[0]
+    np.add.at(factor, (rows, column.ravel()), coef[index >= 0])
+    return factor
+
+
+def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
+    """Return two Gaussian laws of one covariance in coordinates that make it 1.
+
+    The third is the matrix that leads there. A text says why they are singular; None
+    that the covariances differ.
+    """
+    if law.factor is None or other.factor is None:
+        return None
+    covariances = [factor @ factor.T for factor in (law.factor, other.factor)]
+    largest = np.abs(covariances[0]).max(initial=0.0)
+    if np.abs(covariances[0] - covariances[1]).max(initial=0.0) > _SAME * largest:
+        return None
+    left, scales, _ = np.linalg.svd(law.factor, full_matrices=False)
+    rank = int((scales > 1e-10 * scales.max(initial=0.0)).sum())
+    basis = left[:, :rank]
+    shift = law.mean - other.mean
+    across = shift - basis @ (basis.T @ shift)
+    size = np.abs(law.mean) + np.abs(other.mean)
+    if np.abs(across).max(initial=0.0) > _SAME * max(1.0, size.max(initial=0.0)):
+        return "a combination of numbers has no noise, and differs"
+    into = basis / scales[:rank]
+    units = np.arange(rank)
+    ones = np.ones(rank)
+    white = [
+        Law(each.mean @ into, units, ones, units, units, 0 * units, ones < 0)
+        for each in (law, other)
+    ]
+    return white[0], white[1], into
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,10 +363,15 @@ class Comparison:
 
 def compare(law: Law, other: Law) -> Comparison:
     """Compare two laws of values with equally many entries."""
-    if not (law.known and other.known):
+    if not (law.followed and other.followed):
         return _nothing(None, 0, known=False)
     if len(law.mean) != len(other.mean):
         return _nothing("there are more noisy numbers on one side", 0)
+    if not (law.known and other.known):
+        white = _whitened(law, other)
+        if white is None or isinstance(white, str):
+            return _nothing(white, 0, known=white is not None)
+        return compare(white[0], white[1])
     x, x2 = law.mean, other.mean
     noisy, noisy2 = law.unit >= 0, other.unit >= 0
     if (noisy != noisy2).any():
@@ -372,6 +441,9 @@ def loss(law: Law, other: Law, value: Array) -> float:
 
 def losses(law: Law, other: Law, values: Array) -> Array:
     """Return the losses of values, shape (..., n), where both laws have a density."""
+    white = None if law.known else _whitened(law, other)
+    if isinstance(white, tuple):
+        law, other, values = white[0], white[1], values @ white[2]
     logs = []
     with np.errstate(all="ignore"):
         for each in (law, other):

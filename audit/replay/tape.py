@@ -341,7 +341,7 @@ class Tape:
             self.coins.append(Lost(place, "noise is used as an ordinary number"))
             self._spend(index, law)
             return value
-        if not law.known:
+        if not law.followed:
             self.lost.append(
                 Lost(place, "noise of this form has no density that is known here")
             )

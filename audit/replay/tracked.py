@@ -205,6 +205,17 @@ class Tracked(NDArrayOperatorsMixin):
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)
 
+    def settle(self) -> None:
+        """Make draws that are known by now part of the ordinary numbers."""
+        mean, index, coef, _ = self.tape.settled(
+            self.centre.ravel(), self.index, self.coef
+        )
+        if index is not self.index:
+            used = (index >= 0).any(axis=0)
+            self.index, self.coef = index[:, used], coef[:, used]
+            self.centre = mean.reshape(self.shape)
+            self.bare = False
+
     # -- looking at the numbers
 
     def looked_at(self, how: str) -> Array:
@@ -411,7 +422,12 @@ def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
 def _added(left: Any, right: Any, sign: float) -> Any:
     """Return left + sign * right."""
     parts: list[tuple[Any, float]] = [(left, 1.0), (right, sign)]
+    for part, _ in parts:
+        if isinstance_tracked(part) and part.noisy:
+            part.settle()
     noisy = [p for p in parts if isinstance_tracked(p[0]) and p[0].noisy]
+    if not noisy:
+        return NotImplemented
     if len(noisy) == 1:
         ((value, own),) = noisy
         other, others = parts[1] if parts[0][0] is value else parts[0]
@@ -419,6 +435,8 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         if addend is None:
             return NotImplemented
         shape = np.broadcast_shapes(value.shape, addend.shape)
+        if value.shape != shape and math.prod(shape) > _MOST_TERMS:
+            return NotImplemented
         wide = value if value.shape == shape else _spread(value, shape)
         with np.errstate(all="ignore"):
             mean = np.asarray(own * wide.centre + others * addend)

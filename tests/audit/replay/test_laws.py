@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from replay_cases import rows
 
-from dpaudit import Pair, PureDP
+from dpaudit import GaussianDP, Pair, PureDP
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.executor import execute
@@ -173,3 +173,36 @@ def test_tight_mechanisms_are_never_refuted_by_proof():
         result = replay(tight, pair=pair, claim=PureDP(2.8), seed=seed)
         assert result.verdict == "NOT_REFUTED"
         assert result.loss == pytest.approx(2.8)
+
+
+def prefix_sums(x, rng):
+    sums = np.cumsum(np.clip(np.pad(x[:, 0], (0, 4 - len(x))), 0, 1))
+    lower = np.tril(np.ones((4, 4)))
+    return sums + lower @ rng.normal(0, 2.0, 4)
+
+
+def test_overlapping_sums_of_gaussian_draws_are_whitened():
+    # L^{-1} (sums - sums') is the row that was added: mu = 1/2.
+    pair = Pair(rows(0.1, 0.2), rows(0.1, 0.2, 1.0))
+    here, there = (
+        execute(prefix_sums, data, 3) for data in (pair.data, pair.neighbour)
+    )
+    assert compare(here.law, there.law).mu == pytest.approx(0.5)
+    third = np.diff(here.value - here.law.mean)[1] / 2
+    exact = ((third - 0.5) ** 2 - third**2) / 2
+    assert loss(here.law, there.law, here.value) == pytest.approx(exact, abs=1e-9)
+    assert replay(prefix_sums, pair=pair, claim=GaussianDP(0.5)).verdict != "REFUTED"
+    fallen = replay(prefix_sums, pair=pair, claim=GaussianDP(0.499))
+    assert (fallen.verdict, fallen.proof) == ("REFUTED", True)
+
+
+@pytest.mark.parametrize("name", ["tree-aggregation", "tree-aggregation-published"])
+def test_trees_have_the_losses_that_the_catalogue_knows(name):
+    mechanism = build(name)
+    pair = mechanism.worst_case()
+    result = replay(mechanism, max_samples=2)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    here, there = (execute(mechanism, d, 0) for d in (pair.data, pair.neighbour))
+    assert compare(here.law, there.law).mu == pytest.approx(
+        mechanism.exact_claim(pair).parameters["mu"], rel=1e-9
+    )
