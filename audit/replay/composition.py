@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.layers.exact import exact_verdict
-from dpaudit.audit.replay.laws import Comparison, Family
+from dpaudit.audit.replay.comparison import Comparison
+from dpaudit.audit.replay.laws import Family
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.neighbours import Pair
 

@@ -12,14 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.replay.choices import argmax
+from dpaudit.audit.replay.arithmetic import matrix_product
 from dpaudit.audit.replay.tape import Tape
-from dpaudit.audit.replay.tracked import (
-    Tracked,
-    isinstance_tracked,
-    matrix_product,
-    numeric,
-)
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, numeric
 
 __all__ = ["call", "has_noise", "stacked"]
 
@@ -234,7 +229,6 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.trace: _trace,
     np.dot: _dot,
     np.outer: _outer,
-    np.argmax: argmax,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: math.prod(a.shape) if axis is None else a.shape[axis],

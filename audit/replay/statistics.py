@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
-from dpaudit.audit.replay.laws import Law, compare, loss, losses
+from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.tape import Observation
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError

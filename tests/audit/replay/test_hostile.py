@@ -261,8 +261,33 @@ def test_other_ways_to_the_generator_are_held_to_the_claim(mechanism):
 
 
 def test_a_mechanism_that_only_raises_is_an_error():
-    result = replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
-    assert result.verdict != "REFUTED"
+    with pytest.raises(MechanismError, match="every time"):
+        replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+
+
+def picky(x, rng):
+    if len(x) == 3 and type(rng) is not np.random.Generator:
+        raise TypeError("not a generator")
+    return total(x) + rng.laplace(0, 1.0)
+
+
+def test_a_failure_that_comes_of_following_is_no_finding():
+    result = replay(picky, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "an ordinary execution" in result.findings[0].message
+
+
+def refuses_many(x, rng):
+    if len(x) == 3:
+        raise ValueError("too many rows")
+    return total(x) + rng.laplace(0, 1.0)
+
+
+def test_a_failure_on_one_side_alone_is_a_proof():
+    result = replay(refuses_many, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert result.findings[0].kind == "structure"
+    assert "raises ValueError on D'" in result.findings[0].message
 
 
 def leaves_by(kind):

@@ -7,8 +7,8 @@ from replay_cases import rows
 from dpaudit import GaussianDP, Pair, PureDP
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.comparison import compare, loss
 from dpaudit.audit.replay.executor import execute
-from dpaudit.audit.replay.laws import compare, loss
 from dpaudit.errors import InputError
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))

@@ -135,7 +135,7 @@ def test_malformed_witnesses_are_refused(change, message):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    (tmp_path / "glue.py").write_text(
+    (tmp_path / "glue_of_layer.py").write_text(
         "import replay_cases\n"
         "from replay_cases import private_divisor, right_count\n"
         "pair = replay_cases.WRONG['private divisor'][1]\n",
@@ -152,8 +152,10 @@ def run(*arguments):
 
 
 def test_the_command_line_replays_and_verifies(folder):
-    options = ("--pair", "glue:pair", "--epsilon", "1", "--layer", "replay")
-    refuted = run("audit", "glue:private_divisor", *options, "--witness", "w.json")
+    options = ("--pair", "glue_of_layer:pair", "--epsilon", "1", "--layer", "replay")
+    refuted = run(
+        "audit", "glue_of_layer:private_divisor", *options, "--witness", "w.json"
+    )
     assert refuted.exit_code == 1
     assert "REFUTED by proof (2 executions a side" in refuted.output
     assert "scale: the scale of the noise is 0.333333 on D and 0.5 on D'" in (
@@ -162,9 +164,9 @@ def test_the_command_line_replays_and_verifies(folder):
     verified = run("verify", "w.json", "--json")
     assert verified.exit_code == 1
     assert json.loads(verified.output)["confirmed"]
-    held = run("audit", "glue:right_count", *options, "--json")
+    held = run("audit", "glue_of_layer:right_count", *options, "--json")
     assert held.exit_code == 0
     assert json.loads(held.output)["verdict"] == "NOT_REFUTED"
-    wrong = run("audit", "glue:right_count", *options, "--workers", "2")
+    wrong = run("audit", "glue_of_layer:right_count", *options, "--workers", "2")
     assert wrong.exit_code == 2
     assert "--layer replay takes no" in wrong.output
