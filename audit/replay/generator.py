@@ -198,7 +198,7 @@ class Recorder(np.random.Generator):
 
     def __reduce__(self) -> Any:
         self._tape.lose("the generator is copied or sent away")
-        return np.random.default_rng, (int(self._streams.next().integers(2**62)),)
+        return _seeded, (int(self._streams.next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__reduce__()
@@ -208,7 +208,12 @@ class Recorder(np.random.Generator):
 
     def _copied(self) -> Any:
         self._tape.lose("the generator is copied")
-        return np.random.default_rng(int(self._streams.next().integers(2**62)))
+        return _seeded(int(self._streams.next().integers(2**62)))
+
+
+def _seeded(seed: int) -> np.random.Generator:
+    """Return an ordinary generator; by this name it is found in other processes."""
+    return np.random.Generator(np.random.PCG64(seed))
 
 
 def _coin(name: str) -> Callable[..., Any]:
