@@ -7,6 +7,7 @@ have a joint law given all that was looked at before.
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpaudit.audit.drawing import ways_to_draw
 from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.patches import patched
+from dpaudit.audit.replay.returns import watching_returns
 from dpaudit.audit.replay.tape import Observation, Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 from dpaudit.errors import DPAuditError
@@ -43,6 +45,8 @@ class Trace:
     release : Tracked or None
         The numbers, before they had a law; None if there is no noise in them.
     seconds : float
+    returned : str
+        "file:line" of the mechanism's last return, where ordinary numbers were drawn.
     """
 
     tape: Tape
@@ -52,6 +56,7 @@ class Trace:
     value: Array
     release: Tracked
     seconds: float
+    returned: str = ""
 
     @property
     def open(self) -> bool:
@@ -93,7 +98,10 @@ def execute(
     tape = Tape(seed, script, eager)
     rng = Recorder(tape, Streams(seed), follows=follows)
     begun = time.perf_counter()
-    with patched(tape, rng, follows=follows):
+    watching: AbstractContextManager[list[str]] = (
+        nullcontext([]) if follows else watching_returns()
+    )
+    with patched(tape, rng, follows=follows), watching as returned:
         released, failed = _attempt(one, data, rng)
     seconds = time.perf_counter() - begun
     if tape.final is not None and not failed:
@@ -112,7 +120,14 @@ def execute(
     value = tape.value(whole.centre, index, coef)
     tape.closed = True
     return Trace(
-        tape, " ".join(reader.words), reader.unread, law, value, whole, seconds
+        tape,
+        " ".join(reader.words),
+        reader.unread,
+        law,
+        value,
+        whole,
+        seconds,
+        "".join(returned),
     )
 
 

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.executor import Trace
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.result import Finding, Step
-from dpaudit.audit.replay.returns import place_of_return
+from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.tape import Lost
 from dpaudit.neighbours import Pair
 
@@ -102,21 +101,21 @@ def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
         )
 
 
-def of_entry(mechanism: Any, trace: Trace, entry: int, data: Array) -> tuple[str, str]:
+def of_entry(mechanism: Any, trace: Trace, entry: int) -> tuple[str, str]:
     """Return which kind of finding a number of the release is, and where."""
     whole = trace.release
     terms = whole.index[entry] if entry < len(whole.index) else np.empty(0, np.intp)
     used = terms[terms >= 0]
     if not len(used):
-        return "release", returned_at(mechanism, trace, data)
+        return "release", returned_at(mechanism, trace)
     place = trace.tape.place_of(int(used[0]))
     coef = whole.coef[entry][terms >= 0]
     return ("scale" if (coef == 0).all() else "release"), place
 
 
-def returned_at(mechanism: Any, trace: Trace, data: Array) -> str:
+def returned_at(mechanism: Any, trace: Trace) -> str:
     """Return the line from which the mechanism returned in an execution."""
-    return place_of_return(mechanism, data, trace.tape.seed)
+    return trace.returned or place_of_definition(mechanism)
 
 
 def step_at(place: str, compared: Comparison, loss_: float) -> Step:
@@ -140,6 +139,6 @@ def fail_alike(mechanism: Any, first: Trace, second: Trace, shown: Judgement) ->
     if first.layout != second.layout or not first.layout.startswith(RAISES):
         return False
     shown.followed, shown.suspicious = False, True
-    where = returned_at(mechanism, first, shown.pair.data)
+    where = returned_at(mechanism, first)
     shown.find("structure", where, f"the mechanism {first.layout} on both sides")
     return True

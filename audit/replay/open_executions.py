@@ -43,12 +43,15 @@ def judge_open(
     shown.executions = 2
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
         plain = execute(mechanism, data, other_seed, follows=False)
+        trace.returned = plain.returned
         if plain.tape.lost or not _confirms(plain, trace, other_seed):
             unconfirmed(shown, plain.tape.lost, trace)
             return
         if not _really_raises(mechanism, data, trace):
             unconfirmed(shown, [], trace)
             return
+    if RAISES in (first.layout[: len(RAISES)], second.layout[: len(RAISES)]):
+        shown.executions += 1  # to see whether it does so without us
     if fail_alike(mechanism, first, second, shown):
         return
     shown.laws = first.law, second.law
@@ -57,10 +60,10 @@ def judge_open(
         _scales_by_place(shown, first, second)
         shown.find(
             "structure",
-            returned_at(mechanism, first, pair.data),
+            returned_at(mechanism, first),
             f"the release is {first.layout} on D and {second.layout} on D', "
             "whatever the noise is",
-            neighbour=returned_at(mechanism, second, pair.neighbour),
+            neighbour=returned_at(mechanism, second),
             proof=True,
         )
         return
@@ -73,8 +76,8 @@ def judge_open(
         return
     if compared.singular:
         shown.proven = shown.suspicious = True
-        kind, where = of_entry(mechanism, first, compared.entry, pair.data)
-        _, there = of_entry(mechanism, second, compared.entry, pair.neighbour)
+        kind, where = of_entry(mechanism, first, compared.entry)
+        _, there = of_entry(mechanism, second, compared.entry)
         shown.find(kind, where, compared.singular, neighbour=there, proof=True)
         return
     parts = _parts_by_place(first, compared)

@@ -1,26 +1,27 @@
-"""The line from which a mechanism returned, for findings about its release."""
+"""Lines of a mechanism, for findings about its release."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from dpaudit.arrays import Array
 from dpaudit.audit.drawing import ways_to_draw
-from dpaudit.audit.replay.executor import execute
 from dpaudit.audit.replay.tape import is_code, place_in
-from dpaudit.errors import DPAuditError
 
-__all__ = ["place_of_definition", "place_of_return"]
+__all__ = ["place_of_definition", "watching_returns"]
 
 
-def place_of_return(mechanism: Any, data: Array, seed: int) -> str:
-    """Return "file:line" of the last return, or raise, of the mechanism's own code.
+@contextmanager
+def watching_returns() -> Iterator[list[str]]:
+    """Keep "file:line" of the last return, or raise, of the code under audit in a list.
 
-    It is executed once more for that, under a profiler's hook; where there is one
-    already (a debugger, a measurement of coverage), its definition will do.
+    By a profiler's hook; where there is one already (a measurement of coverage, say),
+    the list stays empty.
     """
-    if sys.getprofile() is not None:
-        return place_of_definition(mechanism)
     last: list[str] = []
+    if sys.getprofile() is not None:
+        yield last
+        return
 
     def hook(frame: Any, event: str, argument: Any) -> None:
         if event == "return" and is_code(frame.f_code.co_filename):
@@ -28,12 +29,9 @@ def place_of_return(mechanism: Any, data: Array, seed: int) -> str:
 
     sys.setprofile(hook)
     try:
-        execute(mechanism, data, seed, follows=False)
-    except DPAuditError:
-        pass
+        yield last
     finally:
         sys.setprofile(None)
-    return last[0] if last else place_of_definition(mechanism)
 
 
 def place_of_definition(mechanism: Any) -> str:

@@ -51,6 +51,7 @@ def judge_replayed(
         return
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
         plain = execute(mechanism, data, seed, follows=False)
+        trace.returned = plain.returned
         lost = [*trace.tape.lost, *plain.tape.lost]
         if lost or not _same_release(plain, trace):
             unconfirmed(shown, lost, trace)
@@ -167,7 +168,7 @@ class _Transcript:
             if shown is not None:
                 shown.find(
                     "structure",
-                    returned_at(mechanism, trace, pair.data),
+                    returned_at(mechanism, trace),
                     f"the release is {trace.layout} on D and {again.layout} on D', "
                     "all noisy values being the same",
                 )
@@ -176,7 +177,7 @@ class _Transcript:
         if compared.singular:
             made.loss = np.inf
             if shown is not None:
-                kind, where = of_entry(mechanism, trace, compared.entry, pair.data)
+                kind, where = of_entry(mechanism, trace, compared.entry)
                 shown.find(
                     kind,
                     where,
