@@ -13,6 +13,7 @@ import gc
 import os
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -53,13 +54,18 @@ _PYTHON_COINS = (
 )
 
 
+_ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
+
+
 @contextmanager
 def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
     """Replace what has to be replaced, and put it back whatever happens."""
-    with ExitStack() as stack:
+    with _ONE_AT_A_TIME, ExitStack() as stack:
 
         def put(owner: Any, name: str, value: Any) -> None:
             old = getattr(owner, name)
+            if owner in (np.random, random):
+                value = _for_this_thread(tape, value, old)
             stack.callback(setattr, owner, name, old)
             setattr(owner, name, value)
 
@@ -111,6 +117,17 @@ def _replacements(
             yield owner, name, _losing(tape, getattr(owner, name), name)
 
 
+def _for_this_thread(tape: Tape, function: Any, real: Any) -> Callable[..., Any]:
+    """Return a function that is the real one to every other thread."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if tape.check_thread():
+            return function(*args, **kwargs)
+        return real(*args, **kwargs)
+
+    return call
+
+
 def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
     return lambda *args, **kwargs: function(rng, *args, **kwargs)
 
@@ -146,6 +163,7 @@ def _maker(tape: Tape, real: Any) -> Callable[..., Any]:
         if (
             args
             and not tape.closed
+            and tape.is_mine
             and has_noise(args[0])
             and called_by_name(sys._getframe(1), real.__name__)
         ):
@@ -172,6 +190,7 @@ def _canvas(tape: Tape, real: Any) -> Callable[..., Any]:
         dtype_given = kwargs.get("dtype")
         if (
             tape.closed
+            or not tape.is_mine
             or type(array) is not np.ndarray
             or array.dtype != np.float64
             or not (dtype_given is None or _is_float(dtype_given))

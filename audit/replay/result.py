@@ -95,8 +95,8 @@ class ReplayResult:
     verdict : ReplayVerdict
         ``REFUTED``: the claim is false, by proof or at `confidence` (see `proof`).
         ``NOT_REFUTED``: this replay did not show it; that is no proof of privacy.
-        ``NOT_FOLLOWED``: the findings say what could not be followed, or what an
-        attacker would see who does not see more than the release does not show.
+        ``NOT_FOLLOWED``: something was found that may break the claim, or could not be
+        followed, and nothing settled it.
     claim : Claim
     relation : Relation
     pair : Pair

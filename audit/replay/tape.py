@@ -273,10 +273,16 @@ class Tape:
         if not self.closed:
             self.coins.append(Lost(place_of_caller(), why))
 
-    def check_thread(self) -> None:
-        """Note it if this is not the thread that executes the mechanism."""
-        if threading.get_ident() != self._thread:
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the thread that executes the mechanism."""
+        return threading.get_ident() == self._thread
+
+    def check_thread(self) -> bool:
+        """Say whether this is the mechanism's thread, and note it if it is not."""
+        if not self.is_mine:
             self.lose("randomness is used in another thread")
+        return self.is_mine
 
     def settled(
         self, mean: Array, index: NDArray[np.intp], coef: Array

@@ -277,6 +277,22 @@ def test_a_failure_that_comes_of_following_is_no_finding():
     assert "an ordinary execution" in result.findings[0].message
 
 
+def test_other_threads_have_their_own_numpy():
+    seen = []
+
+    def mechanism(x, rng):
+        def beside():
+            seen.append((type(np.zeros(2)), type(np.random.random())))  # noqa: NPY002
+
+        worker = threading.Thread(target=beside)
+        worker.start()
+        worker.join()
+        return total(x) + rng.laplace(0, 1.0)
+
+    replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    assert set(seen) == {(np.ndarray, float)}
+
+
 def refuses_many(x, rng):
     if len(x) == 3:
         raise ValueError("too many rows")
