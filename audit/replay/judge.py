@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.audit.replay.executor import Trace, execute
-from dpaudit.audit.replay.judgement import Judgement
+from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
@@ -45,8 +45,17 @@ def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Jud
     first, second = (execute(mechanism, data, seed) for data in sides)
     if first.open and second.open and first.law.followed and second.law.followed:
         judge_open(mechanism, claim, first, second, shown)
-        return shown
-    return _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
+    else:
+        shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
+    if (first.unread or second.unread) and not shown.proven:
+        shown.followed = False
+        shown.find(
+            "coin",
+            returned_at(mechanism, first),
+            "the release holds an object that is neither numbers nor text, and may "
+            f"show more: {first.layout}",
+        )
+    return shown
 
 
 def _judge_closed(

@@ -293,6 +293,21 @@ def test_other_threads_have_their_own_numpy():
     assert set(seen) == {(np.ndarray, float)}
 
 
+class Fitted:
+    def __init__(self, value):
+        self.value = value
+
+
+def opaque(x, rng):
+    return Fitted(total(x) + rng.laplace(0, 0.01))
+
+
+def test_what_cannot_be_read_of_a_release_is_said():
+    result = replay(opaque, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert "returns Fitted" in result.findings[0].message
+
+
 def refuses_many(x, rng):
     if len(x) == 3:
         raise ValueError("too many rows")
