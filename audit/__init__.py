@@ -1,6 +1,7 @@
 """The audit engine: lower bounds on the privacy loss, with a proof in finite samples.
 
 `audit` attacks a mechanism on pairs of neighbours; `verify` replays a witness;
+`replay` records a mechanism on one dataset and replays it on its neighbour;
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
 `audit_canaries` guesses which of many rows are in the data of a single release;
 `dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
@@ -17,6 +18,7 @@ from dpaudit.audit.layers.layer import Layer, applicable_layers
 from dpaudit.audit.layers.whitebox import white_box
 from dpaudit.audit.layers.whitebox_result import WhiteBoxResult
 from dpaudit.audit.progress import Progress
+from dpaudit.audit.replay import ReplayResult, replay
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.store import Store
 from dpaudit.audit.verification import Verification, verify
@@ -30,6 +32,7 @@ __all__ = [
     "ExactVerdict",
     "Layer",
     "Progress",
+    "ReplayResult",
     "Store",
     "StoreWarning",
     "Verdict",
@@ -41,6 +44,7 @@ __all__ = [
     "audit_canaries",
     "exact_verdict",
     "process_pool",
+    "replay",
     "verify",
     "white_box",
 ]

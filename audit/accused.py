@@ -7,20 +7,39 @@ mechanism, and a conviction for that of the wrong one.
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import differences, encode
 from dpaudit.errors import InputError, MechanismError
+from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
 
-__all__ = ["other_than_claimed", "other_than_named"]
+__all__ = ["Accusation", "other_than_claimed", "other_than_named"]
 
 _MOST_NAMED = 8  # differences
 
 
-def other_than_named(witness: Witness, mechanism: Any) -> list[str]:
+class Accusation(Protocol):
+    """What a witness of any kind holds."""
+
+    @property
+    def mechanism(self) -> Any:
+        """As `dpaudit.codec.encode` stores it."""
+        ...
+
+    @property
+    def claim(self) -> Claim:
+        """What is contested."""
+        ...
+
+    @property
+    def pair(self) -> Pair:
+        """On which."""
+        ...
+
+
+def other_than_named(witness: Accusation, mechanism: Any) -> list[str]:
     """Say where a mechanism is not the one that a witness names.
 
     Nothing is imported. Of a mechanism that has no name elsewhere its type is told.
@@ -50,7 +69,7 @@ def other_than_named(witness: Witness, mechanism: Any) -> list[str]:
     ]
 
 
-def other_than_claimed(witness: Witness, mechanism: Any) -> list[str]:
+def other_than_claimed(witness: Accusation, mechanism: Any) -> list[str]:
     """Say whether a mechanism claims something else than a witness contests.
 
     Raises

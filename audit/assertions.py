@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.audit.harness import audit
+from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult
-from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import encode
 from dpaudit.domains import Domain
@@ -114,7 +114,9 @@ class Auditor:
             Most releases a side; goes before the profile.
         confidence : float, optional
         **options
-            Others of `dpaudit.audit.audit`: ``layer``, ``bits``, ``attacks``, ...
+            Others of `dpaudit.audit.audit`: ``layer``, ``bits``, ``attacks``, ... With
+            ``layer="replay"`` a mechanism that cannot be followed passes with a
+            warning that names the place, and the result is a `ReplayResult`.
 
         Returns
         -------
@@ -214,6 +216,7 @@ class Auditor:
         options.setdefault(
             "seed", seed_for(mechanism, promised, seed=self.seed, name=name)
         )
+        replays = options.get("layer") == Layer.REPLAY
         result = audit(
             mechanism,
             claim=claim,
@@ -222,7 +225,8 @@ class Auditor:
             confidence=self.confidence if confidence is None else confidence,
             **options,
         )
-        for warning in result.warnings:
+        found = _not_followed(result) if replays else result.warnings
+        for warning in found:
             warnings.warn(f"{result.name}: {warning}", stacklevel=3)
         return result
 
@@ -274,6 +278,15 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
 
     Name, claim, verdict, lower bound, releases, and what the audit could see.
     """
+    if record["layer"] == Layer.REPLAY:
+        return (
+            printable(record["name"], longest=80),
+            record["claim"],
+            record["verdict"].replace("_", " ").lower(),
+            f"{len(record['findings'])} findings",
+            f"{record['executions']} executions a side",
+            "",
+        )
     seen, at = record["detectable_epsilon"], f"at delta {record['at_delta']:.3g}"
     return (
         printable(record["name"], longest=80),
@@ -285,7 +298,14 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _save(witness: Witness, folder: Path) -> Path:
+def _not_followed(result: Any) -> list[str]:
+    """Return what a replay could not follow, if that left it without a verdict."""
+    if result.verdict != "NOT_FOLLOWED":
+        return []
+    return [f"not followed: {finding}" for finding in result.findings]
+
+
+def _save(witness: Any, folder: Path) -> Path:
     """Write a witness; the same audit writes the same file."""
     folder.mkdir(parents=True, exist_ok=True)
     word = re.sub(r"[^\w.-]+", "-", witness.name).strip("-.") or "mechanism"
@@ -294,7 +314,7 @@ def _save(witness: Witness, folder: Path) -> Path:
     return path
 
 
-def _why_refuted(result: AuditResult, witness: Path | None) -> str:
+def _why_refuted(result: Any, witness: Path | None) -> str:
     name = printable(result.name)
     lines = [f"{name} breaks its claim {result.claim}:", str(result)]
     if witness is not None:
@@ -306,7 +326,7 @@ def _why_refuted(result: AuditResult, witness: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _replay(witness: Witness, path: Path) -> str:
+def _replay(witness: Any, path: Path) -> str:
     """Return the command that replays a witness, from any folder."""
     stored = witness.mechanism
     command = ["dpaudit", "verify", str(path)]
@@ -336,7 +356,10 @@ def _import_folder(module: str) -> Path | None:
     return None if folder in {Path(p).resolve() for p in installed} else folder
 
 
-def _why_not_refuted(result: AuditResult) -> str:
+def _why_not_refuted(result: Any) -> str:
+    if not isinstance(result, AuditResult):
+        name = printable(result.name)
+        return f"{name} was expected to break its claim, and no replay did:\n{result}"
     seen = result.detectable_epsilon
     limit = (
         "no violation of the events that it ended with was in its reach"

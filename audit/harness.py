@@ -28,10 +28,14 @@ from dpaudit.audit.summary import summarise
 from dpaudit.audit.workers import Workers, single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
+from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 
-__all__ = ["audit"]
+__all__ = ["EXECUTIONS", "audit"]
+
+EXECUTIONS = 200
+"""Most of them, on either side, that a replay adds for a statistical test."""
 
 
 def audit(
@@ -85,8 +89,10 @@ def audit(
     stop_when_refuted : bool
         Whether to stop as soon as the claim is refuted, or to go on to `max_samples`
         for tighter lower bounds.
-    layer : {"black-box", "transcript"}
-        What the attacker sees: final releases, or every noisy value on the way.
+    layer : {"black-box", "transcript", "replay"}
+        What the attacker sees: final releases, or every noisy value on the way. With
+        "replay" the mechanism is recorded and replayed instead (`dpaudit.audit.replay`,
+        which takes more options), and the result is a `ReplayResult`.
     bits : bool
         Whether to audit the doubles that are returned, with attacks on their bits,
         rather than the mechanism over the real numbers.
@@ -144,6 +150,25 @@ def audit(
     >>> str(result.verdict)
     'REFUTED'
     """
+    if layer == Layer.REPLAY:
+        from dpaudit.audit.replay import replay
+
+        if bits or executor is not None or attacks is not None:
+            raise InputError("layer 'replay' takes no attacks, bits or executor")
+        replayed = replay(
+            mechanism,
+            pair=pair,
+            domain=domain,
+            relation=relation,
+            claim=claim,
+            confidence=confidence,
+            max_samples=min(max_samples, EXECUTIONS),
+            seed=seed,
+            name=name,
+            reference=reference,
+            store=store,
+        )
+        return cast(AuditResult, replayed)
     if attacks is None:
         attacks = BITS if bits else PORTFOLIO
     settings = Settings(

@@ -36,6 +36,7 @@ class Layer(StrEnum):
     WHITE_BOX = "white-box"
     TRANSCRIPT = "transcript"
     BLACK_BOX = "black-box"
+    REPLAY = "replay"
 
 
 def applicable_layers(mechanism: Any) -> tuple[Layer, ...]:

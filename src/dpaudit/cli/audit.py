@@ -51,10 +51,18 @@ __all__ = ["audit_command"]
 @click.option("--dimension", type=int, help="Columns of the worst-case pair.")
 @click.option(
     "--layer",
-    type=click.Choice(["exact", "white-box", "transcript", "black-box"]),
+    type=click.Choice(["exact", "white-box", "transcript", "black-box", "replay"]),
     default="black-box",
     show_default=True,
     help="What the evidence rests on; see docs/layers.md.",
+)
+@click.option(
+    "--sees",
+    type=click.Choice(["release", "transcript"]),
+    default="release",
+    show_default=True,
+    help="With --layer replay: what the claim is about, the release or every noisy "
+    "value on the way too.",
 )
 @click.option(
     "--bits",
@@ -106,6 +114,7 @@ def audit_command(
     domain: str | None,
     dimension: int | None,
     layer: str,
+    sees: str,
     bits: bool,
     confidence: float,
     max_samples: int,
@@ -155,6 +164,23 @@ def audit_command(
             layer, subject, pair, claim, confidence, max_samples, seed, as_json
         )
         return REFUTED if refuted else 0
+    if layer == "replay":
+        if bits or workers != 1:
+            raise InputError("--layer replay takes no --bits or --workers")
+        return _replay(
+            subject,
+            witness_path,
+            as_json,
+            pair=pair,
+            domain=domain,
+            relation=relation,
+            confidence=confidence,
+            max_samples=None if _is_default("max_samples") else max_samples,
+            seed=seed,
+            sees=sees,
+            store=store,
+            **options,
+        )
     with (
         Interrupt() as interrupt,
         told_in_a_line(),
@@ -229,6 +255,35 @@ def _own_mechanism(
                 f"{reference} states its claim under {stated}, not {relation}"
             )
     return subject, options
+
+
+def _is_default(option: str) -> bool:
+    """Say whether an option of the command that runs was not given."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.DEFAULT
+
+
+def _replay(
+    subject: Any,
+    witness_path: Path | None,
+    as_json: bool,
+    *,
+    max_samples: int | None,
+    **options: Any,
+) -> int:
+    """Print what a replay finds; return the exit code."""
+    from dpaudit.audit import replay
+
+    if max_samples is not None:
+        options["max_samples"] = max_samples
+    result = replay(subject, **options)
+    if result.witness is not None and witness_path is not None:
+        result.witness.save(witness_path)
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
+    else:
+        click.echo(str(result))
+    return REFUTED if result.refuted else 0
 
 
 def _analyse(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,21 +51,26 @@ def verify_command(
     that of --import-from.
     """
     from dpaudit.audit import Witness, verify
+    from dpaudit.audit.replay.witness import load_witness, verify_replay
     from dpaudit.codec import load_reference
 
-    evidence = Witness.load(witness)
+    evidence = load_witness(witness)
     look_for_modules(folder)
     mechanism = None
     if reference is not None:
         mechanism = load_reference(reference)
         if isinstance(mechanism, type):
             mechanism = mechanism()
-    verification = verify(
-        evidence,
-        mechanism=mechanism,
-        confidence=confidence,
-        max_samples=max_samples,
-        seed=seed,
+    options: dict[str, Any] = {
+        "mechanism": mechanism,
+        "confidence": confidence,
+        "max_samples": max_samples,
+        "seed": seed,
+    }
+    verification = (
+        verify(evidence, **options)
+        if isinstance(evidence, Witness)
+        else verify_replay(evidence, **options)
     )
     if as_json:
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))

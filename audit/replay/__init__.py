@@ -1,0 +1,27 @@
+"""Record and replay: an audit that looks inside, from two executions a side.
+
+`replay` executes a mechanism with a generator that records (`generator`), whose noise
+stays a linear map of draws for as long as it can (`tracked`, `moves`), so that the laws
+of noisy values are known exactly (`laws`). What that proves stands in `judge`.
+"""
+
+from dpaudit.audit.replay.auditing import replay
+from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict, Step
+from dpaudit.audit.replay.witness import (
+    ReplayVerification,
+    ReplayWitness,
+    load_witness,
+    verify_replay,
+)
+
+__all__ = [
+    "Finding",
+    "ReplayResult",
+    "ReplayVerdict",
+    "ReplayVerification",
+    "ReplayWitness",
+    "Step",
+    "load_witness",
+    "replay",
+    "verify_replay",
+]

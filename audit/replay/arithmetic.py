@@ -1,0 +1,223 @@
+"""Arithmetic that keeps noise a linear map of draws.
+
+Each function returns a `Tracked` array, or NotImplemented where the result is none, or
+would have more terms than are worth following: then the numbers are looked at.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.tracked import (
+    MOST_TERMS,
+    Tracked,
+    isinstance_tracked,
+    numeric,
+)
+
+__all__ = ["followed", "matrix_product", "sums"]
+
+
+def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return the result of a function that keeps the form, else NotImplemented."""
+    if len(inputs) == 1:
+        (only,) = inputs
+        if ufunc is np.negative:
+            return _scaled(only, np.array(-1.0))
+        return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
+    if len(inputs) != 2:
+        return NotImplemented
+    left, right = inputs
+    if ufunc is np.add or ufunc is np.subtract:
+        return _added(left, right, 1.0 if ufunc is np.add else -1.0)
+    if ufunc is np.multiply or ufunc is np.true_divide:
+        if isinstance_tracked(left) and not (isinstance_tracked(right) and right.noisy):
+            factor = numeric(_unwrapped(right))
+            if factor is None:
+                return NotImplemented
+            with np.errstate(all="ignore"):
+                inverse = ufunc is np.true_divide
+                return _scaled(left, factor, divide=inverse)
+        if isinstance_tracked(right) and ufunc is np.multiply:
+            factor = numeric(_unwrapped(left))
+            return NotImplemented if factor is None else _scaled(right, factor)
+        return NotImplemented
+    if ufunc is np.matmul:
+        return matrix_product(left, right)
+    if ufunc is np.copysign:
+        return _with_random_sign(left, right)
+    return NotImplemented
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.centre if isinstance_tracked(value) and not value.noisy else value
+
+
+def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+    if not value.noisy:
+        return NotImplemented
+    shape = np.broadcast_shapes(value.shape, factor.shape)
+    wide = value if value.shape == shape else _spread(value, shape)
+    with np.errstate(all="ignore"):
+        mean = wide.centre / factor if divide else wide.centre * factor
+        # A factor on every term: of the same sign and size as on the mean.
+        flat = np.broadcast_to(factor, shape).reshape(-1, 1)
+        coef = wide.coef / flat if divide else wide.coef * flat
+    return Tracked(wide.tape, np.asarray(mean), wide.index, coef, bare=wide.bare)
+
+
+def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
+    places = np.arange(value.size).reshape(value.shape)
+    return value.taken(np.broadcast_to(places, shape))
+
+
+def _added(left: Any, right: Any, sign: float) -> Any:
+    """Return left + sign * right."""
+    parts: list[tuple[Any, float]] = [(left, 1.0), (right, sign)]
+    for part, _ in parts:
+        if isinstance_tracked(part) and part.noisy:
+            part.settle()
+    noisy = [p for p in parts if isinstance_tracked(p[0]) and p[0].noisy]
+    if not noisy:
+        return NotImplemented
+    if len(noisy) == 1:
+        ((value, own),) = noisy
+        other, others = parts[1] if parts[0][0] is value else parts[0]
+        addend = numeric(_unwrapped(other))
+        if addend is None:
+            return NotImplemented
+        shape = np.broadcast_shapes(value.shape, addend.shape)
+        if value.shape != shape and math.prod(shape) > MOST_TERMS:
+            return NotImplemented
+        wide = value if value.shape == shape else _spread(value, shape)
+        with np.errstate(all="ignore"):
+            mean = np.asarray(own * wide.centre + others * addend)
+        coef = wide.coef if own > 0 else -wide.coef
+        joined = Tracked(wide.tape, mean, wide.index, coef)
+        if wide.tape.eager and not (type(other) is int and other == 0):
+            return joined.looked_at("sum")[()]
+        return joined
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    if left.tape is not right.tape:
+        return NotImplemented
+    wide = _spread(left, shape), _spread(right, shape)
+    terms = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
+    if terms > MOST_TERMS:
+        return NotImplemented
+    with np.errstate(all="ignore"):
+        mean = np.asarray(wide[0].centre + sign * wide[1].centre)
+    index = np.concatenate([each.index for each in wide], axis=1)
+    coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
+    return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
+
+
+def sums(
+    value: Tracked,
+    axis: Any = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    **other: Any,
+) -> Any:
+    """Return sums over axes, as np.add.reduce does."""
+    if other or (dtype is not None and np.dtype(dtype).kind != "f"):
+        return NotImplemented
+    axes = range(value.ndim) if axis is None else np.atleast_1d(axis).tolist()
+    axes = sorted(each % value.ndim for each in axes) if value.ndim else []
+    kept = [each for each in range(value.ndim) if each not in axes]
+    count = math.prod(value.shape[each] for each in axes)
+    mean = np.asarray(value.centre.sum(axis=tuple(axes)))
+    if not count:
+        return mean
+    places = np.arange(value.size).reshape(value.shape)
+    if value.size * value.index.shape[1] > MOST_TERMS:
+        return NotImplemented
+    rows = places.transpose([*kept, *axes]).reshape(mean.size, count)
+    index = value.index[rows].reshape(mean.size, -1)
+    coef = value.coef[rows].reshape(mean.size, -1)
+    if keepdims:
+        mean = np.expand_dims(mean, tuple(axes))
+    return Tracked(value.tape, mean, index, coef, bare=value.bare)
+
+
+def matrix_product(left: Any, right: Any) -> Any:
+    """Return the product of an ordinary matrix and one with noise, either way round."""
+    if isinstance_tracked(left) and left.noisy:
+        if isinstance_tracked(right) and right.noisy:
+            return NotImplemented
+        if left.ndim != 2 and not (left.ndim == 1):
+            return NotImplemented
+        other = numeric(_unwrapped(right))
+        if other is None or other.ndim not in (1, 2):
+            return NotImplemented
+        product = matrix_product(other.T, left.T if left.ndim == 2 else left)
+        return product if product is NotImplemented or product.ndim < 2 else product.T
+    a = numeric(_unwrapped(left))
+    if a is None or a.ndim not in (1, 2) or right.ndim not in (1, 2):
+        return NotImplemented
+    if a.shape[-1] != right.shape[0]:
+        return NotImplemented
+    rows = a.reshape(-1, a.shape[-1])
+    columns = right if right.ndim == 2 else right.reshape(-1, 1)
+    p, q = columns.shape
+    m = columns.index.shape[1]
+    if len(rows) * q * p * m > MOST_TERMS:
+        return NotImplemented
+    mean = rows @ columns.centre
+    index = columns.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
+    coef = columns.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
+    coef = coef * rows[:, np.newaxis, :, np.newaxis]
+    index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
+    shape = (*a.shape[:-1], *right.shape[1:])
+    return Tracked(
+        right.tape, mean.reshape(shape), index, coef.reshape(-1, p * m), bare=right.bare
+    )
+
+
+def _with_random_sign(size: Any, sign: Any) -> Any:
+    """Return Laplace noise made of an exponential and the sign of a centred uniform."""
+    if not (isinstance_tracked(size) and isinstance_tracked(sign)):
+        return NotImplemented
+    tape = size.tape
+    pure = size.bare and size.index.shape[1] == 1 and size.shape == sign.shape
+    # The uniform may have been shifted by one half: u - 1/2 has a fair sign.
+    if not (pure and sign.index.shape[1] == 1 and sign.tape is tape):
+        return NotImplemented
+    draws, signs = size.index[:, 0], sign.index[:, 0]
+    if not _are_fresh(tape, draws, Family.EXPONENTIAL, size.coef, size.centre, 0.0):
+        return NotImplemented
+    if not _are_fresh(tape, signs, Family.UNIFORM, sign.coef, sign.centre, -0.5):
+        return NotImplemented
+
+    ones, centre = np.ones(size.coef.shape), sign.centre.ravel()
+    parts = (np.zeros(size.size), size.index, ones), (centre, sign.index, sign.coef)
+
+    def signed(seed: int = 0) -> Array:  # of the draws as they are by then
+        return np.copysign(tape.value(*parts[0]), tape.value(*parts[1]))
+
+    made = Tracked.fresh(tape, Family.LAPLACE, signed(), signed)
+    tape.use_up(np.concatenate([draws, signs]))
+    return Tracked(tape, np.zeros(size.shape), made.index, np.abs(size.coef), bare=True)
+
+
+def _are_fresh(
+    tape: Tape,
+    draws: NDArray[np.intp],
+    family: Family,
+    coef: Array,
+    mean: Array,
+    wanted: float,
+) -> bool:
+    """Say whether entries are draws of a family of their own, none used before."""
+    return bool(
+        (draws >= 0).all()
+        and len(np.unique(draws)) == len(draws)
+        and (tape.families[draws] == family).all()
+        and tape.are_fresh(draws)
+        and (mean == wanted).all()
+        and ((coef == 1.0).all() if wanted else (coef > 0).all())
+    )

@@ -1,0 +1,252 @@
+"""`replay`: a mechanism held to its claim by executing it twice on either dataset."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dpaudit.audit.harness import EXECUTIONS, audit
+from dpaudit.audit.layers.layer import Layer
+from dpaudit.audit.replay.judge import Judgement, judge
+from dpaudit.audit.replay.patches import Watch
+from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
+from dpaudit.audit.replay.returns import place_of_definition
+from dpaudit.audit.replay.statistics import Followed, Simulated
+from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
+from dpaudit.audit.search.pair_search import PairSource
+from dpaudit.audit.search.sources import pair_source
+from dpaudit.audit.settings import name_of, stated
+from dpaudit.audit.store import Store
+from dpaudit.audit.workers import single_threaded
+from dpaudit.claims import Claim
+from dpaudit.domains import Domain
+from dpaudit.errors import DPAuditError, InputError, UnsupportedError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.streams import stream
+from dpaudit.validation import check_count, check_fraction, check_name
+
+__all__ = ["replay"]
+
+_SIMULATED = 20_000  # releases that cost no execution
+_RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
+
+
+def replay(
+    mechanism: Mechanism | Callable[..., Any],
+    *,
+    pair: Pair | None = None,
+    domain: Domain | str | None = None,
+    relation: Relation | str | None = None,
+    claim: Claim | None = None,
+    confidence: float = 0.999,
+    max_samples: int = EXECUTIONS,
+    seed: int = 0,
+    sees: Literal["release", "transcript"] = "release",
+    name: str | None = None,
+    reference: str | None = None,
+    store: Store | str | Path | None = None,
+) -> ReplayResult:
+    """Record a mechanism on one dataset, replay it on its neighbour, and compare.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    pair, domain, relation, claim
+        As for `dpaudit.audit.audit`. With a domain, about 70 pairs are tried.
+    confidence : float
+        In (0, 1), of the statistical test that follows where something was found that
+        is no proof. A true claim is refuted with probability at most 1 - confidence.
+    max_samples : int
+        Most executions a side of that test, >= 2.
+    seed : int
+        >= 0. The same seed gives the same result.
+    sees : {"release", "transcript"}
+        To whom the claim applies: to whoever sees the release, or whoever sees every
+        noisy value on the way too. The latter is what a proof by composition promises;
+        a proof that hides values (a noisy maximum, secret batches) does not.
+    name, reference : str, optional
+        As for `dpaudit.audit.audit`.
+    store : Store or path, optional
+        Where the statistical test is kept.
+
+    Returns
+    -------
+    ReplayResult
+
+    Raises
+    ------
+    InputError
+        If an argument is not allowed, or the mechanism refuses every pair.
+
+    Examples
+    --------
+    >>> from dpaudit import Pair, PureDP
+    >>> def mean(data, rng):
+    ...     return (data.sum() + rng.laplace(scale=1.0)) / len(data)
+    >>> pair = Pair([[0.2], [0.5]], [[0.2], [0.5], [1.0]])
+    >>> result = replay(mean, pair=pair, claim=PureDP(1.0))
+    >>> str(result.verdict), result.proof, result.findings[0].kind
+    ('REFUTED', True, 'scale')
+    """
+    promised = stated(mechanism, "claim", claim)
+    if not isinstance(promised, Claim):
+        raise InputError(f"claim must be a Claim, got {promised!r}")
+    alpha = 1 - check_fraction("confidence", confidence)
+    most = check_count("max_samples", max_samples, minimum=2)
+    seed = check_count("seed", seed, minimum=0)
+    check_name("sees", sees, ("release", "transcript"))
+    source = pair_source(mechanism, pair, domain, relation, seed)
+    begun = time.perf_counter()
+    with single_threaded():
+        watch = Watch()
+        worst, pairs, executions = _worst(mechanism, source, promised, seed, sees)
+        if watch.used():
+            worst.proven, worst.followed, worst.suspicious = False, False, True
+            worst.laws = None
+            worst.findings = [_without_proof(each) for each in worst.findings]
+            worst.find(
+                "coin",
+                place_of_definition(mechanism),
+                "a generator that was there before is used, and cannot be followed",
+            )
+    refuted, samples = worst.proven, 0
+    witness: Any = None
+    if worst.suspicious and not refuted:
+        options: dict[str, Any] = {
+            "pair": worst.pair,
+            "claim": promised,
+            "confidence": 1 - alpha,
+            "seed": seed,
+            "name": name or name_of(mechanism),
+            "max_samples": most,
+        }
+        if worst.laws is not None:
+            options["max_samples"] = _SIMULATED
+            simulated: Any = Simulated(worst.pair, *worst.laws)
+            refuted = audit(simulated, **options).refuted
+        elif sees == "transcript" and worst.transcripts:
+            options |= {"layer": Layer.TRANSCRIPT}
+            refuted, samples = _both_readings(mechanism, options)
+            worst.followed |= samples > 0
+        else:
+            found = audit(mechanism, **options, reference=reference, store=store)
+            refuted, samples, witness = found.refuted, found.samples, found.witness
+        if refuted:
+            worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+    if refuted and witness is None:
+        witness = ReplayWitness(
+            name=name or name_of(mechanism),
+            mechanism=stored_mechanism(mechanism, reference),
+            claim=promised,
+            pair=worst.pair,
+            sees=sees,
+            confidence=1 - alpha,
+            seed=seed,
+            findings=tuple(worst.findings),
+        )
+    verdict = ReplayVerdict.NOT_REFUTED
+    if refuted:
+        verdict = ReplayVerdict.REFUTED
+    elif not worst.followed:
+        verdict = ReplayVerdict.NOT_FOLLOWED
+    return ReplayResult(
+        name=name or name_of(mechanism),
+        verdict=verdict,
+        claim=promised,
+        relation=worst.pair.relation,
+        pair=worst.pair,
+        sees=sees,
+        confidence=1 - alpha,
+        proof=worst.proven,
+        findings=tuple(worst.findings),
+        steps=tuple(worst.steps),
+        executions=executions,
+        samples=samples,
+        pairs=pairs,
+        loss=float(worst.loss),
+        seed=seed,
+        seconds=time.perf_counter() - begun,
+        witness=witness,
+    )
+
+
+def _both_readings(mechanism: Any, options: dict[str, Any]) -> tuple[bool, int]:
+    """Say whether transcripts refute a claim in both readings, and how many were drawn.
+
+    A claim that is true in one of them is refuted with probability at most alpha.
+    """
+    samples = 0
+    for eager in (True, False):
+        try:
+            followed: Any = Followed(mechanism, eager=eager)
+            found = audit(followed, **options)
+        except UnsupportedError:
+            return False, 0
+        samples = max(samples, found.samples)
+        if not found.refuted:
+            return False, samples
+    return True, samples
+
+
+def _worst(
+    mechanism: Any, source: PairSource, claim: Claim, seed: int, sees: str
+) -> tuple[Judgement, int, int]:
+    """Return what the worst pair shows, how many were tried, and the executions."""
+    worst: Judgement | None = None
+    refused: DPAuditError | None = None
+    tried = executions = 0
+    rng = stream(seed)
+
+    def consider(pair: Pair) -> bool:
+        nonlocal worst, refused, tried, executions
+        try:
+            shown = judge(mechanism, pair, claim, seed, sees)
+        except DPAuditError as error:
+            refused = error
+            return False
+        tried += 1
+        executions += shown.executions
+        better = worst is None or shown.rank > worst.rank
+        if better:
+            worst = shown
+        return better
+
+    pairs: Sequence[Pair] = source.first()
+    for each in pairs:
+        consider(each)
+        if worst is not None and worst.proven:
+            break
+    if source.endless and not (worst is not None and worst.proven):
+        step = 0.5
+        for turn in range(_RANDOM + _MOVES):
+            if worst is None or turn < _RANDOM:
+                consider(source.random(rng))
+            else:
+                better = consider(source.ascend(worst.pair, step, rng))
+                step = min(1.0, step * 1.5) if better else max(0.01, step * 0.7)
+            if worst is not None and worst.proven:
+                break
+    if worst is None:
+        assert refused is not None
+        raise refused
+    return worst, tried, executions
+
+
+def _without_proof(finding: Finding) -> Finding:
+    return Finding(
+        finding.kind, finding.where, finding.where_neighbour, finding.message
+    )
+
+
+def _at(finding: Finding, confidence: float) -> Finding:
+    """Return a finding with the confidence of the test that it led to."""
+    if finding.kind == "coin":
+        return finding
+    return Finding(
+        finding.kind,
+        finding.where,
+        finding.where_neighbour,
+        finding.message,
+        confidence,
+    )

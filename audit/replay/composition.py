@@ -1,0 +1,155 @@
+"""The exact privacy of independent steps together, and what that says of a claim.
+
+Steps whose distances and scales are fixed compose: Gaussian ones to one Gaussian shift,
+by the root of the sum of squares; pure ones by adding up suprema; others, and both
+together, as privacy loss distributions of dp-accounting. With optimistic estimates
+their deltas are lower bounds, with pessimistic ones upper bounds, of the true delta.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.layers.exact import exact_verdict
+from dpaudit.audit.replay.comparison import Comparison
+from dpaudit.audit.replay.laws import Family
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.neighbours import Pair
+
+__all__ = ["Composition", "pure_epsilon"]
+
+_MOST_DISTRIBUTIONS = 64
+_EPSILONS = np.concatenate([np.linspace(0.0, 5.0, 101), np.linspace(5.1, 60.0, 110)])
+
+
+def pure_epsilon(claim: Claim) -> float | None:
+    """Return the epsilon of a pure claim, None of any other.
+
+    A zero in a table may have been rounded, and is not taken for one.
+    """
+    if isinstance(claim, PureDP | ApproxDP) and not claim.parameters.get("delta", 0.0):
+        return float(claim.parameters["epsilon"])
+    return None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What `exact_verdict` takes."""
+
+    profile: Claim
+
+    def exact_claim(self, pair: Pair) -> Claim:
+        return self.profile
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Independent steps with fixed distances.
+
+    Parameters
+    ----------
+    supremum : float
+        Of the loss, both ways round.
+    mu : float or None
+        The Gaussian shift, if all that differs is Gaussian of one scale.
+    parts : tuple of (family, ratio), or None
+        The other steps, if they have one scale on both sides.
+    """
+
+    supremum: float
+    mu: float | None
+    parts: tuple[tuple[int, float], ...] | None
+
+    @classmethod
+    def of(cls, steps: Sequence[Comparison]) -> "Composition":
+        """Return the composition of steps, singular and unknown ones included."""
+        supremum = float(sum(step.supremum for step in steps))
+        mus = [step.mu for step in steps]
+        if all(mu is not None for mu in mus):
+            return cls(supremum, math.hypot(*[mu for mu in mus if mu is not None]), ())
+        parts: list[tuple[int, float]] = []
+        square = 0.0
+        for step in steps:
+            if step.singular or not step.known or step.scales_differ:
+                return cls(supremum, None, None)
+            for family, shift, scale in zip(
+                step.family, step.shift, step.scale, strict=True
+            ):
+                if shift and family == Family.GAUSSIAN:
+                    square += (shift / scale) ** 2
+                elif shift:
+                    parts.append((int(family), float(shift / scale)))
+        if square:
+            parts.append((int(Family.GAUSSIAN), math.sqrt(square)))
+        return cls(supremum, None, tuple(parts))
+
+    def refutes(self, claim: Claim) -> bool:
+        """Say whether the claim is false of these steps, for certain."""
+        if math.isnan(self.supremum):
+            return False
+        pure = pure_epsilon(claim)
+        if pure is not None:
+            return self.supremum > pure + 1e-9 * (1 + pure)
+        if self.mu is not None:
+            return self._verdict(GaussianDP, self.mu, claim)
+        distribution = self._distribution(pessimistic=False)
+        if distribution is None:
+            return False
+        return bool((distribution > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
+
+    def holds(self, claim: Claim) -> bool:
+        """Say whether the claim is true of these steps, for certain."""
+        pure = claim.epsilon(0.0)
+        if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
+            return True
+        if self.mu is not None:
+            return not self._verdict(GaussianDP, self.mu, claim)
+        distribution = self._distribution(pessimistic=True)
+        if distribution is None:
+            return False
+        return bool((distribution <= 1.0001 * claim.delta(_EPSILONS) + 1e-12).all())
+
+    @staticmethod
+    def _verdict(kind: Any, parameter: float, claim: Claim) -> bool:
+        if parameter <= 1e-100:
+            return False
+        if parameter > 1e6:
+            return True
+        known = _Known(kind(parameter))
+        verdict = exact_verdict(known, _ANY, claim)
+        return verdict is not None and verdict.refuted
+
+    def _distribution(self, *, pessimistic: bool) -> Any:
+        """Return bounds of delta at `_EPSILONS`, None where there are none."""
+        parts = self.parts
+        if parts is None or len(parts) > _MOST_DISTRIBUTIONS:
+            return None
+        if not parts:
+            return np.zeros(len(_EPSILONS))
+        known = (Family.LAPLACE, Family.GAUSSIAN)
+        if not all(kind in known and 1e-6 < ratio < 50 for kind, ratio in parts):
+            return None
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        total = None
+        for kind, ratio in parts:
+            make = (
+                pld.from_laplace_mechanism
+                if kind == Family.LAPLACE
+                else pld.from_gaussian_mechanism
+            )
+            one = make(
+                1 / ratio,
+                sensitivity=1.0,
+                pessimistic_estimate=pessimistic,
+                value_discretization_interval=1e-3,
+            )
+            total = one if total is None else total.compose(one)
+        assert total is not None
+        return np.asarray(total.get_delta_for_epsilon(_EPSILONS))
+
+
+_ANY = Pair([0.0], [0.0, 1.0])

@@ -1,0 +1,205 @@
+"""One execution of a mechanism: recorded, replayed, or plain; patches undone after it.
+
+What comes out is a `Trace`: the tape, and the release taken apart into its layout (all
+that is no number: shapes, keys, words, the type of an exception) and its numbers, which
+have a joint law given all that was looked at before.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.drawing import ways_to_draw
+from dpaudit.audit.replay.generator import Recorder, Streams
+from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.patches import patched
+from dpaudit.audit.replay.returns import watching_returns
+from dpaudit.audit.replay.tape import Observation, Tape
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
+from dpaudit.errors import DPAuditError
+from dpaudit.interrupts import raised_by_signal, telling_interrupts
+from dpaudit.outputs import UNREAD, arrays_of, raised, read
+
+__all__ = ["Trace", "execute"]
+
+
+@dataclass(eq=False)
+class Trace:
+    """What an execution drew, looked at and released.
+
+    Parameters
+    ----------
+    tape : Tape
+    layout : str
+    unread : bool
+        Whether the release holds what is neither a number nor a word.
+    law : Law
+        Of the numbers of the release, in their order, given what was looked at.
+    value : ndarray, shape (n,)
+        The numbers.
+    release : Tracked or None
+        The numbers, before they had a law; None if there is no noise in them.
+    seconds : float
+    returned : str
+        "file:line" of the mechanism's last return, where ordinary numbers were drawn.
+    """
+
+    tape: Tape
+    layout: str
+    unread: bool
+    law: Law
+    value: Array
+    release: Tracked
+    seconds: float
+    returned: str = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether no draw was looked at before the release."""
+        tape = self.tape
+        return not (tape.observations or tape.coins or tape.lost)
+
+
+def execute(
+    mechanism: Any,
+    data: Array,
+    seed: int,
+    *,
+    script: list[Observation] | None = None,
+    follows: bool = True,
+    eager: bool = False,
+) -> Trace:
+    """Execute a mechanism once.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    data : ndarray
+    seed : int
+        The same seed, the same draws, whatever `follows`.
+    script : list of Observation, optional
+        Of an execution whose noisy values are given back.
+    follows : bool
+        Whether draws are followed; if not, they are ordinary numbers.
+    eager : bool
+        As for `Tape`.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own: it refuses the data.
+    """
+    one, _ = ways_to_draw(mechanism)
+    tape = Tape(seed, script, eager)
+    rng = Recorder(tape, Streams(seed), follows=follows)
+    begun = time.perf_counter()
+    watching: AbstractContextManager[list[str]] = (
+        nullcontext([]) if follows else watching_returns()
+    )
+    with patched(tape, rng, follows=follows), watching as returned:
+        released, failed = _attempt(one, data, rng)
+    seconds = time.perf_counter() - begun
+    if tape.final is not None and not failed:
+        released = tape.final
+    reader = _Reader(tape)
+    if failed:
+        reader.words.append(released)
+    else:
+        try:
+            reader.read(released)
+        except Exception as error:  # an object of its own that fails when it is read
+            reader.words.append(raised(error).layout)
+    whole = reader.joined()
+    index, coef = whole.index, whole.coef
+    law = tape.law(whole.centre, index, coef)
+    value = tape.value(whole.centre, index, coef)
+    tape.closed = True
+    return Trace(
+        tape,
+        " ".join(reader.words),
+        reader.unread,
+        law,
+        value,
+        whole,
+        seconds,
+        "".join(returned),
+    )
+
+
+@telling_interrupts()
+def _attempt(one: Callable[..., Any], data: Array, rng: Recorder) -> tuple[Any, bool]:
+    """Return a release, or the layout of the failure that came instead."""
+    try:
+        with np.errstate(all="ignore"):
+            return one(data, rng), False
+    except BaseException as error:
+        if isinstance(error, DPAuditError) or raised_by_signal(error):
+            raise
+        return raised(error).layout, True
+
+
+class _Reader:
+    """Takes a release apart into words and numbers."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._parts: list[Tracked] = []
+        self.words: list[str] = []
+        self.unread = False
+
+    def read(self, value: Any, depth: int = 0) -> None:
+        """Read a release, or a part of one."""
+        if isinstance_tracked(value):
+            self._numbers(value)
+        elif type(value) is dict and depth < 30:
+            self.words.append("{")
+            for key, part in value.items():
+                self.words.append(f"{key!r}:")
+                self.read(part, depth + 1)
+            self.words.append("}")
+        elif isinstance(value, list | tuple) and depth < 30:
+            self.words.append("[")
+            for part in value:
+                self.read(part, depth + 1)
+            self.words.append("]")
+        elif isinstance(value, np.ndarray) and value.dtype == object and depth < 30:
+            self.read(value.tolist(), depth + 1)
+        else:
+            self._plain(value)
+
+    def _plain(self, value: Any) -> None:
+        array = value if isinstance(value, np.ndarray) else None
+        if isinstance(value, int | float | np.number | np.bool_):
+            array = np.asarray(value)
+        if array is not None and array.dtype.kind in "fiub":
+            numbers = np.array(array, dtype=np.float64)
+            self._numbers(Tracked.plain(self._tape, numbers))
+            return
+        output = read(value)
+        self.words.append(output.layout)
+        self.unread |= output.layout.startswith(UNREAD) and value is not None
+        if output.numbers is not None:
+            for numbers in arrays_of(output.numbers):
+                self._numbers(Tracked.plain(self._tape, np.asarray(numbers)))
+
+    def _numbers(self, value: Tracked) -> None:
+        self.words.append(str(value.shape))
+        self._parts.append(value)
+
+    def joined(self) -> Tracked:
+        """Return all numbers as one flat array."""
+        if not self._parts:
+            return Tracked.plain(self._tape, np.empty(0))
+        width = max(part.index.shape[1] for part in self._parts)
+        index, coef = [], []
+        for part in self._parts:
+            pad = ((0, 0), (0, width - part.index.shape[1]))
+            index.append(np.pad(part.index, pad, constant_values=-1))
+            coef.append(np.pad(part.coef, pad))
+        centre = np.concatenate([part.centre.ravel() for part in self._parts])
+        return Tracked(self._tape, centre, np.concatenate(index), np.concatenate(coef))

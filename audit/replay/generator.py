@@ -1,0 +1,231 @@
+"""The generator that a mechanism is handed while it is recorded.
+
+`Recorder` is a `numpy.random.Generator`, so that `isinstance` holds. What it draws from
+a family that `dpaudit.audit.replay.laws` knows is a `Tracked` array; whatever else it
+draws (integers, permutations, choices, gamma variables, ...) is ordinary numbers, and a
+coin on the tape.
+
+Every call draws from a stream of its own, which goes by the number of the call. So how
+many numbers a call draws, which may be as many as there are rows, changes nothing for
+the calls after it, and an execution is the same on both datasets but for the data.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
+
+__all__ = ["Recorder", "Streams"]
+
+
+class Streams:
+    """Streams of random numbers that go by the number of the call.
+
+    Parameters
+    ----------
+    seed : int
+    key : tuple of int
+    """
+
+    def __init__(self, seed: int, *key: int) -> None:
+        entropy = np.random.SeedSequence(seed, spawn_key=key)
+        self.seed, self.key = seed, key
+        self._bits = np.random.Philox(entropy)
+        self._state: Any = self._bits.state
+        self._generator = np.random.Generator(self._bits)
+        self.calls = self._spawned = 0
+        self._lock = threading.Lock()
+
+    def next(self) -> np.random.Generator:
+        """Return a generator at the beginning of the next stream."""
+        with self._lock:
+            self.calls += 1
+            return self.at(self.calls)
+
+    def at(self, call: int) -> np.random.Generator:
+        """Return a generator at the beginning of a call's stream."""
+        self._state["state"]["counter"][:] = 0, 0, 0, call
+        self._state["buffer_pos"], self._state["has_uint32"] = 4, 0
+        self._bits.state = self._state
+        return self._generator
+
+    def spawn(self) -> "Streams":
+        """Return streams that are independent of these."""
+        self._spawned += 1
+        return Streams(self.seed, *self.key, self._spawned)
+
+
+class Recorder(np.random.Generator):
+    """A generator whose draws are followed.
+
+    Parameters
+    ----------
+    tape : Tape
+    streams : Streams
+    follows : bool
+        Whether draws are tracked; if not, they are ordinary numbers, and the same.
+    """
+
+    def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._tape, self._streams, self._follows = tape, streams, follows
+
+    def _noise(
+        self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any
+    ) -> Any:
+        values = draw(self._streams.next(), size)
+        if not self._follows:
+            return values
+        key, call = self._streams.key, self._streams.calls
+
+        def again(seed: int) -> Any:
+            return draw(Streams(seed, *key).at(call), size)
+
+        floats = np.asarray(values, dtype=np.float64)
+        return Tracked.fresh(self._tape, family, floats, again)
+
+    def _located(
+        self,
+        family: Family,
+        draw: Callable[[np.random.Generator, Any], Any],
+        loc: Any,
+        scale: Any,
+        size: Any,
+    ) -> Any:
+        """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
+        scales = np.asarray(scale, dtype=np.float64)
+        if bool((np.signbit(scales) & ~np.isnan(scales)).any()):
+            raise ValueError("scale < 0")
+        if size is None:
+            size = np.broadcast_shapes(np.shape(loc), scales.shape) or None
+        values = self._noise(family, draw, size)
+        if scales.ndim or scales != 1.0:
+            values = values * scales
+        if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
+            values = values + loc
+        return values
+
+    def standard_normal(
+        self, size: Any = None, dtype: Any = np.float64, out: Any = None
+    ) -> Any:
+        return self._standard(
+            Family.GAUSSIAN, lambda g, n: g.standard_normal(n), size, dtype, out
+        )
+
+    def standard_exponential(
+        self,
+        size: Any = None,
+        dtype: Any = np.float64,
+        method: Any = "zig",
+        out: Any = None,
+    ) -> Any:
+        return self._standard(
+            Family.EXPONENTIAL, lambda g, n: g.standard_exponential(n), size, dtype, out
+        )
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        return self._standard(
+            Family.UNIFORM, lambda g, n: g.random(n), size, dtype, out
+        )
+
+    def _standard(
+        self, family: Family, draw: Any, size: Any, dtype: Any, out: Any
+    ) -> Any:
+        if np.dtype(dtype).kind != "f":
+            raise TypeError(f"Unsupported dtype {np.dtype(dtype)!r}")
+        if out is None:
+            return self._noise(family, draw, size)
+        values = self._noise(family, draw, np.shape(out))
+        out[...] = values
+        return out
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._located(
+            Family.GAUSSIAN, lambda g, n: g.standard_normal(n), loc, scale, size
+        )
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._located(
+            Family.LAPLACE, lambda g, n: g.laplace(size=n), loc, scale, size
+        )
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._located(
+            Family.EXPONENTIAL,
+            lambda g, n: g.standard_exponential(n),
+            0.0,
+            scale,
+            size,
+        )
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._located(
+            Family.GUMBEL, lambda g, n: g.gumbel(size=n), loc, scale, size
+        )
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        return self._located(
+            Family.LOGISTIC, lambda g, n: g.logistic(size=n), loc, scale, size
+        )
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        width = np.subtract(high, low)
+        return self._located(Family.UNIFORM, lambda g, n: g.random(n), low, width, size)
+
+    # -- the generator itself
+
+    def spawn(self, n_children: int) -> list["Recorder"]:  # type: ignore[override]
+        return [
+            Recorder(self._tape, self._streams.spawn(), follows=self._follows)
+            for _ in range(n_children)
+        ]
+
+    @property
+    def bit_generator(self) -> Any:
+        self._tape.lose("the bits of the generator are used by themselves")
+        return self._streams.next().bit_generator
+
+    def __copy__(self) -> Any:
+        return self._copied()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self._copied()
+
+    def __reduce__(self) -> Any:
+        self._tape.lose("the generator is copied or sent away")
+        return _seeded, (int(self._streams.next().integers(2**62)),)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__reduce__()
+
+    def __getstate__(self) -> Any:
+        return self.bit_generator.state
+
+    def _copied(self) -> Any:
+        self._tape.lose("the generator is copied")
+        return _seeded(int(self._streams.next().integers(2**62)))
+
+
+def _seeded(seed: int) -> np.random.Generator:
+    """Return an ordinary generator; by this name it is found in other processes."""
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+def _coin(name: str) -> Callable[..., Any]:
+    def method(self: Recorder, *args: Any, **kwargs: Any) -> Any:
+        self._tape.check_thread()
+        self._tape.coin(f"{name} draws from a law that is not followed")
+        return getattr(self._streams.next(), name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in vars(Recorder):
+        setattr(Recorder, _name, _coin(_name))

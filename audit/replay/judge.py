@@ -1,0 +1,103 @@
+r"""From executions to findings: what a pair of neighbours shows, and what that proves.
+
+**Open executions.** Where nothing was looked at before the release, the code on a
+dataset D did not depend on any draw: it was the same for all of them. So the one
+execution gives the law of the release, words and joint law of the numbers, exactly; and
+so does one on D'. What is said of the two laws (`dpaudit.audit.replay.laws`) is a
+proof. It takes for granted what the follower sees to: that there is no other randomness
+(`dpaudit.audit.replay.patches` watches), and that the recorded code is the code. For
+the latter, each side is executed a second time with ordinary numbers, from *another*
+seed: the release must be, up to rounding, what the law says it is for those draws.
+
+**Other executions.** Let y be the noisy values that the code looked at on D. The same y
+are given back to it on D'. If it comes to the same calls, the loss of the transcript is
+the sum of the losses of its values, each given those before it, and of the release
+given all of them. If it comes to others, or to another release, then this transcript is
+impossible on D'.
+
+Let A be the transcripts of loss above epsilon. If one is drawn, then A has positive
+probability on D (a set of measure zero is never drawn), and P(A) > e^epsilon Q(A), as
+P(A) is the mean of e^loss 1_A under Q (and Q(A) = 0 where the loss is infinite). So one
+transcript refutes a pure claim for whoever sees transcripts. It says nothing to whoever
+sees releases only: a proof may hide noisy values (a noisy maximum, a test before a
+release, secret batches). Coins, which are drawn and not seen, are hidden as well.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.judgement import Judgement, returned_at
+from dpaudit.audit.replay.open_executions import judge_open
+from dpaudit.audit.replay.transcripts import judge_replayed
+from dpaudit.claims import Claim
+from dpaudit.neighbours import Pair
+
+__all__ = ["Judgement", "judge"]
+
+_TURNS = 3  # seeds, where noisy values are looked at
+
+
+def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Judgement:
+    """Execute a mechanism on both datasets of a pair, and say what differs."""
+    shown = Judgement(pair)
+    sides = pair.data, pair.neighbour
+    first, second = (execute(mechanism, data, seed) for data in sides)
+    if first.open and second.open and first.law.followed and second.law.followed:
+        judge_open(mechanism, claim, first, second, shown)
+    else:
+        shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
+    if (first.unread or second.unread) and not shown.proven:
+        shown.followed = False
+        shown.find(
+            "coin",
+            returned_at(mechanism, first),
+            "the release holds an object that is neither numbers nor text, and may "
+            f"show more: {first.layout}",
+        )
+    return shown
+
+
+def _judge_closed(
+    mechanism: Any,
+    pair: Pair,
+    claim: Claim,
+    seed: int,
+    sees: str,
+    lazy: tuple[Trace, Trace],
+) -> Judgement:
+    """Judge executions in which noisy values were looked at, by some more of them.
+
+    What coins decide may be the same on both sides for one seed, and not for others.
+    """
+    executions = 0
+    worst: Judgement | None = None
+    for turn in range(_TURNS):
+        eager = Judgement(pair)
+        traces = [
+            execute(mechanism, data, seed + turn, eager=True)
+            for data in (pair.data, pair.neighbour)
+        ]
+        judge_replayed(mechanism, claim, sees, traces[0], traces[1], eager)
+        executions += 3
+        if worst is None or eager.rank > worst.rank:
+            worst = eager
+        if eager.suspicious or not eager.followed:
+            break
+    assert worst is not None
+    worst.executions = executions + 1
+    if worst.followed and not worst.suspicious:
+        return worst
+    shown = Judgement(pair)
+    judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
+    worst.executions += 2
+    if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
+        shown.executions = worst.executions
+        return shown
+    # Noise to which data are added twice may be one noisy value or two: it takes both
+    # readings to refute.
+    worst.proven &= shown.proven
+    worst.transcripts &= shown.transcripts
+    if not worst.proven:
+        worst.findings = [replace(finding, proof=None) for finding in worst.findings]
+    return worst

@@ -1,0 +1,144 @@
+"""What the executions on one pair of neighbours show, and the words for it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.replay.comparison import Comparison
+from dpaudit.audit.replay.executor import Trace
+from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.result import Finding, Step
+from dpaudit.audit.replay.returns import place_of_definition
+from dpaudit.audit.replay.tape import Lost
+from dpaudit.neighbours import Pair
+
+__all__ = [
+    "RAISES",
+    "Judgement",
+    "distance_words",
+    "fail_alike",
+    "of_entry",
+    "returned_at",
+    "step_at",
+    "unconfirmed",
+]
+
+
+RAISES = "raises "
+"""How the layout of a release begins that is an exception."""
+
+
+@dataclass(eq=False)
+class Judgement:
+    """What the executions on one pair show.
+
+    Parameters
+    ----------
+    pair : Pair
+    findings : list of Finding
+    steps : list of Step
+    loss : float
+    executions : int
+        On either side.
+    proven : bool
+        Whether the claim is refuted by proof.
+    suspicious : bool
+        Whether something was found that may break the claim.
+    followed : bool
+        Whether all of the code could be followed.
+    laws : tuple of Law, optional
+        Of the release on D and on D', where they are exactly known.
+    transcripts : bool
+        Whether the losses of all transcripts are known: there are no coins.
+    """
+
+    pair: Pair
+    findings: list[Finding] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    loss: float = 0.0
+    executions: int = 0
+    proven: bool = False
+    suspicious: bool = False
+    followed: bool = True
+    laws: Any = None
+    transcripts: bool = False
+
+    def find(
+        self,
+        kind: str,
+        where: str,
+        message: str,
+        *,
+        neighbour: str | None = None,
+        proof: bool = False,
+    ) -> None:
+        """Add a finding."""
+        other = where if neighbour is None else neighbour
+        found = Finding(kind, where, other, message, True if proof else None)
+        # One of a kind at a place: a loop comes by many times.
+        if not any((f.kind, f.where) == (kind, where) for f in self.findings):
+            self.findings.append(found)
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """By which pairs are compared: the worst is the largest."""
+        return self.proven, self.suspicious, self.loss
+
+
+def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
+    """Note that an execution is not what an ordinary one would have been, and why."""
+    shown.followed, shown.suspicious = False, True
+    for each in lost[:1]:
+        shown.find("coin", each.place, each.why)
+    if not lost:
+        place = trace.tape.place_of(0) if len(trace.tape.families) else "?"
+        shown.find(
+            "coin",
+            place,
+            "an ordinary execution gives another release than the one that was "
+            "followed: there is randomness, or state, or arithmetic that is not seen",
+        )
+
+
+def of_entry(mechanism: Any, trace: Trace, entry: int) -> tuple[str, str]:
+    """Return which kind of finding a number of the release is, and where."""
+    whole = trace.release
+    terms = whole.index[entry] if entry < len(whole.index) else np.empty(0, np.intp)
+    used = terms[terms >= 0]
+    if not len(used):
+        return "release", returned_at(mechanism, trace)
+    place = trace.tape.place_of(int(used[0]))
+    coef = whole.coef[entry][terms >= 0]
+    return ("scale" if (coef == 0).all() else "release"), place
+
+
+def returned_at(mechanism: Any, trace: Trace) -> str:
+    """Return the line from which the mechanism returned in an execution."""
+    return trace.returned or place_of_definition(mechanism)
+
+
+def step_at(place: str, compared: Comparison, loss_: float) -> Step:
+    """Return the step of a noisy value, given what is known of it on both sides."""
+    l1, l2 = compared.distances
+    names = {Family(int(kind)).name.lower() for kind in compared.family}
+    scale = float(compared.scale.min()) if len(compared.scale) else 0.0
+    return Step(place, "+".join(sorted(names)), scale, l1, l2, loss_)
+
+
+def distance_words(step: Step) -> str:
+    """Say how far the inputs of a step lie apart."""
+    return (
+        f"the inputs lie {step.l1:.6g} apart (l2: {step.l2:.6g}), at scale "
+        f"{step.scale:.6g}: the loss may be {step.loss:.6g}"
+    )
+
+
+def fail_alike(mechanism: Any, first: Trace, second: Trace, shown: Judgement) -> bool:
+    """Say, and note, whether both executions failed: nothing is learned from that."""
+    if first.layout != second.layout or not first.layout.startswith(RAISES):
+        return False
+    shown.followed, shown.suspicious = False, True
+    where = returned_at(mechanism, first)
+    shown.find("structure", where, f"the mechanism {first.layout} on both sides")
+    return True

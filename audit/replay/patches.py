@@ -1,0 +1,260 @@
+"""What is replaced while a mechanism is executed, and put back after any exit.
+
+- ``np.array``, ``np.asarray`` and the like, which NumPy lets nobody overload, keep
+  noise in what they make of lists; ``np.zeros``, ``empty``, ``ones`` and ``full``,
+  called by the code under audit itself, give arrays that noise can be written into.
+- Functions of ``numpy.random`` and ``random``, and generators made without a seed, draw
+  from the recorder.
+- What takes entropy from the system, forks, or seeds a global generator, is noted on
+  the tape: it cannot be followed. So is the use of a generator that was there before.
+"""
+
+import gc
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpaudit.audit.replay.generator import Recorder
+from dpaudit.audit.replay.moves import has_noise, stacked
+from dpaudit.audit.replay.tape import Tape, called_by_name, is_code
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
+
+__all__ = ["Watch", "patched"]
+
+_FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
+_LEGACY: dict[str, Callable[..., Any]] = {
+    "rand": lambda rng, *shape: rng.random(shape or None),
+    "randn": lambda rng, *shape: rng.standard_normal(shape or None),
+    **dict.fromkeys(
+        ("random_sample", "ranf", "sample", "random"),
+        lambda rng, size=None: rng.random(size),
+    ),
+    "randint": lambda rng, low, high=None, size=None, dtype=int: rng.integers(
+        low, high, size, dtype
+    ),
+}
+_SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "random": lambda rng: rng.random(),
+    "uniform": lambda rng, a, b: rng.uniform(0.0, 1.0) * (b - a) + a,
+    "gauss": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
+    "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
+    "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
+}
+_PYTHON_COINS = (
+    *("randint", "randrange", "choice", "choices", "sample", "shuffle"),
+    *("getrandbits", "randbytes", "triangular", "betavariate", "gammavariate"),
+    *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
+)
+
+
+_ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
+
+
+@contextmanager
+def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
+    """Replace what has to be replaced, and put it back whatever happens."""
+    with _ONE_AT_A_TIME, ExitStack() as stack:
+
+        def put(owner: Any, name: str, value: Any) -> None:
+            old = getattr(owner, name)
+            if owner in (np.random, random):
+                value = _for_this_thread(tape, value, old)
+            stack.callback(setattr, owner, name, old)
+            setattr(owner, name, value)
+
+        for owner, name, value in list(_replacements(tape, rng, follows)):
+            if hasattr(owner, name):
+                put(owner, name, value)
+        before = _global_states()
+        try:
+            yield
+        finally:
+            if _global_states() != before:
+                tape.lose("a global generator is used that was imported by name")
+
+
+def _replacements(
+    tape: Tape, rng: Recorder, follows: bool
+) -> Iterator[tuple[Any, str, Any]]:
+    if follows:
+        for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
+            yield np, name, _maker(tape, getattr(np, name))
+        for name in ("zeros", "empty", "ones", "full"):
+            yield np, name, _canvas(tape, getattr(np, name))
+    for name in dir(np.random):
+        if name.startswith("_"):
+            continue
+        if name in _LEGACY:
+            yield np.random, name, _bound(_LEGACY[name], rng)
+        elif name in _SEEDING:
+            yield np.random, name, _losing(tape, getattr(np.random, name), name)
+        elif hasattr(np.random.Generator, name) and hasattr(
+            np.random.RandomState, name
+        ):
+            yield np.random, name, getattr(rng, name)
+    yield np.random, "default_rng", _default_rng(rng, np.random.default_rng)
+    for name, function in _PYTHON.items():
+        yield random, name, _bound(function, rng)
+    for name in _PYTHON_COINS:
+        yield random, name, _python_coin(tape, rng, name)
+    yield random, "seed", _losing(tape, random.seed, "random.seed")
+    for owner, name in (
+        (os, "urandom"),
+        (os, "getrandom"),
+        (random, "_urandom"),
+        (os, "fork"),
+        (os, "forkpty"),
+        (os, "posix_spawn"),
+    ):
+        if hasattr(owner, name):
+            yield owner, name, _losing(tape, getattr(owner, name), name)
+
+
+def _for_this_thread(tape: Tape, function: Any, real: Any) -> Callable[..., Any]:
+    """Return a function that is the real one to every other thread."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if tape.check_thread():
+            return function(*args, **kwargs)
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
+    return lambda *args, **kwargs: function(rng, *args, **kwargs)
+
+
+def _losing(tape: Tape, real: Any, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tape.lose(f"{name} is called")
+        return real(*args, **kwargs)
+
+    return call
+
+
+def _default_rng(rng: Recorder, real: Any) -> Callable[..., Any]:
+    def default_rng(seed: Any = None) -> Any:
+        return rng.spawn(1)[0] if seed is None else real(seed)
+
+    return default_rng
+
+
+def _python_coin(tape: Tape, rng: Recorder, name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tape.coin(f"random.{name} draws from a law that is not followed")
+        bits = int(np.random.Generator.integers(rng._streams.next(), 2**62))
+        return getattr(random.Random(bits), name)(*args, **kwargs)
+
+    return call
+
+
+def _maker(tape: Tape, real: Any) -> Callable[..., Any]:
+    """Return np.array, or one of its kin, that keeps noise."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if (
+            args
+            and not tape.closed
+            and tape.is_mine
+            and has_noise(args[0])
+            and called_by_name(sys._getframe(1), real.__name__)
+        ):
+            dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
+            plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
+            if plain and (dtype is None or _is_float(dtype)):
+                value = args[0]
+                if isinstance_tracked(value):
+                    return value.copy() if real.__name__ == "array" else value
+                result = stacked(tape, value)
+                if result is not NotImplemented:
+                    return result
+        return real(*args, **kwargs)
+
+    make.__name__ = real.__name__
+    return make
+
+
+def _canvas(tape: Tape, real: Any) -> Callable[..., Any]:
+    """Return np.zeros, or one of its kin, whose arrays noise can be written into."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        array = real(*args, **kwargs)
+        dtype_given = kwargs.get("dtype")
+        if (
+            tape.closed
+            or not tape.is_mine
+            or type(array) is not np.ndarray
+            or array.dtype != np.float64
+            or not (dtype_given is None or _is_float(dtype_given))
+            or not is_code(sys._getframe(1).f_code.co_filename)
+            or not called_by_name(sys._getframe(1), real.__name__)
+        ):
+            return array
+        return Tracked.plain(tape, array)
+
+    make.__name__ = real.__name__
+    return make
+
+
+def _is_float(dtype: Any) -> bool:
+    try:
+        return np.dtype(dtype) == np.float64
+    except TypeError:
+        return False
+
+
+def _global_states() -> tuple[Any, ...]:
+    return random.getstate(), _state(np.random.mtrand._rand)
+
+
+def _state(generator: Any) -> Any:
+    if isinstance(generator, random.Random):
+        return (
+            None if isinstance(generator, random.SystemRandom) else generator.getstate()
+        )
+    bits = getattr(generator, "_bit_generator", None)
+    state = bits.state if bits is not None else generator.bit_generator.state
+    return repr(_listed(state))
+
+
+def _listed(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: _listed(value) for key, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
+
+
+class Watch:
+    """The generators that there are, and whether anybody draws from them."""
+
+    def __init__(self) -> None:
+        kinds = (np.random.Generator, np.random.RandomState, random.Random)
+        known: dict[type, bool] = {}
+        self._found: list[Any] = []
+        for thing in gc.get_objects():
+            kind = type(thing)
+            if kind not in known:
+                known[kind] = issubclass(kind, kinds) and kind is not Recorder
+            if known[kind]:
+                self._found.append(thing)
+        self._before = self._states()
+
+    def used(self) -> bool:
+        """Say whether one of them was drawn from since."""
+        return self._states() != self._before
+
+    def _states(self) -> list[Any]:
+        states = []
+        for each in self._found:
+            try:
+                states.append(_state(each))
+            except Exception:
+                states.append(None)
+        return states

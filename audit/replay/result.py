@@ -1,0 +1,203 @@
+"""What a replay says: its verdict, what it found and where, and the steps it saw."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.claims import Claim
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.printable import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Finding", "ReplayResult", "ReplayVerdict", "Step"]
+
+
+class ReplayVerdict(StrEnum):
+    """The three things that a replay can say about a privacy claim."""
+
+    REFUTED = "REFUTED"
+    NOT_REFUTED = "NOT_REFUTED"
+    NOT_FOLLOWED = "NOT_FOLLOWED"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that differs between the two executions, or could not be followed.
+
+    Parameters
+    ----------
+    kind : {"structure", "release", "distance", "scale", "budget", "coin"}
+        Other noisy values, or another layout; a number of the release that has no
+        noise, or an ordinary number that differs; an input that moves too far for the
+        claim; noise whose scale depends on the data; steps that cost too much together;
+        randomness or code that cannot be followed.
+    where : str
+        "file:line" on D.
+    where_neighbour : str
+        "file:line" on D'.
+    message : str
+    proof : bool or float or None
+        True where this by itself refutes the claim; the confidence of the test that
+        does; None where it is only shown.
+    """
+
+    kind: str
+    where: str
+    where_neighbour: str
+    message: str
+    proof: bool | float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the finding as JSON-ready Python."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __str__(self) -> str:
+        place = self.where
+        if self.where_neighbour not in (self.where, ""):
+            place = f"{self.where} (on D': {self.where_neighbour})"
+        return f"{place}: {self.kind}: {printable(self.message)}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A noisy value of the two executions.
+
+    Parameters
+    ----------
+    place : str
+    family : str
+    scale : float
+        The smallest of its entries.
+    l1, l2 : float
+        The distance of its inputs on D and on D'.
+    loss : float
+        Of this transcript; where nothing was looked at before the release, the
+        supremum over transcripts.
+    """
+
+    place: str
+    family: str
+    scale: float
+    l1: float
+    l2: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """The outcome of a replay.
+
+    Parameters
+    ----------
+    name : str
+    verdict : ReplayVerdict
+        ``REFUTED``: the claim is false, by proof or at `confidence` (see `proof`).
+        ``NOT_REFUTED``: this replay did not show it; that is no proof of privacy.
+        ``NOT_FOLLOWED``: something was found that may break the claim, or could not be
+        followed, and nothing settled it.
+    claim : Claim
+    relation : Relation
+    pair : Pair
+        The last that was played: the one that refutes, or else the worst.
+    sees : str
+        Whether the claim is held to the release or to every noisy value.
+    confidence : float
+        Of a refutation that is no proof.
+    proof : bool
+        Whether a refutation is one.
+    findings : tuple of Finding
+    steps : tuple of Step
+    executions : int
+        Of the mechanism, on either side, those of a statistical test left out.
+    samples : int
+        Releases a side that such a test drew.
+    pairs : int
+    loss : float
+        The largest loss that was seen; the supremum, where nothing was looked at.
+    seed : int
+    seconds : float
+    witness : object or None
+        For ``REFUTED``: what `verify` replays.
+    """
+
+    name: str
+    verdict: ReplayVerdict
+    claim: Claim
+    relation: Relation
+    pair: Pair
+    sees: str
+    confidence: float
+    proof: bool
+    findings: tuple[Finding, ...]
+    steps: tuple[Step, ...]
+    executions: int
+    samples: int
+    pairs: int
+    loss: float
+    seed: int
+    seconds: float
+    witness: Any = field(default=None, repr=False)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim was refuted."""
+        return self.verdict is ReplayVerdict.REFUTED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready Python; what is not finite as text."""
+        return {
+            "name": self.name,
+            "verdict": self.verdict.value,
+            "claim": str(self.claim),
+            "relation": self.relation.value,
+            "layer": "replay",
+            "sees": self.sees,
+            "confidence": self.confidence,
+            "proof": self.proof,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "steps": [
+                {k: _finite(getattr(step, k)) for k in step.__dataclass_fields__}
+                for step in self.steps
+            ],
+            "executions": self.executions,
+            "samples": self.samples,
+            "pairs": self.pairs,
+            "loss": _finite(self.loss),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "witness": None if self.witness is None else self.witness.to_dict(),
+        }
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the steps as a table, a row to each."""
+        import pandas as pd
+
+        names = list(Step.__dataclass_fields__)
+        rows = [[getattr(step, name) for name in names] for step in self.steps]
+        return pd.DataFrame(rows, columns=names)
+
+    def __str__(self) -> str:
+        how = ""
+        if self.refuted:
+            how = " by proof" if self.proof else f" at confidence {self.confidence:g}"
+        seen = "the release" if self.sees == "release" else "every noisy value"
+        drawn = f", {self.samples:,} releases a side" if self.samples else ""
+        lines = [
+            f"{printable(self.name)}: {self.verdict}{how} "
+            f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",
+            f"  claim          {self.claim} under {self.relation}, for whoever sees "
+            f"{seen}",
+            f"  loss           {self.loss:.4g}",
+        ]
+        if self.pairs > 1:
+            lines.append(f"  pairs          {self.pairs} tried")
+        lines.extend(f"  {finding}" for finding in self.findings)
+        return "\n".join(lines)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and value - value != 0:
+        return repr(value)
+    return value

@@ -1,0 +1,220 @@
+"""What is left to statistics: suspicions that executions by themselves do not prove.
+
+Three mechanisms for `dpaudit.audit.audit`, whose sequential test is valid whatever they
+say of their own losses, which serve it as an attack:
+
+- `Simulated`: both laws of the release are known exactly, and are drawn from;
+- `Followed`: whole transcripts, each with its exact loss from replays on both datasets;
+- the mechanism itself: releases, with all attacks of a black-box audit.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.comparison import compare, loss, losses
+from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.tape import Observation
+from dpaudit.claims import Claim
+from dpaudit.errors import UnsupportedError
+from dpaudit.mechanism import Mechanism
+from dpaudit.neighbours import Pair, Relation
+
+__all__ = ["Followed", "Simulated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Releases on the two datasets of a pair, drawn from their exact laws.
+
+    Parameters
+    ----------
+    pair : Pair
+    law, other : Law
+    """
+
+    pair: Pair
+    law: Law
+    other: Law
+
+    def draw(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return independent releases as flat arrays, shape (size, n)."""
+        return self._law(data).sample(size, rng=rng)
+
+    def release(self, data: Array, *, rng: np.random.Generator) -> Array:
+        """Return one release, shape (n,)."""
+        return self.draw(data, 1, rng=rng)[0]
+
+    def privacy_loss(self, releases: Array, data: Array, other: Array) -> Array:
+        """Return the exact losses, shape (size,)."""
+        return losses(self._law(data), self._law(other), releases)
+
+    def _law(self, data: Array) -> Law:
+        same = np.array_equal(data, self.pair.data, equal_nan=True)
+        return self.law if same else self.other
+
+
+_RELEASE = "release"
+_MOST_SEED = 2**62
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Any mechanism whose noisy values can be followed, with their exact losses.
+
+    It has the transcript of `dpaudit.mechanism.HasTranscript`, one entry to each noisy
+    value and one to the numbers of the release, and their loss as in
+    `HasTranscriptLoss`: so whatever works with those works with foreign code.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    claim : Claim, optional
+        By default the mechanism's own.
+    relation : Relation, optional
+        By default the mechanism's own.
+    eager : bool
+        Whether noise is a noisy value as soon as an ordinary number is added to it, or
+        only when the code looks at it.
+
+    Examples
+    --------
+    >>> def noisy_sum(data, rng):
+    ...     return data.sum() + rng.laplace(scale=2.0)
+    >>> followed = Followed(noisy_sum)
+    >>> one, other = np.zeros((1, 1)), np.ones((1, 1))
+    >>> seen = followed.transcript(one, 3, rng=np.random.default_rng(0))
+    >>> losses = followed.transcript_loss(seen, one, other)
+    >>> bool((abs(losses) <= 0.5 + 1e-12).all())
+    True
+    """
+
+    mechanism: Mechanism | Callable[..., Any]
+    claim: Claim | None = None
+    relation: Relation | None = None
+    eager: bool = True
+    _known: dict[bytes, float] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("claim", "relation"):
+            if getattr(self, name) is None:
+                stated = getattr(self.mechanism, name, None)
+                object.__setattr__(self, name, stated)
+
+    def release(self, data: Array, *, rng: np.random.Generator) -> Array:
+        """Return the numbers of one release, shape (n,)."""
+        return self.transcript(data, 1, rng=rng)[_RELEASE][0]
+
+    def transcript(
+        self, data: Array, size: int, *, rng: np.random.Generator
+    ) -> Mapping[str, Array]:
+        """Return independent transcripts.
+
+        Raises
+        ------
+        UnsupportedError
+            If the code cannot be followed, or comes to other values from time to time.
+        """
+        rows = []
+        for _ in range(size):
+            seed = int(rng.integers(_MOST_SEED))
+            trace = execute(self.mechanism, data, seed, eager=self.eager)
+            _check_followed(trace)
+            rows.append(_values(trace))
+        layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
+        if len(layouts) > 1:
+            raise UnsupportedError(
+                "the mechanism comes to other noisy values from time to time"
+            )
+        names = rows[0] if rows else {}
+        return {name: np.stack([row[name] for row in rows]) for name in names}
+
+    def transcript_loss(
+        self, transcript: Mapping[str, Array], data: Array, other: Array
+    ) -> Array:
+        """Return the exact losses, from replays on both datasets, shape (size,).
+
+        Raises
+        ------
+        UnsupportedError
+            If a replay cannot be followed.
+        """
+        size = len(transcript[_RELEASE])
+        return np.array(
+            [
+                self._loss({k: v[row] for k, v in transcript.items()}, data, other)
+                for row in range(size)
+            ]
+        )
+
+    def _loss(self, values: dict[str, Array], data: Array, other: Array) -> float:
+        """Return the loss of one transcript; an audit asks for each many times."""
+        parts = (*values.values(), data, other)
+        digest = hashlib.sha256(b"|".join(part.tobytes() for part in parts)).digest()
+        if digest not in self._known:
+            self._known[digest] = self._replayed(values, data, other)
+        return self._known[digest]
+
+    def _replayed(self, values: dict[str, Array], data: Array, other: Array) -> float:
+        release = values.pop(_RELEASE)
+        script = [_scripted(value) for value in values.values()]
+        here, there = (
+            execute(self.mechanism, side, 0, script=script, eager=self.eager)
+            for side in (data, other)
+        )
+        for trace in (here, there):
+            _check_followed(trace)
+        possible = [_comes_to(trace, script, release) for trace in (here, there)]
+        if not all(possible):
+            return math.inf if possible[0] else -math.inf if possible[1] else math.nan
+        found = loss(here.law, there.law, release)
+        if compare(here.law, there.law).singular:
+            found = math.nan  # which of them it came from is not known any more
+        for one, two in zip(
+            here.tape.observations, there.tape.observations, strict=True
+        ):
+            found += loss(one.law, two.law, one.value)
+        if math.isnan(found):
+            raise UnsupportedError("the loss of a noisy value is not known")
+        return found
+
+
+def _values(trace: Trace) -> dict[str, Array]:
+    seen = trace.tape.observations
+    values = {
+        f"value {number}": one.value.reshape(one.shape)
+        for number, one in enumerate(seen)
+    }
+    return {**values, _RELEASE: trace.value}
+
+
+def _check_followed(trace: Trace) -> None:
+    """Raise if an execution drew what is no noisy value, or could not be followed."""
+    for lost in (*trace.tape.lost, *trace.tape.coins):
+        raise UnsupportedError(f"{lost.place}: {lost.why}")
+
+
+def _scripted(value: Array) -> Observation:
+    places = np.empty((0, 0), dtype=np.intp)
+    none = Law.of(np.empty(0), places, np.empty((0, 0)), places.ravel())
+    return Observation("", "", none, np.ravel(value), np.shape(value), False)
+
+
+def _comes_to(trace: Trace, script: list[Observation], release: Array) -> bool:
+    """Say whether a replay comes to all values, and can come to the release."""
+    complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
+        script
+    )
+    if not complete or len(trace.value) != len(release):
+        return False
+    constant = trace.law.unit < 0
+    ordinary = trace.value[constant], release[constant]
+    return bool(np.allclose(*ordinary, rtol=1e-7, atol=1e-9, equal_nan=True))

@@ -1,0 +1,141 @@
+"""Mechanisms with and without bugs, as people write them, for the tests of replay."""
+
+import numpy as np
+
+from dpaudit import Pair
+
+
+def rows(*values):
+    return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def private_divisor(x, rng):
+    return (np.clip(x, -1, 1).sum() + rng.laplace(0, 1.0)) / len(x)
+
+
+def classes_from_data(x, rng):
+    classes = np.unique(x)
+    return np.array([np.sum(x == k) + rng.laplace(0, len(classes)) for k in classes])
+
+
+def two_queries(x, rng):
+    return np.array([x.sum() + rng.laplace(0, 1.0), len(x) + rng.laplace(0, 1.0)])
+
+
+def nan_survives(x, rng):
+    return np.clip(x, -5, 5).sum() + rng.laplace(0, 5.0)
+
+
+def no_noise(x, rng):
+    return x.sum() + rng.laplace(0, 0.0)
+
+
+def unclipped(x, rng):
+    return x.sum() + rng.laplace(0, 5.0)
+
+
+def scale_from_data(x, rng):
+    largest = np.abs(x).max()
+    return x.sum() + rng.normal(0, largest)
+
+
+def one_draw_twice(x, rng):
+    noise = rng.laplace(0, 2.0)
+    return x.sum() + noise, len(x) + noise
+
+
+def off_diagonal(x, rng):
+    moment = x.T @ x
+    noise = np.zeros(moment.shape)
+    noise[np.triu_indices(len(moment), 1)] = rng.normal(0, 50.0, 1)
+    return moment + noise + noise.T
+
+
+def right_count(x, rng):
+    return np.sum(x == 1) + rng.laplace(0, 1.0)
+
+
+def right_float(x, rng):
+    return float(np.clip(x, 0, 1).sum() + rng.laplace(0, 1.0))
+
+
+def right_late_sum(x, rng):
+    noisy = np.clip(x[::2], 0, 1).sum() + rng.laplace(0, 1.0)
+    return noisy + np.clip(x[1::2], 0, 1).sum()
+
+
+def dp_sgd(x, rng):
+    w = np.zeros(x.shape[1])
+    for _ in range(20):
+        gradients = w - x
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        clipped = (gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
+        w = w - 0.1 * (clipped + 4.8 * rng.standard_normal(len(w))) / 10
+    return w
+
+
+def dp_sgd_batch_clipped(x, rng):
+    w = np.zeros(x.shape[1])
+    for _ in range(20):
+        total = np.clip((w - x).sum(0), -10, 10)
+        w = w - 0.1 * (total + 4.8 * rng.standard_normal(len(w))) / 10
+    return w
+
+
+HUNDRED = rows(*[0] * 100), rows(*[0] * 100, 1)
+SGD_ROWS = np.random.default_rng(0).standard_normal((10, 3))
+SGD = Pair(SGD_ROWS[:-1], SGD_ROWS)
+
+# Name: mechanism, pair, kind of the finding, a piece of the line it is in.
+WRONG = {
+    "private divisor": (
+        private_divisor,
+        Pair(rows(0.5, 0.5, 0.5), rows(0.5, 0.5)),
+        "scale",
+        "rng.laplace(0, 1.0)) / len(x)",
+    ),
+    "classes from the data": (
+        classes_from_data,
+        Pair(rows(0, 1, 2, 0), rows(0, 1, 0)),
+        "structure",
+        "for k in classes",
+    ),
+    "two queries": (two_queries, Pair(*HUNDRED), "distance", "x.sum() + rng"),
+    "NaN": (
+        nan_survives,
+        Pair(rows(1, 2), rows(1, np.nan), allow_nonfinite=True),
+        "release",
+        "np.clip(x, -5, 5).sum() + rng",
+    ),
+    "scale 0": (no_noise, Pair(rows(1, 1), rows(1)), "scale", "rng.laplace(0, 0.0)"),
+    "unclipped rows": (
+        unclipped,
+        Pair(rows(1, -2, 3), rows(1, -2, 100)),
+        "distance",
+        "x.sum() + rng.laplace(0, 5.0)",
+    ),
+    "scale from the data": (
+        scale_from_data,
+        Pair(rows(1, 2), rows(1, 3)),
+        "scale",
+        "rng.normal(0, largest)",
+    ),
+    "one draw twice": (
+        one_draw_twice,
+        Pair(rows(1, 1), rows(1, 1, 0)),
+        "release",
+        "noise = rng.laplace(0, 2.0)",
+    ),
+    "off-diagonal noise": (
+        off_diagonal,
+        Pair(np.eye(2), np.eye(2)[:1]),
+        "release",
+        "return moment + noise",
+    ),
+}
+
+RIGHT = {
+    "count": (right_count, Pair(rows(0, 1, 1, 0), rows(0, 1, 0))),
+    "float": (right_float, Pair(rows(0, 1), rows(0, 1, 1))),
+    "late sum": (right_late_sum, Pair(rows(0.3, 1), rows(0.3, 1, 1, 0)[:3])),
+}

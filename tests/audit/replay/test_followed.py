@@ -1,0 +1,90 @@
+"""Foreign code with transcripts and their losses: tests, intervals, both readings."""
+
+import numpy as np
+import pytest
+from replay_cases import SGD, dp_sgd, dp_sgd_batch_clipped, right_late_sum, rows
+
+from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
+from dpaudit.audit import audit, replay, white_box
+from dpaudit.audit.layers.layer import view_transcript
+from dpaudit.audit.replay.statistics import Followed
+from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
+
+PAIR = Pair(rows(0.2), rows(0.2, 1.0))
+
+
+def two_steps(x, rng):
+    first = float(np.sum(x) + rng.normal(0, 1.0))
+    second = float(np.sum(x) * np.sign(first) + rng.normal(0, 2.0))
+    return first + second
+
+
+def test_transcripts_and_losses_are_those_of_the_closed_form():
+    followed = Followed(two_steps)
+    assert isinstance(followed, HasTranscript)
+    assert isinstance(followed, HasTranscriptLoss)
+    seen = followed.transcript(PAIR.data, 50, rng=np.random.default_rng(0))
+    first, second = seen["value 0"], seen["value 1"]
+    assert seen["release"][:, 0] == pytest.approx(first + second)
+
+    def log_density(total):
+        there = total * np.sign(first)
+        return -((first - total) ** 2) / 2 - (second - there) ** 2 / 8
+
+    wanted = log_density(0.2) - log_density(1.2)
+    found = followed.transcript_loss(seen, PAIR.data, PAIR.neighbour)
+    assert found == pytest.approx(wanted, abs=1e-9)
+
+
+def test_white_box_intervals_hold_of_foreign_code():
+    # (z1, z2) shifted by 1/1 and 1/2 standard deviations: mu = sqrt(1.25).
+    followed = Followed(two_steps, relation=Relation.ADD_REMOVE)
+    result = white_box(
+        view_transcript(followed), PAIR, epsilon=0.5, max_samples=200, seed=0
+    )
+    exact = float(GaussianDP(np.sqrt(1.25)).delta(0.5))
+    assert 0.1 < result.delta_low[0] <= exact <= result.delta_high[0]
+
+
+def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
+    options = {"pair": PAIR, "sees": "transcript"}
+    held = replay(two_steps, claim=GaussianDP(np.sqrt(1.25) + 1e-6), **options)
+    assert held.verdict == "NOT_REFUTED"
+    fallen = replay(two_steps, claim=GaussianDP(0.1), **options)
+    assert (fallen.verdict, fallen.proof) == ("REFUTED", False)
+    assert {finding.proof for finding in fallen.findings} == {0.999}
+
+
+def test_noise_to_which_data_are_added_twice_has_two_readings():
+    pair = Pair(rows(0.3, 1), rows(0.3, 1, 1))
+    eager = Followed(right_late_sum)
+    lazy = Followed(right_late_sum, eager=False)
+    for followed in (eager, lazy):
+        seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
+        assert np.abs(followed.transcript_loss(seen, pair.data, pair.data)).max() == 0
+    late = Pair(rows(0.3, 0.0), rows(0.3, 1.0))
+    result = replay(right_late_sum, pair=late, claim=ApproxDP(1.0, 1e-6))
+    assert result.verdict == "NOT_REFUTED"
+    assert audit(
+        eager, pair=late, claim=ApproxDP(1.0, 1e-6), layer="transcript", max_samples=100
+    ).refuted
+
+
+def coin(x, rng):
+    return np.sum(x) + rng.gamma(2.0)
+
+
+def test_coins_have_no_transcript():
+    with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
+        Followed(coin).transcript(PAIR.data, 1, rng=np.random.default_rng(0))
+
+
+def test_gradient_descent_is_held_to_its_composition():
+    # Twenty steps of distance at most 1 at scale 4.8.
+    claim = GaussianDP(np.sqrt(20) / 4.8)
+    options = {"claim": claim, "sees": "transcript", "max_samples": 50}
+    assert replay(dp_sgd, pair=SGD, **options).verdict == "NOT_REFUTED"
+    far = Pair(SGD.data, np.vstack([SGD.data, [100.0, 100.0, 100.0]]))
+    wrong = replay(dp_sgd_batch_clipped, pair=far, **options)
+    assert wrong.verdict == "REFUTED"
+    assert wrong.samples <= 50

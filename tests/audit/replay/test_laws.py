@@ -1,0 +1,208 @@
+"""Laws of noisy values: closed forms, and the catalogue's own exact losses."""
+
+import numpy as np
+import pytest
+from replay_cases import rows
+
+from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit.algorithms.catalogue import CATALOGUE, build
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.comparison import compare, loss
+from dpaudit.audit.replay.executor import execute
+from dpaudit.errors import InputError
+
+PAIR = Pair(rows(0, 1), rows(0, 1, 1))
+
+
+def losses_of(mechanism, pair, seeds, **options):
+    """Return, for each seed, the release on D and its loss as the laws have it."""
+    for seed in seeds:
+        here = execute(mechanism, pair.data, seed, **options)
+        there = execute(mechanism, pair.neighbour, seed, **options)
+        assert here.open
+        yield here.value, loss(here.law, there.law, here.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("analyze-gauss", "analyze-gauss-published", "goe-gaussian"),
+        *("laplace-covariance", "laplace", "laplace-parallel", "noisy-hist-1"),
+    ],
+)
+@pytest.mark.parametrize("dimension", [None, 5])
+def test_losses_are_those_that_the_catalogue_knows(name, dimension):
+    mechanism = build(name)
+    try:
+        pair = mechanism.worst_case(dimension)
+    except InputError:
+        pytest.skip("rows of another length only")
+    shape = np.shape(mechanism.release(pair.data, rng=np.random.default_rng(0)))
+    for value, found in losses_of(mechanism, pair, range(20)):
+        release = value.reshape(1, *shape)
+        (exact,) = mechanism.privacy_loss(release, pair.data, pair.neighbour)
+        assert found == pytest.approx(exact, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["power-method", "power-method-published"])
+def test_transcripts_of_the_power_method_have_its_losses(name):
+    mechanism = build(name)
+    pair = mechanism.worst_case()
+    for seed in range(5):
+        here = execute(mechanism, pair.data, seed, eager=True)
+        script = here.tape.observations
+        there = execute(mechanism, pair.neighbour, seed, eager=True, script=script)
+        found = sum(
+            loss(one.law, other.law, one.value)
+            for one, other in zip(script, there.tape.observations, strict=True)
+        )
+        steps = np.stack([one.value for one in script])
+        means = [
+            np.stack([o.law.mean for o in each.tape.observations])
+            for each in (here, there)
+        ]
+        sigma = mechanism.step_scales["steps"]
+        squares = [((steps - mean) ** 2).sum() for mean in means]
+        assert found == pytest.approx(
+            (squares[1] - squares[0]) / (2 * sigma**2), abs=1e-9
+        )
+        assert np.allclose(here.value, there.value)
+        # And the means are those that the mechanism states.
+        transcript = {"start": None, "steps": None}
+        assert set(transcript) == set(
+            mechanism.transcript(pair.data, 1, rng=np.random.default_rng(0))
+        )
+
+
+def symmetric(x, rng):
+    noise = rng.normal(0, 1.0, (3, 3))
+    return x[:3, :1] @ x[:3, :1].T + (noise + noise.T) / np.sqrt(2)
+
+
+def triangle(x, rng):
+    noise = np.zeros((3, 3))
+    noise[np.triu_indices(3)] = rng.laplace(0, 1.0, 6)
+    noise = noise + np.triu(noise, 1).T
+    return x[:3, :1] @ x[:3, :1].T + noise
+
+
+def pieces(x, rng):
+    noise = rng.laplace(0, 2.0, 4)
+    moved = np.concatenate([noise[2:], noise[:2]])[::-1].reshape(2, 2).T
+    return np.vstack([moved, np.zeros((1, 2))])[:2] + x.sum()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "scales"),
+    [
+        (symmetric, [np.sqrt(2), 1, 1, np.sqrt(2), 1, np.sqrt(2)]),
+        (triangle, [1.0] * 6),
+        (pieces, [2.0] * 4),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_linear_images_of_noise_have_the_scales_of_their_entries(mechanism, scales):
+    trace = execute(mechanism, rows(1, 2, 3), 0)
+    assert trace.open
+    assert trace.law.scale == pytest.approx(scales)
+    assert len(trace.law.first) == len(scales)
+
+
+def test_followed_values_are_those_of_an_ordinary_execution():
+    for mechanism in (symmetric, triangle, pieces):
+        followed = execute(mechanism, rows(1, 2, 3), 7)
+        plain = execute(mechanism, rows(1, 2, 3), 7, follows=False)
+        assert np.allclose(followed.value, plain.value, rtol=1e-12)
+
+
+def test_images_with_less_noise_than_numbers_are_singular():
+    def shared(x, rng):
+        noise = rng.normal(0, 1.0)
+        return np.array([x.sum(), len(x)]) + noise
+
+    def spread(x, rng):
+        return np.full(2, x.sum()) + rng.normal(0, 1.0)
+
+    traces = [execute(shared, data, 0) for data in (PAIR.data, PAIR.neighbour)]
+    # (1, 2) and (2, 3) lie on one line of slope 1, (0, 1) and (1, 1) would not.
+    assert compare(traces[0].law, traces[1].law).singular is None
+    traces = [execute(shared, data, 0) for data in (rows(0), rows(0, 0))]
+    assert "share one draw" in compare(traces[0].law, traces[1].law).singular
+    traces = [execute(spread, data, 0) for data in (PAIR.data, PAIR.neighbour)]
+    compared = compare(traces[0].law, traces[1].law)
+    assert compared.mu == pytest.approx(1.0)
+
+
+QUICK = ("covariance", "subspace", "textbook")
+RIGHT = [
+    pytest.param(name, marks=() if entry.family in QUICK else pytest.mark.hard)
+    for name, entry in CATALOGUE.items()
+    if not entry.falls and entry.family != "third-party"
+]
+FALSE_ALARMS = 1e-3  # of a statistical test; proofs have none
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_no_right_mechanism_of_the_catalogue_is_refuted(name):
+    result = replay(build(name), max_samples=2, confidence=1 - FALSE_ALARMS)
+    assert result.verdict != "REFUTED"
+
+
+FOLLOWED = [
+    *("analyze-gauss", "goe-gaussian", "laplace-covariance", "power-method"),
+    *("power-method-laplace", "private-subspace", "gaussian", "laplace"),
+    *("laplace-parallel", "noisy-hist-1"),
+]
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_additive_noise_of_the_catalogue_is_followed(name):
+    result = replay(build(name), max_samples=2)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+
+
+def test_tight_mechanisms_are_never_refuted_by_proof():
+    # Replays of claims that hold with equality: a proof has no false alarms.
+    def tight(x, rng):
+        return np.clip(x, 0, 1).sum() + rng.laplace(0, 1 / 0.7, 2) / 2
+
+    rng = np.random.default_rng(0)
+    for seed in range(25):
+        data = rng.random((int(rng.integers(1, 6)), 1)) * 1e3
+        pair = Pair(data, np.vstack([data, [[1e3]]]))
+        result = replay(tight, pair=pair, claim=PureDP(2.8), seed=seed)
+        assert result.verdict == "NOT_REFUTED"
+        assert result.loss == pytest.approx(2.8)
+
+
+def prefix_sums(x, rng):
+    sums = np.cumsum(np.clip(np.pad(x[:, 0], (0, 4 - len(x))), 0, 1))
+    lower = np.tril(np.ones((4, 4)))
+    return sums + lower @ rng.normal(0, 2.0, 4)
+
+
+def test_overlapping_sums_of_gaussian_draws_are_whitened():
+    # L^{-1} (sums - sums') is the row that was added: mu = 1/2.
+    pair = Pair(rows(0.1, 0.2), rows(0.1, 0.2, 1.0))
+    here, there = (
+        execute(prefix_sums, data, 3) for data in (pair.data, pair.neighbour)
+    )
+    assert compare(here.law, there.law).mu == pytest.approx(0.5)
+    third = np.diff(here.value - here.law.mean)[1] / 2
+    exact = ((third - 0.5) ** 2 - third**2) / 2
+    assert loss(here.law, there.law, here.value) == pytest.approx(exact, abs=1e-9)
+    assert replay(prefix_sums, pair=pair, claim=GaussianDP(0.5)).verdict != "REFUTED"
+    fallen = replay(prefix_sums, pair=pair, claim=GaussianDP(0.499))
+    assert (fallen.verdict, fallen.proof) == ("REFUTED", True)
+
+
+@pytest.mark.parametrize("name", ["tree-aggregation", "tree-aggregation-published"])
+def test_trees_have_the_losses_that_the_catalogue_knows(name):
+    mechanism = build(name)
+    pair = mechanism.worst_case()
+    result = replay(mechanism, max_samples=2)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    here, there = (execute(mechanism, d, 0) for d in (pair.data, pair.neighbour))
+    assert compare(here.law, there.law).mu == pytest.approx(
+        mechanism.exact_claim(pair).parameters["mu"], rel=1e-9
+    )

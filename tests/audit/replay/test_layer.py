@@ -1,0 +1,172 @@
+"""Replay as a layer: of `audit`, of assertions, of the command line; its witnesses."""
+
+import json
+
+import numpy as np
+import pytest
+import replay_cases
+from click.testing import CliRunner
+from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
+
+from dpaudit import InputError, Pair, PureDP
+from dpaudit.audit import audit, replay
+from dpaudit.audit.assertions import Auditor
+from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
+from dpaudit.cli import main
+
+PAIR = WRONG["private divisor"][1]
+CLAIM = PureDP(1.0)
+
+
+def test_audit_hands_over_to_replay():
+    result = audit(private_divisor, pair=PAIR, claim=CLAIM, layer="replay")
+    assert (result.verdict, result.proof, result.samples) == ("REFUTED", True, 0)
+    with pytest.raises(InputError, match="layer 'replay' takes no"):
+        audit(private_divisor, pair=PAIR, claim=CLAIM, layer="replay", bits=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sees": "everything"}, "unknown sees"),
+        ({"confidence": 1.5}, "confidence must be in"),
+        ({"max_samples": 1}, "max_samples must be an integer >= 2"),
+        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"claim": "1"}, "claim must be a Claim"),
+        ({"claim": None}, "claim is needed"),
+        ({"pair": None}, "pair or domain is needed"),
+        ({"domain": "box:0,1:1"}, "pair and domain exclude"),
+        ({"relation": "replace-one"}, "under replace-one, but the pair is add-remove"),
+    ],
+)
+def test_arguments_that_are_not_allowed_are_named(wrong, message):
+    with pytest.raises(InputError, match=message):
+        replay(right_count, **{"pair": PAIR, "claim": CLAIM, **wrong})
+
+
+def refuses(x, rng):
+    raise InputError("rows must be larger")
+
+
+def test_a_mechanism_that_refuses_its_data_is_an_error():
+    with pytest.raises(InputError, match="rows must be larger"):
+        replay(refuses, pair=PAIR, claim=CLAIM)
+
+
+def auditor(folder, records):
+    return Auditor({"quick": 100, "standard": 200}, records.append, lambda: folder)
+
+
+def test_assertions_take_the_layer(tmp_path):
+    records = []
+    asserts = auditor(tmp_path, records)
+    pair = RIGHT["count"][1]
+    asserts.assert_dp(right_count, claim=CLAIM, pair=pair, layer="replay")
+    asserts.assert_refuted(private_divisor, claim=CLAIM, pair=PAIR, layer="replay")
+    with pytest.raises(
+        AssertionError, match=r"replay_cases\.py:\d+: scale: .*replay it"
+    ):
+        _dotall(asserts, private_divisor)
+    with pytest.raises(AssertionError, match="no replay did"):
+        asserts.assert_refuted(right_count, claim=CLAIM, pair=pair, layer="replay")
+    assert [record["passed"] for record in records] == [True, True, False, False]
+    json.dumps(records, allow_nan=False)
+    (file,) = tmp_path.glob("*.json")
+    assert isinstance(load_witness(file), ReplayWitness)
+
+
+def _dotall(asserts, mechanism):
+    try:
+        asserts.assert_dp(mechanism, claim=CLAIM, pair=PAIR, layer="replay")
+    except AssertionError as error:
+        raise AssertionError(str(error).replace("\n", " ")) from None
+
+
+def by_a_coin(x, rng):
+    return np.sum(x) + rng.gamma(2.0)
+
+
+def test_an_assertion_warns_of_what_it_cannot_follow(tmp_path):
+    asserts = auditor(tmp_path, [])
+    with pytest.warns(UserWarning, match=r"not followed: .*test_layer\.py:\d+"):
+        asserts.assert_dp(
+            by_a_coin,
+            claim=PureDP(20.0),
+            pair=Pair(rows(0, 1), rows(0)),
+            layer="replay",
+            max_samples=2,
+        )
+
+
+def test_witnesses_are_confirmed_from_another_seed(tmp_path):
+    result = replay(private_divisor, pair=PAIR, claim=CLAIM)
+    file = tmp_path / "witness.json"
+    result.witness.save(file)
+    witness = load_witness(file)
+
+    assert witness.to_dict() == result.witness.to_dict()
+    assert verify_replay(witness).confirmed
+    mended = verify_replay(witness, mechanism=right_count)
+    assert not mended.confirmed
+    assert "the witness names replay_cases:private_divisor" in mended.warnings[0]
+    with pytest.raises(InputError, match="seed must differ"):
+        verify_replay(witness, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version 2 is not supported"),
+        ({"claim": 3}, "is no claim"),
+        ({"data": [1, 2]}, "data must be an array"),
+        ({"sees": "all"}, "unknown sees"),
+        ({"mechanism": {"$array": 1}}, "must be an object or a reference"),
+        ({"seed": -1}, "the seed must be"),
+        ({"findings": [{}]}, "truncated or malformed"),
+        ({"name": 1}, "name must be text"),
+        ({"relation": "replace-one"}, "not neighbours"),
+    ],
+)
+def test_malformed_witnesses_are_refused(change, message):
+    stored = replay(private_divisor, pair=PAIR, claim=CLAIM).witness.to_dict()
+    with pytest.raises(InputError, match=message):
+        ReplayWitness.from_dict({**stored, **change})
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "glue_of_layer.py").write_text(
+        "import replay_cases\n"
+        "from replay_cases import private_divisor, right_count\n"
+        "pair = replay_cases.WRONG['private divisor'][1]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert replay_cases
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments), prog_name="dpaudit")
+
+
+def test_the_command_line_replays_and_verifies(folder):
+    options = ("--pair", "glue_of_layer:pair", "--epsilon", "1", "--layer", "replay")
+    refuted = run(
+        "audit", "glue_of_layer:private_divisor", *options, "--witness", "w.json"
+    )
+    assert refuted.exit_code == 1
+    assert "REFUTED by proof (2 executions a side" in refuted.output
+    assert "scale: the scale of the noise is 0.333333 on D and 0.5 on D'" in (
+        refuted.output
+    )
+    verified = run("verify", "w.json", "--json")
+    assert verified.exit_code == 1
+    assert json.loads(verified.output)["confirmed"]
+    held = run("audit", "glue_of_layer:right_count", *options, "--json")
+    assert held.exit_code == 0
+    assert json.loads(held.output)["verdict"] == "NOT_REFUTED"
+    wrong = run("audit", "glue_of_layer:right_count", *options, "--workers", "2")
+    assert wrong.exit_code == 2
+    assert "--layer replay takes no" in wrong.output
