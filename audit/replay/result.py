@@ -115,7 +115,8 @@ class ReplayResult:
         Releases a side that such a test drew.
     pairs : int
     loss : float
-        The largest loss that was seen; the supremum, where nothing was looked at.
+        The largest loss that was seen; the supremum, where nothing was looked at. Not
+        that of the mechanism where there are coins: see `findings`.
     seed : int
     seconds : float
     witness : object or None
@@ -184,12 +185,15 @@ class ReplayResult:
             how = " by proof" if self.proof else f" at confidence {self.confidence:g}"
         seen = "the release" if self.sees == "release" else "every noisy value"
         drawn = f", {self.samples:,} releases a side" if self.samples else ""
+        # Of noise that was not followed nothing is in the number.
+        followed = self.proof or all(each.kind != "coin" for each in self.findings)
+        loss = f"{self.loss:.4g}" if followed else "not known"
         lines = [
             f"{printable(self.name)}: {self.verdict}{how} "
             f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",
             f"  claim          {self.claim} under {self.relation}, for whoever sees "
             f"{seen}",
-            f"  loss           {self.loss:.4g}",
+            f"  loss           {loss}",
         ]
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
