@@ -79,12 +79,12 @@ class DPSGD(Batched[ArrayLike], Checked):
     --------
     >>> mechanism = DPSGD.calibrated(1.0, 1e-5)
     >>> round(mechanism.multiplier, 2)
-    3.03
+    2.93
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal((1000, 2))
     >>> labels = np.sign(x @ [1.0, -1.0])
     >>> mechanism.release(np.column_stack([x, labels]), rng=rng).round(1)
-    array([ 0.8, -0.8])
+    array([ 3. , -2.9])
     """
 
     claim: Claim
