@@ -458,7 +458,10 @@ def test_the_page_is_whole_and_fetches_nothing():
 
 def test_pages_of_the_same_results_are_the_same():
     assert html_of(results()) == html_of(results())
-    assert draw_figures(results(), WHOLE) == drawn()
+    some = [each for each in WHOLE if each.name in ("privacy", "utility", "robust")]
+    again = draw_figures(results(), some)
+    assert again
+    assert again == {name: drawn()[name] for name in again}
 
 
 HOSTILE = (

@@ -35,6 +35,7 @@ _SHORT = {
     "DP-PCA, Theorem": "DP-PCA",
     "DP-PCA, equation (7), Example": "Oja (7), ex.",
     "DP-PCA, Corollary 5.2, Example": "DP-PCA, ex.",
+    "Robust PCA, Theorem 1 as corrected": "RP 1",
     "Robust PCA, Theorem": "RP",
     "Robust PCA, Corollary": "RP",
     ", first term": "",

@@ -200,7 +200,8 @@ def summary(found: Sequence[Score]) -> str:
     words = {FASTER: "faster than the bound", STEEPER: "steeper than it on this grid"}
     for verdict, these in groups.items():
         if these or verdict == CONTRADICTED:
-            names = f" ({listed([_named(each) for each in these])})" if these else ""
+            who = dict.fromkeys(map(_named, these))  # several mechanisms may share one
+            names = f" ({listed(who)})" if these else ""
             verb = "is" if len(these) == 1 else "are"
             part = f"{spelt(len(these))} {verb} {words.get(verdict, verdict)}{names}"
             parts.append(part.replace("no are", "none is"))

@@ -139,6 +139,7 @@ ROWS: tuple[Row, ...] = (
         "N",
         "n",
         0.0,
+        theorem="Robust PCA, Theorem 1 as corrected",
         mechanism="noiseless-ggd",
         column="pca_error",
         bound="pca_error_bound",
