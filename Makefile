@@ -55,10 +55,10 @@ test test-all audit third-party: export MKL_NUM_THREADS := 1
 test test-all audit third-party: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m ""
+	$(BIN)/python -m pytest -n $(WORKERS) -m ""
 
 audit: $(VENV)/.test ## run the statistical audits of the catalogue only
 	$(BIN)/python -m pytest -n $(WORKERS) audit/

@@ -229,7 +229,10 @@ class _Description:
         with warnings.catch_warnings():
             # It asks every module for the name, and some mind being asked.
             warnings.simplefilter("ignore")
-            module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
+            try:
+                module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
+            except (Exception, SystemExit) as error:
+                raise _untellable(value, f"a module raises {error!r}") from error
         if _found(module, name) is not value:
             raise _untellable(value, f"it is not what {module} has as {name!r}")
         return ["name", getattr(value, "__module__", None), name]

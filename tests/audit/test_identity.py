@@ -10,7 +10,7 @@ from dataclasses import InitVar, dataclass, fields, make_dataclass, replace
 from enum import Enum
 from inspect import signature
 from random import choice
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -323,6 +323,19 @@ def names_a_generator(data, rng):
 
 class HoldsOne(Plain):
     numbers = GENERATOR
+
+
+@pytest.mark.parametrize("raised", [SystemExit(1), RuntimeError("no")])
+def test_a_module_that_minds_being_asked_ends_nothing(monkeypatch, raised):
+    def asked(name):
+        raise raised
+
+    module = ModuleType("minds_being_asked")
+    module.__dict__["__getattr__"] = asked
+    with monkeypatch.context() as patch:  # plugins of pytest ask modules, too
+        patch.setitem(sys.modules, "minds_being_asked", module)
+        with pytest.raises(InputError, match=r"cannot tell .*a module raises"):
+            describe(np.frompyfunc(lambda x: 2 * x, 1, 1))
 
 
 def test_what_shows_no_state_is_refused_wherever_it_matters():
