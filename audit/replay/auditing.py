@@ -12,6 +12,7 @@ from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
+from dpaudit.audit.replay.tape import Reading
 from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -127,7 +128,7 @@ def replay(
             refuted = audit(simulated, **options).refuted
         elif sees == "transcript" and worst.transcripts:
             options |= {"layer": Layer.TRANSCRIPT}
-            refuted, samples = _both_readings(mechanism, options)
+            refuted, samples = _both_readings(mechanism, worst.reading, options)
             worst.followed |= samples > 0
         else:
             found = audit(mechanism, **options, reference=reference, store=store)
@@ -171,15 +172,17 @@ def replay(
     )
 
 
-def _both_readings(mechanism: Any, options: dict[str, Any]) -> tuple[bool, int]:
+def _both_readings(
+    mechanism: Any, lazy: Reading, options: dict[str, Any]
+) -> tuple[bool, int]:
     """Say whether transcripts refute a claim in both readings, and how many were drawn.
 
     A claim that is true in one of them is refuted with probability at most alpha.
     """
     samples = 0
-    for eager in (True, False):
+    for reading in (Reading(eager=True), lazy):
         try:
-            followed: Any = Followed(mechanism, eager=eager)
+            followed: Any = Followed(mechanism, reading=reading)
             found = audit(followed, **options)
         except UnsupportedError:
             return False, 0

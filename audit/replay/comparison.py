@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family, Law, log_density
 
 __all__ = ["Comparison", "compare", "loss", "losses"]
@@ -98,7 +99,7 @@ class Comparison:
         """The supremum of the loss, the greater of the two ways round."""
         if self.singular or not self.known:
             return math.inf if self.singular else math.nan
-        linear = np.isin(self.family, (Family.LAPLACE, Family.LOGISTIC))
+        linear = np.isin(self.family, (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE))
         moved = self.shift != 0
         with np.errstate(all="ignore"):
             units = np.where(linear, np.abs(self.shift) / self.scale, np.inf)
@@ -117,12 +118,18 @@ class Comparison:
 
     @property
     def distances(self) -> tuple[float, float]:
-        """The l1 and l2 distance of the inputs, over units."""
+        """The l1 and l2 distance of the inputs, over units; NaN for a choice."""
+        if (self.family == Family.CHOICE).any():
+            return math.nan, math.nan
         return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
 
 
-def compare(law: Law, other: Law) -> Comparison:
+def compare(law: Law | Chances, other: Law | Chances) -> Comparison:
     """Compare two laws of values with equally many entries."""
+    if isinstance(law, Chances) or isinstance(other, Chances):
+        if not (isinstance(law, Chances) and isinstance(other, Chances)):
+            return _nothing("a choice is a noisy number on the other side", 0)
+        return _of_choices(law.supremum(other))
     if not (law.followed and other.followed):
         return _nothing(None, 0, known=False)
     if len(law.mean) != len(other.mean):
@@ -188,7 +195,13 @@ def compare(law: Law, other: Law) -> Comparison:
     )
 
 
-def loss(law: Law, other: Law, value: Array) -> float:
+def _of_choices(supremum: float) -> Comparison:
+    """Return what is known of two laws of choices, as of one unit."""
+    one, kind = np.ones(1), np.array([Family.CHOICE])
+    return Comparison(None, 0, True, np.array([supremum]), one, one, kind, kind)
+
+
+def loss(law: Law | Chances, other: Law | Chances, value: Array) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
     Infinite where they are singular, NaN where they are not known.
@@ -196,6 +209,8 @@ def loss(law: Law, other: Law, value: Array) -> float:
     compared = compare(law, other)
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
+    if isinstance(law, Chances) or isinstance(other, Chances):
+        return law.log_probability(value) - other.log_probability(value)
     return float(losses(law, other, value))
 
 

@@ -19,7 +19,7 @@ from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.returns import watching_returns
-from dpaudit.audit.replay.tape import Observation, Tape
+from dpaudit.audit.replay.tape import Observation, Reading, Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -72,7 +72,8 @@ def execute(
     *,
     script: list[Observation] | None = None,
     follows: bool = True,
-    eager: bool = False,
+    reading: Reading = Reading(),
+    goes_on: bool = False,
 ) -> Trace:
     """Execute a mechanism once.
 
@@ -86,7 +87,7 @@ def execute(
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
-    eager : bool
+    reading, goes_on
         As for `Tape`.
 
     Raises
@@ -95,7 +96,7 @@ def execute(
         Whatever the mechanism raises of dpaudit's own: it refuses the data.
     """
     one, _ = ways_to_draw(mechanism)
-    tape = Tape(seed, script, eager)
+    tape = Tape(seed, script, reading, goes_on)
     rng = Recorder(tape, Streams(seed), follows=follows)
     begun = time.perf_counter()
     watching: AbstractContextManager[list[str]] = (

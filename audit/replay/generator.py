@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
@@ -177,6 +178,35 @@ class Recorder(np.random.Generator):
         width = np.subtract(high, low)
         return self._located(Family.UNIFORM, lambda g, n: g.random(n), low, width, size)
 
+    def _unfollowed(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        self._tape.check_thread()
+        self._tape.coin(f"{name} draws from a law that is not followed")
+        return getattr(self._streams.next(), name)(*args, **kwargs)
+
+    # -- choices
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> Any:
+        if p is None or not (replace or size is None):
+            return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
+        candidates = np.asarray(a)
+        k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
+        p = np.asarray(p, dtype=np.float64)
+        places = self._streams.next().choice(k, size, p=p)
+        if self._follows:
+            law = Chances.of(p / p.sum(), np.size(places))
+            places = self._tape.choose(law, places, np.shape(places))
+        if candidates.ndim == 0:
+            return places if size is not None else int(places)
+        return np.take(candidates, places, axis=axis)
+
     # -- the generator itself
 
     def spawn(self, n_children: int) -> list["Recorder"]:  # type: ignore[override]
@@ -218,9 +248,7 @@ def _seeded(seed: int) -> np.random.Generator:
 
 def _coin(name: str) -> Callable[..., Any]:
     def method(self: Recorder, *args: Any, **kwargs: Any) -> Any:
-        self._tape.check_thread()
-        self._tape.coin(f"{name} draws from a law that is not followed")
-        return getattr(self._streams.next(), name)(*args, **kwargs)
+        return self._unfollowed(name, *args, **kwargs)
 
     method.__name__ = name
     return method

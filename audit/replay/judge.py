@@ -9,6 +9,10 @@ proof. It takes for granted what the follower sees to: that there is no other ra
 the latter, each side is executed a second time with ordinary numbers, from *another*
 seed: the release must be, up to rounding, what the law says it is for those draws.
 
+**Choices among few outcomes.** Where nothing but choices with known probabilities was
+drawn (`dpaudit.audit.replay.finite`), all ways that they can turn out are executed, and
+the law of the release is exact again: proofs, once more.
+
 **Other executions.** Let y be the noisy values that the code looked at on D. The same y
 are given back to it on D'. If it comes to the same calls, the loss of the transcript is
 the sum of the losses of its values, each given those before it, and of the release
@@ -27,8 +31,10 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.finite import judge_finite
 from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
+from dpaudit.audit.replay.tape import Reading
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -41,11 +47,12 @@ _TURNS = 3  # seeds, where noisy values are looked at
 def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Judgement:
     """Execute a mechanism on both datasets of a pair, and say what differs."""
     shown = Judgement(pair)
-    sides = pair.data, pair.neighbour
-    first, second = (execute(mechanism, data, seed) for data in sides)
+    first, second = _executed(mechanism, pair, seed, Reading())
+    if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
+        first, second = _executed(mechanism, pair, seed, Reading(selects=False))
     if first.open and second.open and first.law.followed and second.law.followed:
         judge_open(mechanism, claim, first, second, shown)
-    else:
+    elif not judge_finite(mechanism, claim, sees, first, second, shown):
         shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
     if (first.unread or second.unread) and not shown.proven:
         shown.followed = False
@@ -56,6 +63,16 @@ def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Jud
             f"show more: {first.layout}",
         )
     return shown
+
+
+def _executed(
+    mechanism: Any, pair: Pair, seed: int, reading: Reading
+) -> tuple[Trace, Trace]:
+    first, second = (
+        execute(mechanism, data, seed, reading=reading)
+        for data in (pair.data, pair.neighbour)
+    )
+    return first, second
 
 
 def _judge_closed(
@@ -74,11 +91,8 @@ def _judge_closed(
     worst: Judgement | None = None
     for turn in range(_TURNS):
         eager = Judgement(pair)
-        traces = [
-            execute(mechanism, data, seed + turn, eager=True)
-            for data in (pair.data, pair.neighbour)
-        ]
-        judge_replayed(mechanism, claim, sees, traces[0], traces[1], eager)
+        traces = _executed(mechanism, pair, seed + turn, Reading(eager=True))
+        judge_replayed(mechanism, claim, sees, *traces, eager)
         executions += 3
         if worst is None or eager.rank > worst.rank:
             worst = eager
@@ -86,9 +100,10 @@ def _judge_closed(
             break
     assert worst is not None
     worst.executions = executions + 1
+    worst.reading = lazy[0].tape.reading
     if worst.followed and not worst.suspicious:
         return worst
-    shown = Judgement(pair)
+    shown = Judgement(pair, reading=worst.reading)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
     worst.executions += 2
     if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
@@ -98,6 +113,12 @@ def _judge_closed(
     # readings to refute.
     worst.proven &= shown.proven
     worst.transcripts &= shown.transcripts
+    if worst.proven and shown.loss < worst.loss:
+        worst.loss, worst.findings, worst.steps = (
+            shown.loss,
+            shown.findings,
+            shown.steps,
+        )
     if not worst.proven:
         worst.findings = [replace(finding, proof=None) for finding in worst.findings]
     return worst

@@ -1,5 +1,6 @@
 """What the executions on one pair of neighbours show, and the words for it."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from dpaudit.audit.replay.executor import Trace
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.result import Finding, Step
 from dpaudit.audit.replay.returns import place_of_definition
-from dpaudit.audit.replay.tape import Lost
+from dpaudit.audit.replay.tape import Lost, Reading
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -51,6 +52,8 @@ class Judgement:
         Of the release on D and on D', where they are exactly known.
     transcripts : bool
         Whether the losses of all transcripts are known: there are no coins.
+    reading : Reading
+        The lazy one in which the code could be followed.
     """
 
     pair: Pair
@@ -63,6 +66,7 @@ class Judgement:
     followed: bool = True
     laws: Any = None
     transcripts: bool = False
+    reading: Reading = Reading()
 
     def find(
         self,
@@ -122,12 +126,16 @@ def step_at(place: str, compared: Comparison, loss_: float) -> Step:
     """Return the step of a noisy value, given what is known of it on both sides."""
     l1, l2 = compared.distances
     names = {Family(int(kind)).name.lower() for kind in compared.family}
+    if math.isnan(l1):
+        return Step(place, "+".join(sorted(names)), 0.0, l1, l2, loss_)
     scale = float(compared.scale.min()) if len(compared.scale) else 0.0
     return Step(place, "+".join(sorted(names)), scale, l1, l2, loss_)
 
 
 def distance_words(step: Step) -> str:
     """Say how far the inputs of a step lie apart."""
+    if math.isnan(step.l1):
+        return f"an outcome of the choice is e^{step.loss:.6g} times as probable"
     return (
         f"the inputs lie {step.l1:.6g} apart (l2: {step.l2:.6g}), at scale "
         f"{step.scale:.6g}: the loss may be {step.loss:.6g}"

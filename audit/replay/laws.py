@@ -48,6 +48,11 @@ class Family(IntEnum):
     UNIFORM = 3
     GUMBEL = 4
     LOGISTIC = 5
+    CHOICE = 6
+    """No noise: of a choice nothing but the supremum of its loss is kept."""
+
+
+_NOISE = tuple(kind for kind in Family if kind is not Family.CHOICE)
 
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:
@@ -55,7 +60,7 @@ def log_density(family: NDArray[np.intp], u: Array) -> Array:
     size = np.abs(u)
     with np.errstate(all="ignore"):
         return np.select(
-            [family == kind for kind in Family],
+            [family == kind for kind in _NOISE],
             [
                 -u * u / 2 - math.log(2 * math.pi) / 2,
                 -size - math.log(2),
@@ -179,7 +184,7 @@ class Law:
             return np.asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
         draws = np.select(
-            [self.family == kind for kind in Family],
+            [self.family == kind for kind in _NOISE],
             [
                 rng.standard_normal(shape),
                 rng.laplace(size=shape),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.arithmetic import matrix_product
+from dpaudit.audit.replay.selection import select
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, numeric
 
@@ -206,6 +207,16 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
     return matrix_product(a, b)
 
 
+def _argmax(a: Any, sign: float, axis: Any, out: Any) -> Any:
+    """Return the place of the largest noisy number, as one choice."""
+    if not isinstance_tracked(a) or out is not None or axis not in (None, 0, -1):
+        return NotImplemented
+    if axis is not None and a.ndim != 1:
+        return NotImplemented
+    place = select(a, sign)
+    return NotImplemented if place is None else place
+
+
 def _outer(a: Any, b: Any, out: Any = None) -> Any:
     if out is not None:
         return NotImplemented
@@ -227,6 +238,8 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     np.sum: _sum,
     np.mean: _mean,
     np.trace: _trace,
+    np.argmax: lambda a, axis=None, out=None: _argmax(a, 1.0, axis, out),
+    np.argmin: lambda a, axis=None, out=None: _argmax(a, -1.0, axis, out),
     np.dot: _dot,
     np.outer: _outer,
     np.shape: lambda a: a.shape,

@@ -46,12 +46,27 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "gauss": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "normalvariate": lambda rng, mu=0.0, sigma=1.0: rng.normal(mu, sigma),
     "expovariate": lambda rng, lambd=1.0: rng.exponential(1.0 / lambd),
+    "choices": lambda rng, population, weights=None, *, cum_weights=None, k=1: _choices(
+        rng, population, weights, cum_weights, k
+    ),
 }
 _PYTHON_COINS = (
-    *("randint", "randrange", "choice", "choices", "sample", "shuffle"),
+    *("randint", "randrange", "choice", "sample", "shuffle"),
     *("getrandbits", "randbytes", "triangular", "betavariate", "gammavariate"),
     *("lognormvariate", "vonmisesvariate", "paretovariate", "weibullvariate"),
 )
+
+
+def _choices(
+    rng: Recorder, population: Any, weights: Any, cumulated: Any, k: int
+) -> list[Any]:
+    """Do what `random.choices` does."""
+    if cumulated is not None:
+        weights = np.diff(np.asarray(cumulated, dtype=np.float64), prepend=0.0)
+    count = len(population)
+    weights = np.ones(count) if weights is None else np.asarray(weights, dtype=float)
+    places = rng.choice(count, k, p=weights / weights.sum())
+    return [population[place] for place in places]
 
 
 _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was

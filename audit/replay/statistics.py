@@ -20,7 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Law
-from dpaudit.audit.replay.tape import Observation
+from dpaudit.audit.replay.tape import Observation, Reading
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
@@ -79,9 +79,8 @@ class Followed:
         By default the mechanism's own.
     relation : Relation, optional
         By default the mechanism's own.
-    eager : bool
-        Whether noise is a noisy value as soon as an ordinary number is added to it, or
-        only when the code looks at it.
+    reading : Reading
+        What is taken for one noisy value; by default whatever data are added to.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class Followed:
     mechanism: Mechanism | Callable[..., Any]
     claim: Claim | None = None
     relation: Relation | None = None
-    eager: bool = True
+    reading: Reading = Reading(eager=True)
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -126,7 +125,7 @@ class Followed:
         rows = []
         for _ in range(size):
             seed = int(rng.integers(_MOST_SEED))
-            trace = execute(self.mechanism, data, seed, eager=self.eager)
+            trace = execute(self.mechanism, data, seed, reading=self.reading)
             _check_followed(trace)
             rows.append(_values(trace))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
@@ -167,7 +166,7 @@ class Followed:
         release = values.pop(_RELEASE)
         script = [_scripted(value) for value in values.values()]
         here, there = (
-            execute(self.mechanism, side, 0, script=script, eager=self.eager)
+            execute(self.mechanism, side, 0, script=script, reading=self.reading)
             for side in (data, other)
         )
         for trace in (here, there):

@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 from dpaudit import interrupts
 from dpaudit.arrays import Array
 from dpaudit.audit import drawing
+from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family, Law
 
 __all__ = [
     "Lost",
     "Observation",
+    "Reading",
     "Tape",
     "called_by_name",
     "is_code",
@@ -169,16 +171,34 @@ class Lost:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is taken for one noisy value, where code may be read in several ways.
+
+    Parameters
+    ----------
+    eager : bool
+        Whether noise is a noisy value as soon as an ordinary number is added to it, or
+        only when the code looks at it.
+    selects : bool
+        Whether the place of the largest of noisy numbers is one choice, or follows from
+        numbers that were looked at.
+    """
+
+    eager: bool = False
+    selects: bool = True
+
+
 @dataclass(slots=True)
 class Observation:
-    """A noisy value that the code looked at.
+    """A noisy value that the code looked at, or a choice that was made.
 
     `bare` says that nothing had been added to its draws: it is a coin.
     """
 
     place: str
     how: str
-    law: Law
+    law: Law | Chances
     value: Array
     shape: tuple[int, ...]
     bare: bool
@@ -193,18 +213,21 @@ class Tape:
     seed : int
     script : list of Observation, optional
         Of the execution that is replayed.
-    eager : bool
-        Whether noise is looked at as soon as an ordinary number is added to it.
+    reading : Reading
+    goes_on : bool
+        Whether the execution may go on by itself where the script ends.
     """
 
     seed: int
     script: list[Observation] | None = None
-    eager: bool = False
+    reading: Reading = field(default_factory=Reading)
+    goes_on: bool = False
     observations: list[Observation] = field(default_factory=list)
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     diverged: Lost | None = None
     closed: bool = False
+    selected: bool = False
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
     _places: list[str] = field(default_factory=list)
@@ -362,29 +385,61 @@ class Tape:
         return value
 
     def _given_back(
-        self, law: Law, value: Array, shape: tuple[int, ...], place: str
+        self, law: Law | Chances, value: Array, shape: tuple[int, ...], place: str
     ) -> Array:
         """Return the output of the script, and make the draws agree with it."""
         assert self.script is not None
-        number = len(self.observations)
-        if self.diverged is not None:
-            return value
-        if number >= len(self.script):
-            self.diverged = Lost(place, "one noisy value more than on D")
-            return value
-        recorded = self.script[number]
-        if recorded.shape != shape:
-            self.diverged = Lost(
-                place,
-                f"a noisy value has shape {recorded.shape} on D and {shape} on D'",
-            )
-            return value
+        recorded = self._next(isinstance(law, Chances), shape, place)
+        if recorded is None or isinstance(law, Chances):
+            return value if recorded is None else recorded.value.copy()
         if law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
                 u = (recorded.value[law.first] - law.mean[law.first]) / ratio
             self._z[law.draw[law.alone]] = u[law.alone]
         return recorded.value.copy()
+
+    def _next(
+        self, chosen: bool, shape: tuple[int, ...], place: str
+    ) -> Observation | None:
+        """Return what the script has next; None where the execution left it."""
+        assert self.script is not None
+        number = len(self.observations)
+        if self.diverged is not None:
+            return None
+        if number >= len(self.script):
+            if not self.goes_on:
+                self.diverged = Lost(place, "one noisy value more than on D")
+            return None
+        recorded = self.script[number]
+        if recorded.how and chosen != isinstance(recorded.law, Chances):
+            words = ("a noisy number", "a choice")
+            self.diverged = Lost(
+                place, f"{words[not chosen]} on D is {words[chosen]} on D'"
+            )
+        elif recorded.shape != shape:
+            self.diverged = Lost(
+                place,
+                f"a noisy value has shape {recorded.shape} on D and {shape} on D'",
+            )
+        return None if self.diverged is not None else recorded
+
+    def choose(
+        self, law: Chances, value: Array, shape: tuple[int, ...]
+    ) -> NDArray[np.intp]:
+        """Return outcomes of a choice, of that shape: those drawn, or the script's."""
+        self.check_thread()
+        place, flat = place_of_caller(), np.ravel(value)
+        if not self.closed:
+            if self.script is not None:
+                flat = self._given_back(law, flat, shape, place)
+            if flat.size and flat.max() >= law.outcomes:
+                self.diverged = Lost(place, "an outcome on D is none on D'")
+                flat = np.ravel(value)
+            if self.diverged is None:
+                made = Observation(place, "chosen", law, flat, shape, False)
+                self.observations.append(made)
+        return np.asarray(flat, dtype=np.intp).reshape(shape)
 
     def _spend(self, index: NDArray[np.intp], law: Law) -> None:
         """Mark the draws of an observation: known, or known by a sum alone."""

@@ -205,6 +205,12 @@ class Tracked(NDArrayOperatorsMixin):
     def dot(self, other: Any) -> Any:
         return np.dot(self, other)
 
+    def argmax(self, axis: Any = None, out: Any = None) -> Any:
+        return np.argmax(self, axis, out)
+
+    def argmin(self, axis: Any = None, out: Any = None) -> Any:
+        return np.argmin(self, axis, out)
+
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
         mean, index, coef, _ = self.tape.settled(

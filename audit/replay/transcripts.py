@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import Comparison, compare, loss
 from dpaudit.audit.replay.composition import Composition, pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute
@@ -46,7 +47,7 @@ def judge_replayed(
     shown : Judgement
         Takes what is found.
     """
-    pair, seed, eager = shown.pair, first.tape.seed, first.tape.eager
+    pair, seed, reading = shown.pair, first.tape.seed, first.tape.reading
     if fail_alike(mechanism, first, second, shown):
         return
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
@@ -56,9 +57,9 @@ def judge_replayed(
         if lost or not _same_release(plain, trace):
             unconfirmed(shown, lost, trace)
     script = first.tape.observations
-    again = execute(mechanism, pair.neighbour, seed, script=script, eager=eager)
+    again = execute(mechanism, pair.neighbour, seed, script=script, reading=reading)
     script = second.tape.observations
-    back = execute(mechanism, pair.data, seed, script=script, eager=eager)
+    back = execute(mechanism, pair.data, seed, script=script, reading=reading)
     for lost_place in (*again.tape.lost, *back.tape.lost):
         shown.followed = False
         shown.find("coin", lost_place.place, lost_place.why)
@@ -72,6 +73,7 @@ def judge_replayed(
     over = pure is not None and shown.loss > pure + 1e-9 * (1 + pure)
     unknown = not np.isfinite(shown.loss) and not shown.loss == np.inf
     coins = [*first.tape.coins, *second.tape.coins]
+    coins += [Lost(place, _PUBLIC) for place in (*there.public, *here.public)]
     if shown.loss == np.inf:
         # What is the same on both sides may be a coin with a public centre.
         coins += [Lost(place, _BARE) for place in there.unmoved]
@@ -101,6 +103,7 @@ def judge_replayed(
 
 
 _BARE = "noise is used as an ordinary number"
+_PUBLIC = "a choice has the same probabilities on both sides, and may be hidden"
 
 
 def _same_release(plain: Trace, trace: Trace) -> bool:
@@ -127,6 +130,7 @@ class _Transcript:
     steps: list[Step]
     unknown_at: str = "?"
     unmoved: list[str] = field(default_factory=list)
+    public: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -145,6 +149,8 @@ class _Transcript:
             made._add(one.place, compared, step_loss)
             if not compared.singular and not compared.shift.any():
                 made.unmoved.append(one.place)
+                if isinstance(one.law, Chances):
+                    made.public.append(one.place)
             if shown is not None and compared.singular:
                 shown.find(
                     "release", one.place, compared.singular, neighbour=other.place

@@ -1,0 +1,255 @@
+"""Choices: laws of noisy maxima against other oracles, exact verdicts, hidden coins."""
+
+import math
+import random
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replay_cases import rows
+from scipy.stats import chisquare
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit import replay
+from dpaudit.audit.replay.chances import Chances, noisy_maximum
+from dpaudit.audit.replay.laws import Family
+from dpaudit.errors import MechanismError
+
+PAIR = Pair(rows(1, 0), rows(1, 0, 1))
+FAMILIES = (Family.GUMBEL, Family.EXPONENTIAL, Family.LAPLACE)
+
+
+def counts(x):
+    return np.array([np.sum(x == 0), np.sum(x == 1), 0.0])
+
+
+def exponential_mechanism(x, rng):
+    weights = np.exp(counts(x) / 2)
+    return int(rng.choice(3, p=weights / weights.sum()))
+
+
+def of_words(x, rng):
+    weights = np.exp(counts(x) / 2)
+    return rng.choice(["red", "green", "blue"], p=weights / weights.sum())
+
+
+def with_python(x, rng):
+    return random.choices("abc", weights=np.exp(counts(x) / 2))[0]
+
+
+def gumbel_maximum(x, rng):
+    return int(np.argmax(counts(x) + rng.gumbel(scale=2.0, size=3)))
+
+
+def exponential_maximum(x, rng):
+    return (counts(x) + rng.exponential(2.0, 3)).argmax()
+
+
+def laplace_minimum(x, rng):
+    return np.argmin(-counts(x) - rng.laplace(0, 2.0, 3))
+
+
+def maximum_and_its_value(x, rng):
+    noisy = counts(x) + rng.laplace(0, 2.0, 3)
+    best = int(np.argmax(noisy))
+    return best, noisy[best]
+
+
+def randomised_response(x, rng):
+    """Each row answers truly with probability e/(1 + e)."""
+    p = math.e / (1 + math.e)
+    return [int(bit) ^ int(rng.choice(2, p=[p, 1 - p])) for bit in x.ravel()]
+
+
+def by_quadrature(x, family):
+    """Return log-probabilities by other integrals, in 30 digits."""
+    density, below = {
+        Family.GUMBEL: (
+            lambda t: mpmath.exp(-t - mpmath.exp(-t)),
+            lambda t: mpmath.exp(-mpmath.exp(-t)),
+        ),
+        Family.EXPONENTIAL: (
+            lambda t: mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
+            lambda t: 1 - mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
+        ),
+        Family.LAPLACE: (
+            lambda t: mpmath.exp(-abs(t)) / 2,
+            lambda t: mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2,
+        ),
+    }[family]
+    ends = sorted({*x, *np.arange(min(x) - 50.0, max(x) + 80.0)})
+
+    def integrand(t, i):
+        others = (below(t - x[j]) for j in range(len(x)) if j != i)
+        return density(t - x[i]) * mpmath.fprod(others)
+
+    with mpmath.workdps(25):
+        return [
+            float(mpmath.log(mpmath.quad(lambda t, i=i: integrand(t, i), ends)))
+            for i in range(len(x))
+        ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("x", [[0.7], [0.0, 1.5], [0.3, 0.3, -4.0, 1.7]])
+def test_the_law_of_a_noisy_maximum_agrees_with_quadrature(family, x):
+    ours = noisy_maximum(2 * np.array(x), 2.0, family)
+    assert ours == pytest.approx(by_quadrature(x, family), abs=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_far_away_candidates_have_a_probability_that_is_no_zero(family):
+    log = noisy_maximum(np.array([-800.0, 0.0, 1.0]), 1.0, family)
+    assert -802.5 < log[0] < -800.5
+    assert math.fsum(np.exp(log)) == pytest.approx(1.0, abs=1e-12)
+
+
+@given(
+    st.lists(st.floats(-40, 40), min_size=1, max_size=30),
+    st.floats(0.1, 10),
+    st.sampled_from(FAMILIES),
+    st.data(),
+)
+@settings(max_examples=60)
+def test_laws_of_noisy_maxima_add_up_and_move_by_twice_the_shift(x, b, family, data):
+    # All numbers moved by at most s: no probability moves by more than e^(2 s/b).
+    x = np.array(x)
+    moved = x + data.draw(
+        st.lists(st.floats(-1, 1), min_size=len(x), max_size=len(x)).map(np.array)
+    )
+    first, second = (noisy_maximum(each, b, family) for each in (x, moved))
+    assert math.fsum(np.exp(first)) == pytest.approx(1.0, abs=1e-11)
+    assert np.abs(first - second).max() <= 2 / b + 1e-9
+
+
+def test_draws_have_the_law_that_is_claimed():
+    # Null: the law is right. False-alarm probability 1e-4 for each of three; seeded.
+    rng = np.random.default_rng(5)
+    x = np.array([0.0, 0.4, -1.0, 2.0])
+    for family, draw in zip(
+        FAMILIES, (rng.gumbel, rng.exponential, rng.laplace), strict=True
+    ):
+        best = (x + draw(scale=1.5, size=(50_000, 4))).argmax(axis=1)
+        expected = 50_000 * np.exp(noisy_maximum(x, 1.5, family))
+        assert chisquare(np.bincount(best, minlength=4), expected).pvalue > 1e-4
+
+
+def test_unknown_families_and_too_many_candidates_have_no_law():
+    assert noisy_maximum(np.zeros(3), 1.0, Family.GAUSSIAN) is None
+    assert noisy_maximum(np.zeros(5000), 1.0, Family.GUMBEL) is None
+
+
+def test_the_supremum_of_choices_is_that_of_the_best_outcomes():
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.25, 0.5])
+    one, other = (Chances.of(each, count=2) for each in (p, q))
+    expected = 2 * max(math.log(2), math.log(2.5))
+    assert one.supremum(other) == pytest.approx(expected, abs=1e-9)
+    assert one.supremum(one) == 0
+    longer = Chances.of(np.array([0.5, 0.3, 0.1, 0.1]), count=2)
+    assert one.supremum(longer) == math.inf
+    assert Chances.of([1.0, 0.0]).supremum(Chances.of([0.5, 0.5])) == math.inf
+
+
+# One more row of class 1 multiplies its weight by e^(1/2), and the sum by
+# (e^(1/2) + e + 1)/(2 e^(1/2) + 1): so the loss of class 1 is the greater one.
+_TOTAL = math.log((math.exp(0.5) + math.e + 1) / (2 * math.exp(0.5) + 1))
+EXACT = {
+    exponential_mechanism: max(0.5 - _TOTAL, _TOTAL),
+    of_words: max(0.5 - _TOTAL, _TOTAL),
+    with_python: max(0.5 - _TOTAL, _TOTAL),
+    gumbel_maximum: max(0.5 - _TOTAL, _TOTAL),
+}
+
+
+@pytest.mark.parametrize("mechanism", EXACT)
+def test_the_loss_of_a_choice_is_exact(mechanism):
+    loss = EXACT[mechanism]
+    kept = replay(mechanism, pair=PAIR, claim=PureDP(loss * 1.000001))
+    assert kept.verdict == "NOT_REFUTED"
+    assert kept.loss == pytest.approx(loss, abs=1e-9)
+    broken = replay(mechanism, pair=PAIR, claim=PureDP(loss * 0.9999))
+    assert (broken.verdict, broken.proof) == ("REFUTED", True)
+
+
+@pytest.mark.parametrize("mechanism", [exponential_maximum, laplace_minimum])
+def test_a_noisy_maximum_is_one_choice(mechanism):
+    family = Family.EXPONENTIAL
+    if mechanism is laplace_minimum:
+        family = Family.LAPLACE
+    sides = [noisy_maximum(counts(x), 2.0, family) for x in (PAIR.data, PAIR.neighbour)]
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert result.verdict == "NOT_REFUTED"
+    assert result.loss == pytest.approx(np.abs(sides[0] - sides[1]).max(), abs=1e-9)
+    assert replay(mechanism, pair=PAIR, claim=PureDP(0.2)).proof
+
+
+def test_randomised_response_is_exact_and_tight():
+    pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
+    kept = replay(randomised_response, pair=pair, claim=PureDP(1.0))
+    assert (kept.verdict, kept.loss) == ("NOT_REFUTED", pytest.approx(1.0))
+    assert replay(randomised_response, pair=pair, claim=PureDP(0.999)).proof
+
+
+def test_a_claim_with_a_delta_is_held_to_the_exact_profile():
+    pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
+    delta = (math.e - math.exp(0.5)) / (1 + math.e)
+    for factor, verdict in ((1.01, "NOT_REFUTED"), (0.99, "REFUTED")):
+        claim = ApproxDP(0.5, delta * factor)
+        result = replay(randomised_response, pair=pair, claim=claim)
+        assert result.verdict == verdict
+        assert result.proof == (verdict == "REFUTED")
+
+
+def test_a_release_that_shows_more_than_the_choice_is_read_otherwise():
+    # Its numbers are looked at: a transcript of Laplace noise, whose loss is 1/2.
+    result = replay(maximum_and_its_value, pair=PAIR, claim=PureDP(1.0))
+    assert result.verdict == "NOT_REFUTED"
+    assert result.loss == pytest.approx(0.5)
+
+
+def test_classes_that_are_read_off_the_data_are_impossible_on_the_other_side():
+    def choice_among_rows(x, rng):
+        values, number = np.unique(x, return_counts=True)
+        return float(rng.choice(values, p=number / number.sum()))
+
+    pair = Pair(rows(1, 0), rows(1, 0, 5))
+    result = replay(choice_among_rows, pair=pair, claim=ApproxDP(1.0, 0.1))
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert result.loss == math.inf
+    assert "probability 0 on D and 0.333333 on D'" in str(result)
+
+
+def test_a_hidden_choice_of_known_probabilities_is_no_proof():
+    """A secret coin that rarely lets a bad release through amplifies privacy."""
+
+    def seldom(x, rng):
+        if rng.choice(2, p=[0.9, 0.1]):
+            return float(np.sum(x) + rng.laplace(0, 0.8))
+        return float(rng.laplace(0, 0.8))
+
+    for sees in ("release", "transcript"):
+        result = replay(
+            seldom, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2, seed=1
+        )
+        assert not result.proof
+
+
+def test_randomness_that_is_not_seen_makes_no_law():
+    state = {"turn": 0}
+
+    def with_state(x, rng):
+        state["turn"] += 1
+        return int(rng.choice(2, p=[0.5, 0.5])) + state["turn"]
+
+    result = replay(with_state, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+    assert not result.proof
+
+
+def test_a_choice_that_cannot_be_made_fails_as_numpy_does():
+    def broken(x, rng):
+        return rng.choice(2, p=[0.7, 0.7])
+
+    with pytest.raises(MechanismError, match="Probabilities do not sum to 1"):
+        replay(broken, pair=PAIR, claim=PureDP(1.0), max_samples=2)
