@@ -209,8 +209,10 @@ def loss(law: Law | Chances, other: Law | Chances, value: Array) -> float:
     compared = compare(law, other)
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
-    if isinstance(law, Chances) or isinstance(other, Chances):
+    if isinstance(law, Chances) and isinstance(other, Chances):
         return law.log_probability(value) - other.log_probability(value)
+    assert isinstance(law, Law)
+    assert isinstance(other, Law)
     return float(losses(law, other, value))
 
 

@@ -19,7 +19,7 @@ from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.returns import watching_returns
-from dpaudit.audit.replay.tape import Observation, Reading, Tape
+from dpaudit.audit.replay.tape import LAZY, Observation, Reading, Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -72,7 +72,7 @@ def execute(
     *,
     script: list[Observation] | None = None,
     follows: bool = True,
-    reading: Reading = Reading(),
+    reading: Reading = LAZY,
     goes_on: bool = False,
 ) -> Trace:
     """Execute a mechanism once.

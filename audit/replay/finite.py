@@ -190,14 +190,17 @@ def _masses(leaves: list[_Leaf], others: list[_Leaf]) -> tuple[Array, Array]:
     masses: list[list[float]] = []
     for side, law in enumerate((leaves, others)):
         for leaf in law:
-            for place, known in enumerate(seen):
-                if known.layout == leaf.layout and _near(known.value, leaf.value):
-                    break
-            else:
-                place = len(seen)
+            alike = (
+                mass
+                for known, mass in zip(seen, masses, strict=True)
+                if known.layout == leaf.layout and _near(known.value, leaf.value)
+            )
+            mass = next(alike, None)
+            if mass is None:
+                mass = [0.0, 0.0]
                 seen.append(leaf)
-                masses.append([0.0, 0.0])
-            masses[place][side] += math.exp(leaf.log)
+                masses.append(mass)
+            mass[side] += math.exp(leaf.log)
     p, q = np.array(masses).T
     return p, q
 

@@ -34,7 +34,7 @@ from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.finite import judge_finite
 from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
-from dpaudit.audit.replay.tape import Reading
+from dpaudit.audit.replay.tape import EAGER, LAZY, Reading
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -47,7 +47,7 @@ _TURNS = 3  # seeds, where noisy values are looked at
 def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Judgement:
     """Execute a mechanism on both datasets of a pair, and say what differs."""
     shown = Judgement(pair)
-    first, second = _executed(mechanism, pair, seed, Reading())
+    first, second = _executed(mechanism, pair, seed, LAZY)
     if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
         first, second = _executed(mechanism, pair, seed, Reading(selects=False))
     if first.open and second.open and first.law.followed and second.law.followed:
@@ -91,7 +91,7 @@ def _judge_closed(
     worst: Judgement | None = None
     for turn in range(_TURNS):
         eager = Judgement(pair)
-        traces = _executed(mechanism, pair, seed + turn, Reading(eager=True))
+        traces = _executed(mechanism, pair, seed + turn, EAGER)
         judge_replayed(mechanism, claim, sees, *traces, eager)
         executions += 3
         if worst is None or eager.rank > worst.rank:

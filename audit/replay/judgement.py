@@ -11,7 +11,7 @@ from dpaudit.audit.replay.executor import Trace
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.result import Finding, Step
 from dpaudit.audit.replay.returns import place_of_definition
-from dpaudit.audit.replay.tape import Lost, Reading
+from dpaudit.audit.replay.tape import LAZY, Lost, Reading
 from dpaudit.neighbours import Pair
 
 __all__ = [
@@ -66,7 +66,7 @@ class Judgement:
     followed: bool = True
     laws: Any = None
     transcripts: bool = False
-    reading: Reading = Reading()
+    reading: Reading = LAZY
 
     def find(
         self,

@@ -34,7 +34,9 @@ def select(noisy: Tracked, sign: float = 1.0) -> "np.intp | None":
     log = noisy_maximum(mean, scale, int(families[0]))
     if log is None:
         return None
-    place = np.argmax(sign * tape.value(noisy.centre.ravel(), index, noisy.coef))
+    place = np.asarray(
+        np.argmax(sign * tape.value(noisy.centre.ravel(), index, noisy.coef))
+    )
     tape.use_up(draws)
     tape.selected = True
     law = Chances(log[np.newaxis], "noisy maximum")

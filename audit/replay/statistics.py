@@ -20,7 +20,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Law
-from dpaudit.audit.replay.tape import Observation, Reading
+from dpaudit.audit.replay.tape import EAGER, Observation, Reading
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
@@ -97,7 +97,7 @@ class Followed:
     mechanism: Mechanism | Callable[..., Any]
     claim: Claim | None = None
     relation: Relation | None = None
-    reading: Reading = Reading(eager=True)
+    reading: Reading = EAGER
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )

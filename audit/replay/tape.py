@@ -31,6 +31,8 @@ from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family, Law
 
 __all__ = [
+    "EAGER",
+    "LAZY",
     "Lost",
     "Observation",
     "Reading",
@@ -189,6 +191,9 @@ class Reading:
     selects: bool = True
 
 
+LAZY, EAGER = Reading(), Reading(eager=True)
+
+
 @dataclass(slots=True)
 class Observation:
     """A noisy value that the code looked at, or a choice that was made.
@@ -220,7 +225,7 @@ class Tape:
 
     seed: int
     script: list[Observation] | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: Reading = LAZY
     goes_on: bool = False
     observations: list[Observation] = field(default_factory=list)
     coins: list[Lost] = field(default_factory=list)
@@ -425,7 +430,7 @@ class Tape:
         return None if self.diverged is not None else recorded
 
     def choose(
-        self, law: Chances, value: Array, shape: tuple[int, ...]
+        self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]
     ) -> NDArray[np.intp]:
         """Return outcomes of a choice, of that shape: those drawn, or the script's."""
         self.check_thread()

@@ -8,7 +8,7 @@ from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
 from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.audit.replay.statistics import Followed
-from dpaudit.audit.replay.tape import Reading
+from dpaudit.audit.replay.tape import LAZY
 from dpaudit.mechanism import HasTranscript, HasTranscriptLoss
 
 PAIR = Pair(rows(0.2), rows(0.2, 1.0))
@@ -59,7 +59,7 @@ def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
 def test_noise_to_which_data_are_added_twice_has_two_readings():
     pair = Pair(rows(0.3, 1), rows(0.3, 1, 1))
     eager = Followed(right_late_sum)
-    lazy = Followed(right_late_sum, reading=Reading())
+    lazy = Followed(right_late_sum, reading=LAZY)
     for followed in (eager, lazy):
         seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
         assert np.abs(followed.transcript_loss(seen, pair.data, pair.data)).max() == 0

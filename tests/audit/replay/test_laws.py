@@ -9,7 +9,7 @@ from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.comparison import compare, loss
 from dpaudit.audit.replay.executor import execute
-from dpaudit.audit.replay.tape import Reading
+from dpaudit.audit.replay.tape import EAGER
 from dpaudit.errors import InputError
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
@@ -50,11 +50,9 @@ def test_transcripts_of_the_power_method_have_its_losses(name):
     mechanism = build(name)
     pair = mechanism.worst_case()
     for seed in range(5):
-        here = execute(mechanism, pair.data, seed, reading=Reading(eager=True))
+        here = execute(mechanism, pair.data, seed, reading=EAGER)
         script = here.tape.observations
-        there = execute(
-            mechanism, pair.neighbour, seed, reading=Reading(eager=True), script=script
-        )
+        there = execute(mechanism, pair.neighbour, seed, reading=EAGER, script=script)
         found = sum(
             loss(one.law, other.law, one.value)
             for one, other in zip(script, there.tape.observations, strict=True)
