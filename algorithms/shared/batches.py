@@ -27,6 +27,7 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
@@ -65,6 +66,14 @@ class Batches(Checked, ABC):
     @abstractmethod
     def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
         """Return what draws batches of rows of shape (N, D), or (trials, N, D)."""
+
+    def check_relation(self, relation: Relation) -> None:
+        """Raise `InputError` if what is done depends on an N that is private."""
+        if self.counts_rows and relation is Relation.ADD_REMOVE:
+            raise InputError(
+                f"relation must be replace-one, where the number of rows is public, "
+                f"with {self!r}"
+            )
 
 
 class RandomBatches(Batches):
