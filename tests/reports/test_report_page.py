@@ -348,12 +348,26 @@ def test_a_claim_that_is_false_at_another_epsilon_is_reported():
 
 def test_whose_claim_fell_is_said_with_its_source():
     note = privacy.verdict_note(wall())
-    assert note.startswith("One of two claims fell: what is claimed for bad (")
+    assert note.startswith("One of two claims fell at ε = 1: what is claimed for bad (")
     assert note.endswith(
-        "of the other one nothing that was seen contradicts the "
+        " is contradicted; of the other one nothing found there contradicts the "
         "claims, which proves none of them."
     )
-    assert privacy.verdict_note(wall([])).startswith("None of two claims fell: nothing")
+    none = privacy.verdict_note(wall([], claimed_epsilon=10.0))
+    assert none.startswith("None of two claims fell at ε = 10: nothing found there")
+
+
+def test_a_claim_that_only_the_formula_refutes_has_fallen():
+    table = wall(names=("good", "unseen", "bad"))
+    table.loc[1, ["claim", "exact_delta"]] = "false", 0.25
+    assert privacy.headline(table).startswith("Two of three mechanisms break")
+    note = privacy.verdict_note(table)
+    assert note.startswith("Two of three claims fell at ε = 1: what is claimed for uns")
+    assert "is contradicted, for unseen by the exact loss alone; of the other" in note
+    assert "in truth about 25 of 100" in privacy.wall_notes(table)[0]
+    (text,) = utility_answer(table, exact(), variance(("good", "unseen")))
+    assert "good keeps 75.0 % with pure privacy" in text
+    assert "Under a false claim, unseen keeps 85.0 %" in text
 
 
 def test_a_large_delta_is_put_into_words():

@@ -237,9 +237,7 @@ def test_a_basis_is_of_the_training_rows_alone(results, monkeypatch):
     monkeypatch.setattr(classification, "two_classes", lambda *_: (rows, classes))
     usual = results.experiments["sn-errors-synthetic"]
     options = {**usual.options, "n_components": 1}
-    one = replace(
-        usual, mechanisms=(BASELINE,), grid={"n": (4000.0,)}, options=options
-    )
+    one = replace(usual, mechanisms=(BASELINE,), grid={"n": (4000.0,)}, options=options)
     assert run(one)["error"].tolist() == [0.0]
 
 
