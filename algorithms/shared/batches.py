@@ -24,8 +24,10 @@ from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
+from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
+from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
@@ -134,6 +136,30 @@ class PoissonBatches(RandomBatches):
 
     def __str__(self) -> str:
         return f"Poisson samples of rate {self.rate:g}"
+
+    def noise_multiplier(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        steps: int,
+        relation: Relation,
+        replaced: Replaced,
+        start: Claim | None = None,
+    ) -> float:
+        """Return the least noise of steps on such batches, over the length of a term.
+
+        As `dpaudit.algorithms.shared.subsampling.noise_multiplier`; how the terms of
+        a row and of its replacement lie is looked at under REPLACE_ONE only.
+        """
+        return noise_multiplier(
+            float(epsilon),
+            float(delta),
+            rate=self.rate,
+            steps=steps,
+            start=start,
+            replaced=replaced if relation is Relation.REPLACE_ONE else None,
+        )
 
     def size_for(self, count: int) -> float:
         return self.batch_size

@@ -39,7 +39,6 @@ from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -131,12 +130,8 @@ class DPSGD(Batched[ArrayLike], Checked):
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
-        multiplier = noise_multiplier(
-            float(epsilon),
-            float(delta),
-            rate=batches.rate,
-            steps=iterations,
-            replaced="opposite" if relation is Relation.REPLACE_ONE else None,
+        multiplier = batches.noise_multiplier(
+            epsilon, delta, steps=iterations, relation=relation, replaced="opposite"
         )
         return cls(
             claim=ApproxDP(epsilon, delta),
