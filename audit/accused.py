@@ -7,39 +7,60 @@ mechanism, and a conviction for that of the wrong one.
 
 import sys
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
+from dpaudit.audit.stored_witness import StoredWitness
 from dpaudit.claims import Claim
 from dpaudit.codec import differences, encode
 from dpaudit.errors import InputError, MechanismError
-from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
+from dpaudit.streams import fresh_seed
+from dpaudit.validation import check_count
 
-__all__ = ["Accusation", "other_than_claimed", "other_than_named"]
+__all__ = ["accused", "seed_for"]
 
 _MOST_NAMED = 8  # differences
 
 
-class Accusation(Protocol):
-    """What a witness of any kind holds."""
+def seed_for(witness: StoredWitness, seed: int | None) -> int:
+    """Return a seed to replay a witness with: by default one that nobody has used.
 
-    @property
-    def mechanism(self) -> Any:
-        """As `dpaudit.codec.encode` stores it."""
-        ...
-
-    @property
-    def claim(self) -> Claim:
-        """What is contested."""
-        ...
-
-    @property
-    def pair(self) -> Pair:
-        """On which."""
-        ...
+    Raises
+    ------
+    InputError
+        If it is the witness's own.
+    """
+    seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
+    if seed == witness.seed:
+        raise InputError(f"seed must differ from the witness's own, got {seed}")
+    return seed
 
 
-def other_than_named(witness: Accusation, mechanism: Any) -> list[str]:
+def accused(witness: StoredWitness, mechanism: Any | None) -> tuple[Any, list[str]]:
+    """Return what a witness is replayed on, and what is to be known of it.
+
+    Parameters
+    ----------
+    witness : StoredWitness
+    mechanism : Mechanism or callable, optional
+        By default the one that the witness names, **which imports and runs its code**.
+
+    Raises
+    ------
+    InputError
+        If the witness names none and none is given, or its claim is made under another
+        relation.
+    MechanismError
+        If it fails when it is asked what it claims.
+    """
+    if mechanism is None:
+        mechanism, unlike = witness.build_mechanism(), []
+    else:
+        unlike = _other_than_named(witness, mechanism)
+    return mechanism, unlike + _other_than_claimed(witness, mechanism)
+
+
+def _other_than_named(witness: StoredWitness, mechanism: Any) -> list[str]:
     """Say where a mechanism is not the one that a witness names.
 
     Nothing is imported. Of a mechanism that has no name elsewhere its type is told.
@@ -69,7 +90,7 @@ def other_than_named(witness: Accusation, mechanism: Any) -> list[str]:
     ]
 
 
-def other_than_claimed(witness: Accusation, mechanism: Any) -> list[str]:
+def _other_than_claimed(witness: StoredWitness, mechanism: Any) -> list[str]:
     """Say whether a mechanism claims something else than a witness contests.
 
     Raises

@@ -10,9 +10,9 @@ from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import name_of
 from dpaudit.audit.state import AuditState
+from dpaudit.audit.stored_witness import stored_mechanism
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
-from dpaudit.codec import encode
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
 
@@ -57,7 +57,7 @@ def summarise(
     if refuted and strongest is not None and _is_known(strongest.fitted.attack):
         witness = Witness(
             name=name,
-            mechanism=_stored(mechanism, reference),
+            mechanism=stored_mechanism(mechanism, reference),
             claim=state.claim,
             at_epsilon=state.at_epsilon,
             at_delta=state.at_delta,
@@ -125,14 +125,4 @@ def _exact(mechanism: Any, pair: Pair, claim: Claim) -> ExactVerdict | None:
     try:
         return exact_verdict(mechanism, pair, claim)
     except (InputError, UnsupportedError):  # or a loss that is beyond arithmetic
-        return None
-
-
-def _stored(mechanism: Any, reference: str | None) -> Any:
-    """Return the mechanism for a witness, None if it cannot be imported by name."""
-    if reference is not None:
-        return {"$reference": reference}
-    try:
-        return encode(mechanism)
-    except InputError:
         return None

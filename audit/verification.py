@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.attacks import BITS, PORTFOLIO, Target
-from dpaudit.audit.accused import other_than_claimed, other_than_named
+from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
@@ -23,7 +23,6 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.outputs import Batch
 from dpaudit.printable import printable
-from dpaudit.streams import fresh_seed
 from dpaudit.validation import check_count, check_fraction
 
 __all__ = ["Verification", "verify"]
@@ -132,15 +131,8 @@ def verify(
     limit = min(wanted, _MOST)
     if max_samples is not None:
         wanted = limit = check_count("max_samples", max_samples)
-    seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
-    if seed == witness.seed:
-        raise InputError(f"seed must differ from the witness's own, got {seed}")
-    warnings: list[str] = []
-    if mechanism is None:
-        mechanism = witness.build_mechanism()
-    else:
-        warnings += other_than_named(witness, mechanism)
-    warnings += other_than_claimed(witness, mechanism)
+    seed = seed_for(witness, seed)
+    mechanism, warnings = accused(witness, mechanism)
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(

@@ -3,32 +3,27 @@
 A witness holds the mechanism (by import), both datasets, the claim and one event. It
 proves nothing by itself: `dpaudit.audit.verify` draws fresh releases, on any machine,
 and tests that one event with an error budget of its own, so that a forged or lucky
-witness is confirmed with probability at most 1 - confidence.
-
-Anybody may have written a witness, so reading one runs nothing: data and parameters are
-numbers, claims those of `dpaudit.claims`, and the mechanism stays a text until it is
-built (`Witness.build_mechanism`). What a text can cost is bounded, too.
+witness is confirmed with probability at most 1 - confidence. Reading one runs nothing
+(`dpaudit.audit.stored_witness`).
 """
 
-import json
 import math
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy
 
 from dpaudit import __version__
-from dpaudit.atomic import replacing
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit.layers.layer import Layer
+from dpaudit.audit.stored_witness import StoredWitness, accusation, array, text
 from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.codec import decode, encode, rebuild
+from dpaudit.codec import decode, encode
 from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.printable import printable
+from dpaudit.neighbours import Pair
 from dpaudit.strict_json import read_json
 from dpaudit.validation import (
     check_count,
@@ -39,25 +34,20 @@ from dpaudit.validation import (
 
 __all__ = ["Witness", "current_versions"]
 
-_FORMAT, _VERSION = "dpaudit-witness", 2
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
 _MOST_PARAMETERS = 2**24  # entries, of the attack's arrays together
 
 
 @dataclass(frozen=True)
-class Witness:
+class Witness(StoredWitness):
     """One violated event, and what it takes to draw from both sides again.
 
     Parameters
     ----------
-    name : str
-    mechanism : object
-        As `dpaudit.codec.encode` stores it, or None if it cannot be imported by name.
-        Nothing is imported before `build_mechanism`.
-    claim : Claim
+    name, mechanism, claim, pair, seed
+        See `StoredWitness`.
     at_epsilon, at_delta : float
         The reference point of the audit (the claim's own for (epsilon, delta) claims).
-    pair : Pair
     layer : str
         Whether releases ("black-box") or transcripts ("transcript") are scored.
     layout : str
@@ -70,7 +60,7 @@ class Witness:
     counts : tuple of int
         Hits and scores seen on the data, then on the neighbour, when it was found.
     confidence : float
-    samples, seed : int
+    samples : int
         Of the audit that found it.
     log_evidence : float
     versions : dict
@@ -82,6 +72,9 @@ class Witness:
         If its parts contradict each other, or it names an attack or a layer that there
         is not.
     """
+
+    form: ClassVar[str] = "dpaudit-witness"
+    version: ClassVar[int] = 2
 
     name: str
     mechanism: Any
@@ -106,8 +99,8 @@ class Witness:
         """Return the witness as JSON-ready Python."""
         hits, scored, hits_neighbour, scored_neighbour = self.counts
         return {
-            "format": _FORMAT,
-            "version": _VERSION,
+            "format": self.form,
+            "version": self.version,
             "name": self.name,
             "mechanism": self.mechanism,
             "claim": encode(self.claim),
@@ -137,33 +130,44 @@ class Witness:
         }
 
     @classmethod
-    def from_dict(cls, stored: Any) -> "Witness":
-        """Rebuild a witness from its JSON. Nothing is imported, whatever it says.
-
-        Raises
-        ------
-        InputError
-            If it is not a witness, is truncated, is of a newer version, or holds
-            anything of another kind or size than a witness does.
-        """
-        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
-            raise InputError(f"not a witness: its format must be {_FORMAT!r}")
-        if stored.get("version") != _VERSION:
-            shown = printable(repr(stored.get("version")), longest=80)
-            raise InputError(
-                f"witness version {shown} is not supported: this is "
-                f"dpaudit {__version__}, which reads version {_VERSION}"
-            )
-        try:
-            return cls(**_fields(stored))
-        except InputError as error:
-            raise InputError(printable(error)) from None
-        except Exception as error:  # of its many parts any may be of any kind
-            raise InputError(
-                f"the witness is truncated or malformed: {printable(error)}"
-            ) from None
+    def _read(cls, stored: dict[str, Any]) -> Self:
+        event, counts, found = stored["event"], stored["counts"], stored["found"]
+        reference = stored["reference"]
+        # In one go, for what all arrays together may hold is bounded.
+        values = decode(
+            {
+                "claim": stored["claim"],
+                "data": stored["data"],
+                "neighbour": stored["neighbour"],
+                "parameters": event["parameters"],
+                "threshold": event["score_at_least"],
+            }
+        )
+        return cls(
+            **accusation(stored, values),
+            at_epsilon=check_positive("the reference epsilon", reference["epsilon"]),
+            at_delta=check_fraction(
+                "the reference delta", reference["delta"], allow_zero=True
+            ),
+            layer=text("layer", stored["layer"]),
+            layout=text("layout", stored["layout"]),
+            attack=text("attack", event["attack"]),
+            parameters=_parameters(values["parameters"]),
+            resolution=check_positive("the resolution", event["resolution"]),
+            threshold=_threshold(values["threshold"]),
+            counts=(*_seen(counts, "data"), *_seen(counts, "neighbour")),
+            confidence=check_fraction("the confidence", found["confidence"]),
+            samples=_count("samples", found["samples"], minimum=1),
+            seed=check_count("the seed", found["seed"], minimum=0),
+            log_evidence=check_nonnegative("log_evidence", found["log_evidence"]),
+            versions={
+                text("versions", key): text("versions", value)
+                for key, value in stored["versions"].items()
+            },
+        )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         hits, scored, hits_neighbour, scored_neighbour = self.counts
         if not (
             0 <= hits <= scored
@@ -171,8 +175,6 @@ class Witness:
             and min(scored, scored_neighbour) >= 1
         ):
             raise InputError(f"the witness's counts do not add up: {self.counts}")
-        if not isinstance(self.claim, Claim):
-            raise InputError(f"the witness's claim is no claim: {self.claim!r}")
         stated = self.claim.parameters
         point = {"epsilon": self.at_epsilon, "delta": self.at_delta}
         if isinstance(self.claim, PureDP | ApproxDP) and point != {"delta": 0.0} | dict(
@@ -192,27 +194,6 @@ class Witness:
             raise InputError(f"the witness names an unknown layer {self.layer!r}")
         if self.attack not in {attack.name for attack in PORTFOLIO + BITS}:
             raise InputError(f"the witness names an unknown attack {self.attack!r}")
-
-    def build_mechanism(self) -> Any:
-        """Return the mechanism: this **imports and runs the code that is named**.
-
-        Raises
-        ------
-        InputError
-            If it has no name, or cannot be imported and built.
-        """
-        if self.mechanism is None:
-            raise InputError(
-                f"the witness's mechanism {printable(repr(self.name))} cannot be "
-                "imported by name; pass it as mechanism="
-            )
-        return rebuild(self.mechanism)
-
-    def save(self, path: Path) -> None:
-        """Write the witness as JSON, all of it or nothing."""
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        with replacing(path) as new:
-            new.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Witness":
@@ -237,60 +218,13 @@ def current_versions() -> dict[str, str]:
     }
 
 
-def _fields(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a witness, each of its kind."""
-    event, counts, found = stored["event"], stored["counts"], stored["found"]
-    reference = stored["reference"]
-    # In one go, for what all arrays together may hold is bounded.
-    values = decode(
-        {
-            "claim": stored["claim"],
-            "data": stored["data"],
-            "neighbour": stored["neighbour"],
-            "parameters": event["parameters"],
-            "threshold": event["score_at_least"],
-        }
+def _seen(counts: Any, side: str) -> tuple[int, int]:
+    """Return the hits on a side, and the releases that were scored."""
+    hits, scored = (
+        _count(f"{count} on the {side}", counts[side][count], minimum=0)
+        for count in ("hits", "releases")
     )
-    return {
-        "name": _text("name", stored["name"]),
-        "mechanism": _unbuilt(stored["mechanism"]),
-        "claim": values["claim"],
-        "at_epsilon": check_positive("the reference epsilon", reference["epsilon"]),
-        "at_delta": check_fraction(
-            "the reference delta", reference["delta"], allow_zero=True
-        ),
-        "pair": Pair(
-            _array("data", values["data"]),
-            _array("neighbour", values["neighbour"]),
-            Relation.parse(_text("relation", stored["relation"])),
-            allow_nonfinite=True,
-        ),
-        "layer": _text("layer", stored["layer"]),
-        "layout": _text("layout", stored["layout"]),
-        "attack": _text("attack", event["attack"]),
-        "parameters": _parameters(values["parameters"]),
-        "resolution": check_positive("the resolution", event["resolution"]),
-        "threshold": _threshold(values["threshold"]),
-        "counts": tuple(
-            _count(f"{count} on the {side}", counts[side][count], minimum=0)
-            for side in ("data", "neighbour")
-            for count in ("hits", "releases")
-        ),
-        "confidence": check_fraction("the confidence", found["confidence"]),
-        "samples": _count("samples", found["samples"], minimum=1),
-        "seed": check_count("the seed", found["seed"], minimum=0),
-        "log_evidence": check_nonnegative("log_evidence", found["log_evidence"]),
-        "versions": {
-            _text("versions", key): _text("versions", value)
-            for key, value in stored["versions"].items()
-        },
-    }
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"the witness's {name} must be text, got {value!r}")
-    return value
+    return hits, scored
 
 
 def _count(name: str, value: Any, *, minimum: int) -> int:
@@ -299,18 +233,12 @@ def _count(name: str, value: Any, *, minimum: int) -> int:
     )
 
 
-def _array(name: str, value: Any) -> np.ndarray[Any, Any]:
-    if not isinstance(value, np.ndarray):
-        raise InputError(f"the witness's {name} must be an array, got {value!r}")
-    return value
-
-
 def _parameters(value: Any) -> dict[str, np.ndarray[Any, Any]]:
     if not isinstance(value, dict):
         raise InputError(
             f"the witness's parameters must be named arrays, got {value!r}"
         )
-    arrays = {name: _array(f"parameter {name!r}", item) for name, item in value.items()}
+    arrays = {name: array(f"parameter {name!r}", item) for name, item in value.items()}
     entries = sum(max(array.size, *array.shape, 1) for array in arrays.values())
     if entries > _MOST_PARAMETERS:
         raise InputError(
@@ -327,14 +255,3 @@ def _threshold(value: Any) -> float:
             f"the witness's threshold must be a number above -inf, got {value!r}"
         )
     return float(value)
-
-
-def _unbuilt(value: Any) -> Any:
-    """Return a stored mechanism as it is, if it has the form of one."""
-    keys = value.keys() if isinstance(value, dict) else set()
-    if value is None or keys in ({"$reference"}, {"$object", "arguments"}):
-        return value
-    raise InputError(
-        "the witness's mechanism must be an object or a reference by name, or null, "
-        f"got {value!r}"
-    )

@@ -16,6 +16,7 @@ __all__ = [
     "Printed",
     "Quartiles",
     "Row",
+    "fallen",
     "grouped",
     "point",
     "quarters",
@@ -74,6 +75,11 @@ def refuted_mechanisms(audits: pd.DataFrame) -> list[str]:
 def standing_mechanisms(audits: pd.DataFrame) -> list[str]:
     """Return the names of what was audited and not refuted."""
     return list(audits["mechanism"][audits["verdict"] == "NOT_REFUTED"])
+
+
+def fallen(audits: pd.DataFrame) -> "pd.Series[bool]":
+    """Say whose claims are false as audited: refuted, or false by the exact loss."""
+    return audits["verdict"].eq("REFUTED") | audits["claim"].eq("false")
 
 
 def verdict_rows(wall: pd.DataFrame) -> list[Printed]:

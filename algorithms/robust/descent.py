@@ -124,11 +124,7 @@ class NoisyDescent(ReleasesBasis, Batched[ArrayLike], Checked):
                     f"{name} must be for {self.objective.space}, as is "
                     f"{self.objective!r}, got {part!r}"
                 )
-        if self.batches.counts_rows and self.relation is Relation.ADD_REMOVE:
-            raise InputError(
-                f"relation must be replace-one, where the number of rows is public, "
-                f"with {self.batches!r}"
-            )
+        self.batches.check_relation(self.relation)
         check_start(self.start, self.relation)
 
     def noise_scale(self, count: int) -> float:

@@ -82,7 +82,6 @@ from dpaudit.algorithms.robust.pairs import added_pair, odd_pair, shown_pair
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
 from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps, StepSizes
-from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -268,13 +267,13 @@ class PrivateSGGD(RandomBatchDescent):
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
         if start is None:
             start = _paid_start(epsilon, delta, start_share, relation)
-        sigma = noise_multiplier(
-            float(epsilon),
-            float(delta),
-            rate=batches.rate,
+        sigma = batches.noise_multiplier(
+            epsilon,
+            delta,
             steps=iterations,
+            relation=relation,
+            replaced="opposite",
             start=check_start(start, relation).claim,
-            replaced="opposite" if relation is Relation.REPLACE_ONE else None,
         )
         return cls(
             noise=FixedNoise(sigma),

@@ -85,7 +85,6 @@ from dpaudit.algorithms.robust.parts import (
 from dpaudit.algorithms.robust.reaper import Reaper
 from dpaudit.algorithms.shared.batches import PoissonBatches, WithReplacement
 from dpaudit.algorithms.shared.step_sizes import RootSteps, StepSizes
-from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.claims import ApproxDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Pair, Relation
@@ -255,12 +254,8 @@ class PrivateStochasticReaper(_OnReaper, RandomBatchDescent):
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
-        multiplier = noise_multiplier(
-            float(epsilon),
-            float(delta),
-            rate=batches.rate,
-            steps=iterations,
-            replaced="orthogonal" if relation is Relation.REPLACE_ONE else None,
+        multiplier = batches.noise_multiplier(
+            epsilon, delta, steps=iterations, relation=relation, replaced="orthogonal"
         )
         return cls(
             noise=FixedNoise(multiplier / sqrt(2)),

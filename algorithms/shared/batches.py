@@ -24,9 +24,12 @@ from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
+from dpaudit.algorithms.shared.subsampling import Replaced, noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
+from dpaudit.claims import Claim
 from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
@@ -65,6 +68,14 @@ class Batches(Checked, ABC):
     @abstractmethod
     def drawing(self, rows: Array, rng: np.random.Generator) -> Drawing:
         """Return what draws batches of rows of shape (N, D), or (trials, N, D)."""
+
+    def check_relation(self, relation: Relation) -> None:
+        """Raise `InputError` if what is done depends on an N that is private."""
+        if self.counts_rows and relation is Relation.ADD_REMOVE:
+            raise InputError(
+                f"relation must be replace-one, where the number of rows is public, "
+                f"with {self!r}"
+            )
 
 
 class RandomBatches(Batches):
@@ -125,6 +136,30 @@ class PoissonBatches(RandomBatches):
 
     def __str__(self) -> str:
         return f"Poisson samples of rate {self.rate:g}"
+
+    def noise_multiplier(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        steps: int,
+        relation: Relation,
+        replaced: Replaced,
+        start: Claim | None = None,
+    ) -> float:
+        """Return the least noise of steps on such batches, over the length of a term.
+
+        As `dpaudit.algorithms.shared.subsampling.noise_multiplier`; how the terms of
+        a row and of its replacement lie is looked at under REPLACE_ONE only.
+        """
+        return noise_multiplier(
+            float(epsilon),
+            float(delta),
+            rate=self.rate,
+            steps=steps,
+            start=start,
+            replaced=replaced if relation is Relation.REPLACE_ONE else None,
+        )
 
     def size_for(self, count: int) -> float:
         return self.batch_size

@@ -27,7 +27,7 @@ products in <w, x> are of finite numbers then and may overflow, but to an infini
 the right sign: no gradient is NaN, however large a row is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,7 +39,6 @@ from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.batch_mixtures import MixturePair
 from dpaudit.algorithms.shared.batches import Batches, PoissonBatches, RandomBatches
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Neighbouring, Positive
 from dpaudit.claims import ApproxDP, Claim
@@ -98,6 +97,10 @@ class DPSGD(Batched[ArrayLike], Checked):
     title: ClassVar[str] = "dp-sgd"
     """Who spends the whole budget."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.batches.check_relation(self.relation)
+
     @classmethod
     def calibrated(
         cls,
@@ -127,12 +130,8 @@ class DPSGD(Batched[ArrayLike], Checked):
         """
         relation = Relation.parse(relation)
         batches = PoissonBatches.of_rows(rows, batch_size, epsilon, iterations)
-        multiplier = noise_multiplier(
-            float(epsilon),
-            float(delta),
-            rate=batches.rate,
-            steps=iterations,
-            replaced="opposite" if relation is Relation.REPLACE_ONE else None,
+        multiplier = batches.noise_multiplier(
+            epsilon, delta, steps=iterations, relation=relation, replaced="opposite"
         )
         return cls(
             claim=ApproxDP(epsilon, delta),
@@ -173,9 +172,12 @@ class DPSGD(Batched[ArrayLike], Checked):
         InputError
             If the data are not such an array.
         """
-        steps = self.transcript(data, size, rng=rng)["steps"]
-        rate = self.learning_rate / self.denominator(len(np.asarray(data)))
-        return np.asarray(rate * steps.sum(axis=1))
+        rows = self.rows(data)
+        weights = np.zeros((check_count("size", size, minimum=0), rows.shape[1] - 1))
+        for trials, _, noisy in self._steps(rows, size, rng):
+            weights[trials] += noisy
+        weights *= self.learning_rate / self.denominator(len(rows))
+        return weights
 
     def transcript(
         self, data: ArrayLike, size: int, *, rng: np.random.Generator
@@ -189,21 +191,28 @@ class DPSGD(Batched[ArrayLike], Checked):
             returns the releases that follow.
         """
         rows = self.rows(data)
-        count, d = len(rows), rows.shape[1] - 1
         size = check_count("size", size, minimum=0)
-        steps = np.empty((size, self.iterations, d))
+        steps = np.empty((size, self.iterations, rows.shape[1] - 1))
+        for trials, step, noisy in self._steps(rows, size, rng):
+            steps[trials, step] = noisy
+        return {"steps": steps}
+
+    def _steps(
+        self, rows: Array, size: int, rng: np.random.Generator
+    ) -> Iterator[tuple[slice, int, Array]]:
+        """Yield noisy sums: of which runs, in which step, and the sums, (runs, d)."""
+        count, d = len(rows), rows.shape[1] - 1
+        rate = self.learning_rate / self.denominator(count)
         width = max(1, int(_WORK // ((1 + self.batches.size_for(count)) * (d + 1))))
         for first in range(0, size, width):
-            part = steps[first : first + width]
             drawing = self.batches.drawing(rows, rng)
-            weights = np.zeros((len(part), d))
-            rate = self.learning_rate / self.denominator(count)
+            weights = np.zeros((min(width, size - first), d))
             for step in range(self.iterations):
-                part[:, step] = rng.standard_normal(weights.shape)
-                part[:, step] *= self.noise_scale(count)
-                part[:, step] += self.summed(drawing(len(part)), weights)
-                weights += rate * part[:, step]
-        return {"steps": steps}
+                noise = rng.standard_normal(weights.shape)
+                noisy = self.summed(drawing(len(weights)), weights)
+                noisy += self.noise_scale(count) * noise
+                yield slice(first, first + width), step, noisy
+                weights += rate * noisy
 
     def rows(self, data: ArrayLike) -> Array:
         """Return y x/||x|| and ||x|| of every row, shape (n, d + 1)."""

@@ -1,29 +1,24 @@
 """Witnesses of replays: both datasets, the seed, and what was found.
 
-As with those of other audits, reading one runs nothing (`dpaudit.audit.witness`), and
-it proves nothing by itself: `verify_replay` replays the mechanism on its pair, from
-another seed. Where the refutation is a proof, so is its confirmation.
+Reading one runs nothing (`dpaudit.audit.stored_witness`), and it proves nothing by
+itself: `verify_replay` replays the mechanism on its pair, from another seed. Where the
+refutation is a proof, so is its confirmation.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from dpaudit.atomic import replacing
-from dpaudit.audit.accused import other_than_claimed, other_than_named
+from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.replay.result import Finding, ReplayResult
+from dpaudit.audit.stored_witness import StoredWitness, accusation, stored_mechanism
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
-from dpaudit.codec import decode, encode, rebuild
-from dpaudit.errors import InputError
+from dpaudit.codec import decode, encode
 from dpaudit.mechanism import Mechanism
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Pair
 from dpaudit.printable import printable
-from dpaudit.streams import fresh_seed
 from dpaudit.strict_json import read_json
 from dpaudit.validation import check_count, check_fraction, check_name
 
@@ -35,26 +30,23 @@ __all__ = [
     "verify_replay",
 ]
 
-_FORMAT, _VERSION = "dpaudit-replay-witness", 1
-
 
 @dataclass(frozen=True)
-class ReplayWitness:
+class ReplayWitness(StoredWitness):
     """What it takes to replay a refutation.
 
     Parameters
     ----------
-    name : str
-    mechanism : object
-        As `dpaudit.codec.encode` stores it, or None if it cannot be imported by name.
-    claim : Claim
-    pair : Pair
+    name, mechanism, claim, pair, seed
+        See `StoredWitness`.
     sees : {"release", "transcript"}
     confidence : float
-    seed : int
     findings : tuple of Finding
         The first difference first.
     """
+
+    form: ClassVar[str] = "dpaudit-replay-witness"
+    version: ClassVar[int] = 1
 
     name: str
     mechanism: Any
@@ -68,8 +60,8 @@ class ReplayWitness:
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as JSON-ready Python."""
         return {
-            "format": _FORMAT,
-            "version": _VERSION,
+            "format": self.form,
+            "version": self.version,
             "name": self.name,
             "mechanism": self.mechanism,
             "claim": encode(self.claim),
@@ -83,44 +75,15 @@ class ReplayWitness:
         }
 
     @classmethod
-    def from_dict(cls, stored: Any) -> "ReplayWitness":
-        """Rebuild a witness from its JSON. Nothing is imported, whatever it says.
-
-        Raises
-        ------
-        InputError
-            If it is not a witness of a replay, is malformed, or is of another version.
-        """
-        if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
-            raise InputError(
-                f"not a witness of a replay: its format is not {_FORMAT!r}"
-            )
-        if stored.get("version") != _VERSION:
-            shown = printable(repr(stored.get("version")), longest=80)
-            raise InputError(f"witness version {shown} is not supported")
-        try:
-            return cls(**_fields(stored))
-        except InputError as error:
-            raise InputError(printable(error)) from None
-        except Exception as error:  # of its parts any may be of any kind
-            raise InputError(
-                f"the witness is truncated or malformed: {printable(error)}"
-            ) from None
-
-    def build_mechanism(self) -> Any:
-        """Return the mechanism: this **imports and runs the code that is named**."""
-        if self.mechanism is None:
-            raise InputError(
-                f"the witness's mechanism {printable(repr(self.name))} cannot be "
-                "imported by name; pass it as mechanism="
-            )
-        return rebuild(self.mechanism)
-
-    def save(self, path: Path) -> None:
-        """Write the witness as JSON, all of it or nothing."""
-        text = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
-        with replacing(path) as new:
-            new.write_text(text, encoding="utf-8")
+    def _read(cls, stored: dict[str, Any]) -> Self:
+        values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
+        return cls(
+            **accusation(stored, values),
+            sees=check_name("sees", stored["sees"], ("release", "transcript")),
+            confidence=check_fraction("the confidence", stored["confidence"]),
+            seed=check_count("the seed", stored["seed"], minimum=0),
+            findings=tuple(_finding(each) for each in stored["findings"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -164,7 +127,7 @@ def load_witness(path: Path) -> "Witness | ReplayWitness":
         As `Witness.load`.
     """
     stored = read_json(path)
-    if isinstance(stored, dict) and stored.get("format") == _FORMAT:
+    if isinstance(stored, dict) and stored.get("format") == ReplayWitness.form:
         return ReplayWitness.from_dict(stored)
     return Witness.from_dict(stored)
 
@@ -199,15 +162,8 @@ def verify_replay(
     """
     from dpaudit.audit.replay.auditing import replay
 
-    seed = fresh_seed() if seed is None else check_count("seed", seed, minimum=0)
-    if seed == witness.seed:
-        raise InputError(f"seed must differ from the witness's own, got {seed}")
-    warnings: list[str] = []
-    if mechanism is None:
-        mechanism = witness.build_mechanism()
-    else:
-        warnings += other_than_named(witness, mechanism)
-    warnings += other_than_claimed(witness, mechanism)
+    seed = seed_for(witness, seed)
+    mechanism, warnings = accused(witness, mechanism)
     result = replay(
         mechanism,
         pair=witness.pair,
@@ -219,47 +175,6 @@ def verify_replay(
         name=witness.name,
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))
-
-
-def stored_mechanism(mechanism: Any, reference: str | None) -> Any:
-    """Return a mechanism for a witness, None if it cannot be imported by name."""
-    if reference is not None:
-        return {"$reference": reference}
-    try:
-        return encode(mechanism)
-    except InputError:
-        return None
-
-
-def _fields(stored: dict[str, Any]) -> dict[str, Any]:
-    values = decode({name: stored[name] for name in ("claim", "data", "neighbour")})
-    if not isinstance(values["claim"], Claim):
-        raise InputError(f"the witness's claim is no claim: {values['claim']!r}")
-    for name in ("data", "neighbour"):
-        if not isinstance(values[name], np.ndarray):
-            raise InputError(f"the witness's {name} must be an array")
-    if not isinstance(stored["name"], str):
-        raise InputError("the witness's name must be text")
-    mechanism = stored["mechanism"]
-    keys = mechanism.keys() if isinstance(mechanism, dict) else set()
-    forms: tuple[set[str], ...] = ({"$reference"}, {"$object", "arguments"})
-    if mechanism is not None and set(keys) not in forms:
-        raise InputError("the witness's mechanism must be an object or a reference")
-    return {
-        "name": stored["name"],
-        "mechanism": mechanism,
-        "claim": values["claim"],
-        "pair": Pair(
-            values["data"],
-            values["neighbour"],
-            Relation.parse(stored["relation"]),
-            allow_nonfinite=True,
-        ),
-        "sees": check_name("sees", stored["sees"], ("release", "transcript")),
-        "confidence": check_fraction("the confidence", stored["confidence"]),
-        "seed": check_count("the seed", stored["seed"], minimum=0),
-        "findings": tuple(_finding(each) for each in stored["findings"]),
-    }
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

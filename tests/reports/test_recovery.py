@@ -387,7 +387,6 @@ def test_figures_name_everything_and_mark_what_is_refuted(draw, narrow):
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "dp-sggd" in words
     assert words.count("✗") == 1
-    assert draw(found, narrow) == svg
     assert "✗" not in draw(audited_results(), narrow)
 
 

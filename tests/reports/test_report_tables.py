@@ -221,3 +221,15 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
     (note,) = library_notes(found)
     assert note.endswith(" components a captures most, 4.0 %.")
     assert library_notes(None) == []
+
+
+def test_of_libraries_the_one_that_captures_most_is_named():
+    fit = {"centre": "known", "delta": 0.0, "n_components": 2, "dimension": 6}
+    fits = [
+        {**fit, "contender": name, "captured_share": share, "fit_seconds": 1.0}
+        for name, share in (("worst", 0.2), ("best", 0.8), ("middling", 0.5))
+    ]
+    found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, fits)
+    assert library_notes(found) == [
+        "With 2 of 6 components best captures most, 80.0 %."
+    ]

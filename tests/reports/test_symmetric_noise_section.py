@@ -16,6 +16,7 @@ from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures, render
 from dpaudit.reports.sections import Results, Size
 from dpaudit.reports.sections.symmetric_noise import classification, measures, section
+from dpaudit.reports.sections.symmetric_noise.figures import PUBLIC
 from dpaudit.reports.sections.symmetric_noise.section import MECHANISMS, PUBLISHED
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
 from dpaudit.subspace import second_moment
@@ -164,6 +165,22 @@ def test_one_rival_that_is_ahead_is_enough(rival):
     assert said(behind)[0].endswith("at ε = 1.")
 
 
+def test_what_a_public_centre_keeps_is_that_of_the_best_with_a_proof(results):
+    name = "sn-epsilon-synthetic"
+    tables = {
+        name: shares(goe_gaussian=(0.2, 0.35, 0.6)),
+        f"{name}{PUBLIC}": shares(goe_gaussian=(0.4, 0.65, 0.8)),
+        "privacy-wall": verdicts(refuted=(PUBLISHED,)),
+    }
+    notes = section.SECTION.context(replace(results, tables=tables))["notes"]
+    assert notes[3:] == [
+        "On synthetic, goe-gaussian keeps 65.0 % at ε = 1 and δ = 10⁻⁶ with a public "
+        "centre and each row divided by its own length, and 35.0 % with centre and "
+        "scale from the data, which no claim covers; each is a share of PCA on the "
+        "same rows."
+    ]
+
+
 def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_path):
     monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
@@ -211,6 +228,17 @@ def test_an_error_is_counted_on_rows_that_nothing_was_fitted_to(results):
     fitted = LinearSVC(dual=False).fit(training @ basis, truth)
     right = fitted.score(rows[:4000] @ basis, classes[:4000])
     assert found["error"].iloc[0] == pytest.approx(1 - right, abs=2e-3)
+
+
+def test_a_basis_is_of_the_training_rows_alone(results, monkeypatch):
+    """Test rows are long where classes do not differ; training rows are 0 there."""
+    classes = np.tile([-1, 1], 4000)
+    rows = np.stack([0.1 * classes, np.repeat([1.0, 0.0], 4000)], axis=1)
+    monkeypatch.setattr(classification, "two_classes", lambda *_: (rows, classes))
+    usual = results.experiments["sn-errors-synthetic"]
+    options = {**usual.options, "n_components": 1}
+    one = replace(usual, mechanisms=(BASELINE,), grid={"n": (4000.0,)}, options=options)
+    assert run(one)["error"].tolist() == [0.0]
 
 
 def test_the_table_has_a_random_subspace_and_what_is_printed(results):

@@ -61,8 +61,9 @@ epsilon) that is sin(t) about kappa sqrt(p).
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import atan, ceil, exp, expm1, log, sin, sqrt
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -81,6 +82,7 @@ __all__ = [
 
 
 _ATTEMPTS = 1000  # per direction
+_GRID = 200
 
 
 def identification_error(
@@ -173,6 +175,11 @@ class Packing(Checked, ABC):
     first: Positive = 2.0
     second: Positive = 1.0
 
+    varied: ClassVar[str]
+    """The parameter that is chosen for the largest error."""
+    grid: ClassVar[Array]
+    """The values of it among which it is chosen."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(
@@ -182,6 +189,33 @@ class Packing(Checked, ABC):
             raise InputError(
                 f"first must be > second, {self.second!r}, got {self.first!r}"
             )
+
+    @classmethod
+    def hardest(
+        cls,
+        dimension: int,
+        count: int,
+        epsilon: float,
+        delta: float = 0.0,
+        **others: float,
+    ) -> Self:
+        """Return the one of a fine grid on which the error is largest.
+
+        Parameters
+        ----------
+        dimension : int
+        count, epsilon, delta
+            See `error`.
+        **others : float
+            All parameters but the one that is varied.
+        """
+        return max(
+            (
+                cls(dimension=dimension, **others, **{cls.varied: float(value)})
+                for value in cls.grid
+            ),
+            key=lambda packing: packing.error(count, epsilon, delta),
+        )
 
     @property
     def size(self) -> int:
@@ -230,9 +264,6 @@ class Packing(Checked, ABC):
         return missed * self.separation / 2
 
 
-_GRID = 200
-
-
 @dataclass(frozen=True, kw_only=True)
 class GaussianPacking(Packing):
     """N(0, lambda_2 I + (lambda_1 - lambda_2) v v^T), for Theorem 5.3.
@@ -256,29 +287,13 @@ class GaussianPacking(Packing):
 
     sine: float
 
+    varied: ClassVar[str] = "sine"
+    grid: ClassVar[Array] = np.geomspace(1e-8, sqrt(0.5) * (1 - 1e-12), _GRID)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < check_positive("sine", self.sine) <= sqrt(0.5):
             raise InputError(f"sine must be in (0, 1/sqrt 2], got {self.sine!r}")
-
-    @classmethod
-    def hardest(
-        cls,
-        dimension: int,
-        count: int,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        first: float = 2.0,
-        second: float = 1.0,
-    ) -> "GaussianPacking":
-        """Return the one of a fine grid of angles on which the error is largest."""
-        grid = np.geomspace(1e-8, sqrt(0.5) * (1 - 1e-12), _GRID)
-        some = cls(dimension=dimension, first=first, second=second, sine=0.5)
-        return max(
-            (replace(some, sine=float(sine)) for sine in grid),
-            key=lambda packing: packing.error(count, epsilon, delta),
-        )
 
     @property
     def angle(self) -> float:
@@ -337,27 +352,8 @@ class HeavyPacking(Packing):
     share: Fraction
     weight: Positive = 1.0
 
-    @classmethod
-    def hardest(
-        cls,
-        dimension: int,
-        count: int,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        first: float = 2.0,
-        second: float = 1.0,
-        weight: float = 1.0,
-    ) -> "HeavyPacking":
-        """Return the one of a fine grid of shares on which the error is largest."""
-        grid = np.geomspace(1e-9, 0.5, _GRID)
-        some = cls(
-            dimension=dimension, first=first, second=second, share=0.5, weight=weight
-        )
-        return max(
-            (replace(some, share=float(share)) for share in grid),
-            key=lambda packing: packing.error(count, epsilon, delta),
-        )
+    varied: ClassVar[str] = "share"
+    grid: ClassVar[Array] = np.geomspace(1e-9, 0.5, _GRID)
 
     @property
     def heavy(self) -> float:

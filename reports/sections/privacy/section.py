@@ -18,7 +18,7 @@ from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Row, point, records, refuted_mechanisms, verdict_rows
+from dpaudit.reports.tables import Row, fallen, point, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
@@ -48,14 +48,14 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
 
 
 def headline(wall: pd.DataFrame) -> str:
-    """Return the title of the page: the verdicts in one line."""
-    refuted, total = len(refuted_mechanisms(wall)), len(wall)
-    if refuted == 0:
+    """Return the title of the page: whose claims are false, in one line."""
+    broken, total = int(fallen(wall).sum()), len(wall)
+    if broken == 0:
         return f"No privacy promise of {spelt(total)} was refuted"
     breaks = "breaks its privacy promise"
-    if refuted > 1:
+    if broken > 1:
         breaks = "break their privacy promises"
-    return f"{spelt(refuted).capitalize()} of {spelt(total)} mechanisms {breaks}"
+    return f"{spelt(broken).capitalize()} of {spelt(total)} mechanisms {breaks}"
 
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
@@ -69,26 +69,31 @@ def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
 
 
 def verdict_note(wall: pd.DataFrame) -> str:
-    """Return whose published claims the audits contradict, in one sentence."""
-    fell = [row for row in records(wall) if row["verdict"] == "REFUTED"]
+    """Return whose claims are contradicted, by audits or by the exact loss.
+
+    In one sentence; of the audited epsilon, for at another one a claim may be false.
+    """
+    fell, at = wall[fallen(wall)], setting(wall["claimed_epsilon"].iloc[0])
     all_of, rest = spelt(len(wall)), spelt(len(wall) - len(fell))
-    nothing = "nothing that was seen contradicts the claims, which proves none of them"
-    if not fell:
-        return f"None of {all_of} claims fell: {nothing}."
-    whose = listed(f"{row['mechanism']} ({row['source']})" for row in fell)
+    nothing = "nothing found there contradicts the claims, which proves none of them"
+    if fell.empty:
+        return f"None of {all_of} claims fell at ε = {at}: {nothing}."
+    whose = listed(f"{row['mechanism']} ({row['source']})" for row in records(fell))
+    unseen = fell["mechanism"][fell["verdict"] != "REFUTED"]
+    alone = f", for {listed(unseen)} by the exact loss alone" if len(unseen) else ""
     beside = f"; of the other {rest} {nothing}" if len(fell) < len(wall) else ""
     return (
-        f"{spelt(len(fell)).capitalize()} of {all_of} claims fell: what is claimed for "
-        f"{whose} is contradicted{beside}."
+        f"{spelt(len(fell)).capitalize()} of {all_of} claims fell at ε = {at}: what is "
+        f"claimed for {whose} is contradicted{alone}{beside}."
     )
 
 
 def wall_notes(wall: pd.DataFrame) -> list[str]:
     """Return what a large delta means, for every mechanism that has one."""
     notes = []
-    for row in records(wall):
+    for row in records(wall[fallen(wall)]):
         proven = row["exact_delta"] if row["claim"] == "false" else row["delta_lower"]
-        if row["verdict"] == "REFUTED" and proven >= 0.1:
+        if proven >= 0.1:
             notes.append(
                 f"While {row['mechanism']} promises δ = {delta(row['claimed_delta'])}, "
                 f"in truth about {100 * proven:.0f} of 100 releases can give away for "
@@ -140,9 +145,7 @@ def _survivors(standing: pd.DataFrame) -> list[str]:
 
 def _false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     """Report claims that fall at some other epsilon than the audited one."""
-    broken = wall["mechanism"][
-        wall["verdict"].eq("REFUTED") | wall["claim"].eq("false")
-    ]
+    broken = wall["mechanism"][fallen(wall)]
     false = exact[exact["claim"].eq("false") & ~exact["mechanism"].isin(broken)]
     sentences = []
     for name, rows in false.groupby("mechanism", sort=False):

@@ -98,6 +98,10 @@ _NOISE: dict[str, Any] = {
     "column": "noise_error",
     "bound": "formula",
 }
+_NOISE_AT_ONE = {
+    **_NOISE,
+    "regime": "Gaussian rows, ε = 1, where the theorem has ε < 0.9",
+}
 
 ROWS: tuple[Row, ...] = (
     *rows_of(
@@ -131,19 +135,8 @@ ROWS: tuple[Row, ...] = (
         where={"epsilon": (1000.0,)},
         **_SINE,
     ),
-    *rows_of(
-        "dp-pca-noise",
-        {"n": -1.0},
-        regime="Gaussian rows, ε = 1, where the theorem has ε < 0.9",
-        where={"epsilon": (1.0,)},
-        **_NOISE,
-    ),
-    *rows_of(
-        "dp-pca-noise",
-        {"d": 1.0},
-        regime="Gaussian rows, ε = 1, where the theorem has ε < 0.9",
-        **_NOISE,
-    ),
+    *rows_of("dp-pca-noise", {"n": -1.0}, where={"epsilon": (1.0,)}, **_NOISE_AT_ONE),
+    *rows_of("dp-pca-noise", {"d": 1.0}, **_NOISE_AT_ONE),
     *rows_of(
         "dp-pca-noise",
         {"epsilon": -1.0},

@@ -23,6 +23,7 @@ from dpaudit.reports.sections.utility.measures import (
 )
 from dpaudit.reports.tables import (
     Printed,
+    fallen,
     point,
     quartiles,
     records,
@@ -222,7 +223,7 @@ def utility_answer(
     shares = _medians(variance).xs(at, level="epsilon")
     ranking = shares.sort_values(ascending=False, kind="stable").index
     false = exact["claim"].eq("false") & exact["epsilon"].eq(at)
-    broken = {*refuted_mechanisms(wall), *exact["mechanism"][false]}
+    broken = {*wall["mechanism"][fallen(wall)], *exact["mechanism"][false]}
     deltas = dict(zip(wall["mechanism"], wall["claimed_delta"], strict=True))
     standing = [name for name in ranking if name not in broken and name in deltas]
     pure = [name for name in standing if deltas[name] == 0]

@@ -17,9 +17,10 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.special import logsumexp
 
-from dpaudit import InputError, UnsupportedError
+from dpaudit import InputError, Relation, UnsupportedError
 from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.shared.batches import AllRows
+from dpaudit.algorithms.training import dp_sgd
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.algorithms.training.planted import FixedBatchSGD
 from dpaudit.audit import Verdict, audit
@@ -91,12 +92,30 @@ def test_a_noisy_sum_has_the_law_of_the_mixture():
     assert stats.kstest(steps[:, 0, 0], law).pvalue > 1e-9
 
 
+def test_steps_on_no_rows_are_noise_of_the_whole_deviation():
+    """Chi-square, two-sided, at 1e-9; 3 % less noise would pass with chance 1e-9."""
+    mechanism = few_steps(clip_norm=0.5)
+    steps = mechanism.transcript(ROWS[:0], 20_000, rng=np.random.default_rng(8))
+    noise = steps["steps"].ravel() / (0.5 * mechanism.multiplier)
+    law = stats.chi2(noise.size)
+    assert law.ppf(5e-10) < np.sum(noise**2) < law.isf(5e-10)
+
+
 def test_a_release_is_the_sum_of_the_steps():
     mechanism = few_steps()
     rng = [np.random.default_rng(5) for _ in range(2)]
     steps = mechanism.transcript(ROWS, 4, rng=rng[0])["steps"]
     found = mechanism.draw(ROWS, 4, rng=rng[1])
     np.testing.assert_allclose(found, 3.0 / 4 * steps.sum(axis=1))
+
+
+def test_what_is_drawn_together_is_as_what_is_drawn_in_parts(monkeypatch):
+    """Runs have their own batches, noise and weights; in parts from other numbers."""
+    together = few_steps().draw(ROWS, 4_000, rng=np.random.default_rng(6))
+    monkeypatch.setattr(dp_sgd, "_WORK", 1_000)
+    parts = few_steps().draw(ROWS, 4_000, rng=np.random.default_rng(7))
+    assert stats.ks_2samp(together[:, 0], parts[:, 0]).pvalue > 1e-9
+    assert len(np.unique(parts[:, 0])) == 4_000
 
 
 def test_the_loss_of_a_transcript_is_that_of_all_batches_one_by_one():
@@ -194,13 +213,15 @@ def test_data_that_are_no_labelled_rows_are_refused(data, said):
 def test_settings_that_are_not_allowed_are_refused():
     with pytest.raises(InputError, match="batch_size"):
         DPSGD.calibrated(1.0, 1e-5, rows=10, batch_size=11)
+    with pytest.raises(InputError, match="relation must be replace-one"):
+        replace(few_steps(), batches=AllRows())
     for name in ("clip_norm", "learning_rate", "multiplier"):
         with pytest.raises(InputError, match=name):
             replace(few_steps(), **{name: 0.0})
 
 
 def test_no_likelihood_is_made_up():
-    mechanism = replace(few_steps(), batches=AllRows())
+    mechanism = replace(few_steps(), batches=AllRows(), relation=Relation.REPLACE_ONE)
     steps = mechanism.transcript(ROWS, 1, rng=np.random.default_rng(0))
     with pytest.raises(UnsupportedError, match="no likelihood"):
         mechanism.transcript_loss(steps, ROWS, ROWS)
