@@ -136,6 +136,8 @@ def distance_words(step: Step) -> str:
     """Say how far the inputs of a step lie apart."""
     if math.isnan(step.l1):
         return f"an outcome of the choice is e^{step.loss:.6g} times as probable"
+    if step.family == "trusted":
+        return f"the inputs lie {step.l1:.6g} apart: the loss may be {step.loss:.6g}"
     return (
         f"the inputs lie {step.l1:.6g} apart (l2: {step.l2:.6g}), at scale "
         f"{step.scale:.6g}: the loss may be {step.loss:.6g}"

@@ -50,9 +50,15 @@ class Family(IntEnum):
     LOGISTIC = 5
     CHOICE = 6
     """No noise: of a choice nothing but the supremum of its loss is kept."""
+    # Of declared primitives alone (`dpaudit.audit.replay.kernels`).
+    CLAMPED_LAPLACE = 7
+    DISCRETE_LAPLACE = 8
+    DISCRETE_GAUSSIAN = 9
+    TRUSTED = 10
+    """A law that is not known, of which a bound is taken for true."""
 
 
-_NOISE = tuple(kind for kind in Family if kind is not Family.CHOICE)
+_NOISE = tuple(kind for kind in Family if kind < Family.CHOICE)
 
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:

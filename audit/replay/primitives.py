@@ -1,0 +1,341 @@
+"""Declared primitives, and values that must not depend on the data.
+
+A call of a declared primitive is one noisy value, with the place where it is called.
+What happens inside is not followed: its draws come from a stream of its own, and are
+neither draws on the tape nor coins. When it is replayed the function is called too, for
+what else it does (it may raise an exception), but what it returns is the recorded
+output.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from dpaudit.arrays import Array
+from dpaudit.audit.replay.comparison import Kernel
+from dpaudit.audit.replay.declarations import KERNELS
+from dpaudit.audit.replay.kernels import Candidates
+from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.patches import unwatched
+from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.tracked import isinstance_tracked, looked_at_within
+from dpaudit.errors import InputError
+from dpaudit.validation import check_name
+
+__all__ = ["Declaration", "declared", "invariant", "primitive", "recording"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_recorded: list[Tape] = []  # the execution that runs now, the innermost last
+
+
+@contextmanager
+def recording(tape: Tape) -> Iterator[None]:
+    """Let declared primitives and invariants of the block write on a tape."""
+    _recorded.append(tape)
+    try:
+        yield
+    finally:
+        _recorded.remove(tape)
+
+
+def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare what law the output of a function has, for `replay`.
+
+    The function is then one noisy value wherever it is called; its code is not
+    followed, and what is said of it rests on this declaration. It should depend on its
+    arguments alone, and have no effect but its output. Outside of a replay it is the
+    function itself.
+
+    Parameters
+    ----------
+    kernel : str
+        See the notes.
+    **fields
+        The fields of the kernel. Each is the name of an argument of the function, or
+        an attribute of one (``"self.scale"``); a function of some of the arguments,
+        which go by their names (``lambda epsilon: 1 / epsilon``); or a constant that is
+        no text.
+
+    Returns
+    -------
+    callable
+        A decorator.
+
+    Raises
+    ------
+    InputError
+        If there is no such kernel, or field; if a field is missing, names an argument
+        that the function lacks, or is a constant that is not allowed.
+
+    Notes
+    -----
+    ======================= ==================================================
+    kernel                  fields
+    ======================= ==================================================
+    ``laplace``             ``value``, ``scale``; ``lower``, ``upper``, to
+                            which the output is clamped
+    ``gaussian``            ``value``, ``scale``: a standard deviation
+    ``discrete-laplace``    ``value``, ``scale``; ``lower``, ``upper``: integer
+                            noise, P(k) proportional to exp(-abs(k)/scale)
+    ``discrete-gaussian``   ``value``, ``scale``: integer noise, P(k)
+                            proportional to exp(-k**2/(2 scale**2))
+    ``exponential``         ``scores``, ``scale``: P(i) proportional to
+                            exp(scores[i]/scale), times ``measure[i]`` if given
+    ``permute-and-flip``    ``scores``, ``scale``
+    ``noisy-max``           ``scores``, ``scale`` of the Laplace noise
+    ``randomised-response`` ``value``, ``truth``: the probability that an entry
+                            stays; ``outcomes``, a number or a list (0 and 1)
+    ``trusted``             ``value``, ``sensitivity``, ``epsilon``; ``delta``
+                            (0), ``norm`` (1, as in `numpy.linalg.norm`)
+    ======================= ==================================================
+
+    The output of the three choices is a place among the scores, or one of the
+    ``candidates`` if these are given. Of a trusted primitive no law is known: its
+    epsilon is added up where its inputs lie no further apart than its sensitivity, and
+    otherwise that is a finding.
+
+    Examples
+    --------
+    >>> from dpaudit import Pair, PureDP
+    >>> from dpaudit.audit.replay import primitive, replay
+    >>> from secrets import SystemRandom
+    >>> @primitive("laplace", value="value", scale=lambda epsilon: 1 / epsilon)
+    ... def noisy(value, epsilon):
+    ...     sign, size = SystemRandom().choice((-1, 1)), SystemRandom().expovariate(1)
+    ...     return value + sign * size / epsilon
+    >>> def count(data, rng):
+    ...     return noisy(float(len(data)), epsilon=2.0)
+    >>> pair = Pair([[0.2], [0.5]], [[0.2], [0.5], [1.0]])
+    >>> result = replay(count, pair=pair, claim=PureDP(1.0), sees="transcript")
+    >>> str(result.verdict), result.findings[0].kind, round(result.loss, 6)
+    ('REFUTED', 'distance', 2.0)
+    """
+    declaration = Declaration.of(kernel, fields)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return declared(declaration, function)
+
+    return decorate
+
+
+def declared(declaration: "Declaration", function: Callable[..., Any]) -> Any:
+    """Return a function whose calls are noisy values during an execution."""
+    signature = declaration.signature_of(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not _recorded:
+            return function(*args, **kwargs)
+        tape = _recorded[-1]
+        if tape.closed or tape.inside or not tape.check_thread():
+            return function(*args, **kwargs)
+        return _Call(tape, declaration, signature).of(function, args, kwargs)
+
+    return call
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The kernel of a primitive, and where its fields are found.
+
+    Parameters
+    ----------
+    kernel : callable
+        Fields -> a law.
+    fields : mapping
+        As for `primitive`.
+    """
+
+    kernel: Callable[..., Law | Kernel]
+    fields: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, kernel: str, fields: Mapping[str, Any]) -> "Declaration":
+        """Return a declaration, or raise `InputError` if it cannot be one."""
+        make = KERNELS[check_name("kernel", kernel, tuple(KERNELS))]
+        known = inspect.signature(make).parameters
+        for name in fields:
+            check_name(f"field of {kernel!r}", name, tuple(known))
+        for name, each in known.items():
+            if each.default is each.empty and name not in fields:
+                raise InputError(f"{kernel!r} needs {name}=")
+        for name, value in fields.items():
+            if not (isinstance(value, str) or callable(value)):
+                _check_constant(name, value)
+        return cls(make, dict(fields))
+
+    def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
+        """Return the signature of a function, which must have all that is named."""
+        signature = inspect.signature(function)
+        for name, value in self.fields.items():
+            for wanted in _arguments(value):
+                if wanted not in signature.parameters:
+                    shown = getattr(function, "__qualname__", repr(function))
+                    has = ", ".join(signature.parameters) or "none"
+                    raise InputError(
+                        f"{name} names the argument {wanted!r}, which {shown} lacks "
+                        f"(it has: {has})"
+                    )
+        return signature
+
+    def read(self, arguments: Mapping[str, Any]) -> Law | Kernel:
+        """Return the law of a call with these arguments."""
+        values = {name: _field(each, arguments) for name, each in self.fields.items()}
+        return self.kernel(**values)
+
+
+def _arguments(value: Any) -> list[str]:
+    """Return the arguments that a field needs."""
+    if isinstance(value, str):
+        return [value.partition(".")[0]]
+    return list(inspect.signature(value).parameters) if callable(value) else []
+
+
+def _field(value: Any, arguments: Mapping[str, Any]) -> Any:
+    if isinstance(value, str):
+        head, *attributes = value.split(".")
+        return functools.reduce(getattr, attributes, arguments[head])
+    if callable(value):
+        return value(**{name: arguments[name] for name in _arguments(value)})
+    return value
+
+
+def _check_constant(name: str, value: Any) -> None:
+    """Raise if a constant is none that a field can have."""
+    if name in ("candidates", "outcomes", "norm"):
+        return
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}") from None
+    if np.isnan(numbers).any():
+        raise InputError(f"{name} must not be NaN, got {value!r}")
+    positive = name in ("scale", "sensitivity", "epsilon")
+    if positive and not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise InputError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a declared primitive during an execution."""
+
+    tape: Tape
+    declaration: Declaration
+    signature: inspect.Signature
+
+    def of(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call the function, note its output, and return that, or the script's."""
+        tape = self.tape
+        args, kwargs = looked_at_within(args), looked_at_within(kwargs)
+        with tape.within(), unwatched():
+            law = self._law(args, kwargs)
+            try:
+                output = function(*args, **kwargs)
+            except Exception as error:
+                reason = f"a declared primitive raises {type(error).__name__}"
+                tape.lose(reason, within=True)
+                raise
+        if isinstance(law, str):
+            tape.lose(law)
+            return output
+        try:
+            value = _value(law, output)
+        except (LookupError, TypeError, ValueError):
+            kind = type(output).__name__
+            tape.lose(f"what a declared primitive returns is no output of it: {kind}")
+            return output
+        given = tape.declare(law, value, np.shape(output) if value.size else ())
+        if given is None:
+            return output
+        return _output(given.law, given.value, output)
+
+    def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
+        """Return the law, or why there is none."""
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return self.declaration.read(bound.arguments)
+        except Exception as error:
+            return f"a declared primitive has no law here: {error}"
+
+
+def _value(law: Law | Kernel, output: Any) -> Array:
+    """Return an output as flat numbers; raise if it cannot be one of the law."""
+    if isinstance(law, Candidates):
+        c = len(law.log)
+        shape = (
+            () if c == 1 and not isinstance(output, np.ndarray) else np.shape(output)
+        )
+        places = law.places(output, shape)
+        if len(places) != c:
+            raise LookupError
+        return places.astype(np.float64)
+    array = np.asarray(output)
+    if array.dtype.kind not in "fiub":
+        raise TypeError
+    value = array.astype(np.float64).ravel()
+    mean = getattr(law, "mean", value)
+    if len(value) != len(mean):
+        raise ValueError
+    return value
+
+
+def _output(law: Law | Kernel, value: Array, like: Any) -> Any:
+    """Return recorded numbers in the form of an output."""
+    if isinstance(law, Candidates):
+        named = [law.names[int(place)] for place in value]
+        if isinstance(like, np.ndarray):
+            return np.array(named, dtype=like.dtype).reshape(like.shape)
+        return type(like)(named) if isinstance(like, list | tuple) else named[0]
+    array = np.asarray(like)
+    whole = array.dtype.kind not in "iub" or bool(np.isfinite(value).all())
+    numbers: Any = (value.astype(array.dtype) if whole else value).reshape(array.shape)
+    if isinstance(like, np.ndarray):
+        return numbers
+    if isinstance(like, list | tuple):
+        return type(like)(numbers.tolist())
+    return type(like)(numbers[()]) if whole else float(numbers)
+
+
+def invariant(**values: Any) -> None:
+    """Note values that must not depend on the data, for `replay`.
+
+    A value that differs on the neighbour, all noisy values being the same, is a finding
+    of kind ``release`` with this line and its name. That refutes a claim for whoever
+    sees every noisy value and all that is noted as public (``sees="transcript"``). To
+    a claim for whoever sees the release it is no proof: the value may not show there.
+    Outside of a replay nothing happens.
+
+    Parameters
+    ----------
+    **values
+        By their names: numbers, arrays, texts, and lists of such.
+
+    Examples
+    --------
+    >>> from dpaudit import Pair, PureDP
+    >>> from dpaudit.audit.replay import invariant, replay
+    >>> def total(data, rng):
+    ...     n = len(data)
+    ...     invariant(n=n)
+    ...     return data.sum() + rng.laplace(scale=1.0)
+    >>> pair = Pair([[0.2], [0.5]], [[0.2], [0.5], [1.0]])
+    >>> result = replay(total, pair=pair, claim=PureDP(1.0))
+    >>> str(result.verdict), result.findings[0].message
+    ('NOT_FOLLOWED', "n must not depend on the data, and is 2 on D and 3 on D'")
+    """
+    if not _recorded:
+        return
+    tape = _recorded[-1]
+    if tape.closed or tape.inside or not tape.check_thread():
+        return
+    for name, value in values.items():
+        noisy = isinstance_tracked(value)
+        tape.note_public(name, looked_at_within(value) if noisy else value)
