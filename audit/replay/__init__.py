@@ -6,6 +6,7 @@ of noisy values are known exactly (`laws`). What that proves stands in `judge`.
 """
 
 from dpaudit.audit.replay.auditing import replay
+from dpaudit.audit.replay.libraries import register
 from dpaudit.audit.replay.primitives import invariant, primitive
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict, Step
 from dpaudit.audit.replay.witness import (
@@ -25,6 +26,7 @@ __all__ = [
     "invariant",
     "load_witness",
     "primitive",
+    "register",
     "replay",
     "verify_replay",
 ]

@@ -17,6 +17,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.drawing import ways_to_draw
 from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.primitives import recording
 from dpaudit.audit.replay.returns import watching_returns
@@ -103,8 +104,24 @@ def execute(
     watching: AbstractContextManager[list[str]] = (
         nullcontext([]) if follows else watching_returns()
     )
-    with patched(tape, rng, follows=follows), recording(tape), watching as returned:
+    loaded = loaded_libraries()
+    with (
+        patched(tape, rng, follows=follows),
+        declared_libraries(),
+        recording(tape),
+        watching as returned,
+    ):
         released, failed = _attempt(one, data, rng)
+    if loaded_libraries() != loaded:  # by this execution, which did not follow them
+        return execute(
+            mechanism,
+            data,
+            seed,
+            script=script,
+            follows=follows,
+            reading=reading,
+            goes_on=goes_on,
+        )
     seconds = time.perf_counter() - begun
     if tape.final is not None and not failed:
         released = tape.final
