@@ -32,6 +32,35 @@ def laplace(value: Any, scale: Any, lower: Any = -np.inf, upper: Any = np.inf) -
     return Noise(Family.CLAMPED_LAPLACE, mean, b, low, high)
 
 
+def truncated_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+    """Return Laplace noise that is drawn until the value is within the bounds.
+
+    A value beyond a bound is taken to it first.
+    """
+    x, b, low, high = _entries(value, scale, lower, upper)
+    return Noise(Family.TRUNCATED_LAPLACE, np.clip(x, low, high), b, low, high)
+
+
+def folded_laplace(value: Any, scale: Any, lower: Any, upper: Any) -> Noise:
+    """Return Laplace noise with the value reflected at the bounds until it is within.
+
+    The law is symmetric: it is that of the reflected input.
+    """
+    x, b, low, high = _entries(value, scale, lower, upper)
+    if (np.isinf(low) & np.isinf(high)).any():
+        raise InputError("one of lower and upper must be finite")
+    with np.errstate(invalid="ignore"):
+        width = high - low
+        turned = np.where(
+            np.isinf(high), low + np.abs(x - low), high - np.abs(high - x)
+        )
+        across = np.mod(x - low, 2 * width)
+        wide = low + np.minimum(across, 2 * width - across)
+    finite = np.isfinite(width) & (width > 0)
+    folded = np.where(finite, wide, np.clip(turned, low, high))
+    return Noise(Family.FOLDED_LAPLACE, folded, b, low, high)
+
+
 def gaussian(value: Any, scale: Any) -> Law:
     """Return normal noise of a standard deviation."""
     mean, sigma, _, _ = _entries(value, scale)
@@ -192,6 +221,8 @@ def _scalar(value: Any) -> float:
 
 KERNELS: dict[str, Callable[..., Law | Kernel]] = {
     "laplace": laplace,
+    "truncated-laplace": truncated_laplace,
+    "folded-laplace": folded_laplace,
     "gaussian": gaussian,
     "discrete-laplace": discrete_laplace,
     "discrete-gaussian": discrete_gaussian,

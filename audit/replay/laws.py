@@ -52,9 +52,11 @@ class Family(IntEnum):
     """No noise: of a choice nothing but the supremum of its loss is kept."""
     # Of declared primitives alone (`dpaudit.audit.replay.kernels`).
     CLAMPED_LAPLACE = 7
-    DISCRETE_LAPLACE = 8
-    DISCRETE_GAUSSIAN = 9
-    TRUSTED = 10
+    TRUNCATED_LAPLACE = 8
+    FOLDED_LAPLACE = 9
+    DISCRETE_LAPLACE = 10
+    DISCRETE_GAUSSIAN = 11
+    TRUSTED = 12
     """A law that is not known, of which a bound is taken for true."""
 
 

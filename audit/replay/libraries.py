@@ -32,6 +32,10 @@ def _laplace_scale(self: Any) -> float:
     return float(self.sensitivity / (self.epsilon - math.log(1 - self.delta)))
 
 
+def _found_scale(self: Any) -> float:
+    return float(self._find_scale() if self._scale is None else self._scale)
+
+
 def _choice_scale(self: Any) -> float:
     return float(self.sensitivity * (2 - self.monotonic) / self.epsilon)
 
@@ -66,8 +70,14 @@ _DIFFPRIVLIB: dict[str, tuple[str, dict[str, Any]]] = {
         "laplace",
         {"value": "value", "scale": _laplace_scale, **_BOUNDS},
     ),
-    "LaplaceFolded": ("trusted", _PROMISE),
-    "LaplaceBoundedDomain": ("trusted", _PROMISE),
+    "LaplaceFolded": (
+        "folded-laplace",
+        {"value": "value", "scale": _laplace_scale, **_BOUNDS},
+    ),
+    "LaplaceBoundedDomain": (
+        "truncated-laplace",
+        {"value": "value", "scale": _found_scale, **_BOUNDS},
+    ),
     "LaplaceBoundedNoise": ("trusted", _PROMISE),
     "Geometric": ("discrete-laplace", _GEOMETRIC),
     "GeometricTruncated": ("discrete-laplace", _GEOMETRIC | _BOUNDS),

@@ -81,6 +81,8 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     ======================= ==================================================
     ``laplace``             ``value``, ``scale``; ``lower``, ``upper``, to
                             which the output is clamped
+    ``truncated-laplace``   the same fields: drawn until it is within the bounds
+    ``folded-laplace``      the same fields: reflected at the bounds
     ``gaussian``            ``value``, ``scale``: a standard deviation
     ``discrete-laplace``    ``value``, ``scale``; ``lower``, ``upper``: integer
                             noise, P(k) proportional to exp(-abs(k)/scale)

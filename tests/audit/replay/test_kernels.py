@@ -104,6 +104,46 @@ def test_clamped_laplace_noise_against_tails_and_a_grid(x, x2, scale, low, high)
         assert loss(one, two, np.array([y])) == pytest.approx(wanted[y], abs=1e-6)
 
 
+def by_rejection(x, scale, low, high, y):
+    """Return the log-density of Laplace noise within bounds."""
+    law = laplace(min(max(x, low), high), scale)
+    return law.logpdf(y) - np.log(law.cdf(high) - law.cdf(low))
+
+
+def by_images(x, scale, low, high, y):
+    """Return the log-density of reflected Laplace noise, image by image."""
+    law, width = laplace(x, scale), high - low
+    if not np.isfinite(width):
+        mirror = low if np.isfinite(low) else high
+        return np.log(law.pdf(y) + law.pdf(2 * mirror - y))
+    turns = 2 * width * np.arange(-300, 301)[:, np.newaxis]
+    images = law.pdf(y + turns) + law.pdf(2 * low - y + turns)
+    return np.log(images.sum(axis=0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(
+        [("truncated-laplace", by_rejection), ("folded-laplace", by_images)]
+    ),
+    st.floats(-6, 6),
+    st.floats(-6, 6),
+    st.floats(0.3, 4),
+    st.sampled_from([(-math.inf, 5.0), (-4.0, 0.5), (0.0, 1.0), (0.0, math.inf)]),
+)
+def test_noise_within_bounds_against_rejection_and_images(named, x, x2, scale, bounds):
+    name, log = named
+    one, two = (KERNELS[name](each, scale, *bounds) for each in (x, x2))
+    y = np.linspace(max(bounds[0], -12), min(bounds[1], 12), 500)
+    wanted = log(x, scale, *bounds, y) - log(x2, scale, *bounds, y)
+    for place in range(0, 500, 71):
+        found = loss(one, two, y[[place]])
+        assert found == pytest.approx(wanted[place], abs=1e-8)
+    room = 2 / scale * (y[1] - y[0]) + 1e-8
+    largest = np.abs(wanted).max()
+    assert largest - 1e-8 <= compare(one, two).supremum <= largest + room
+
+
 @pytest.mark.parametrize("sigma", [0.1, 0.4, 0.99, 1.0, 1.7, 30.0])
 def test_the_sum_of_discrete_normal_weights(sigma):
     with mpmath.workdps(30):
