@@ -19,10 +19,11 @@ is possible on both sides, and the supremum is taken for infinite.
 **Suprema.** Let x < x', and scale and bounds be the same. In all these cases the loss
 log p(y)/q(y) does not increase in y. It is constant up to x, and beyond x'. Between
 them it is -(y - x)/b + (x' - y)/b and a constant; of folded noise it is
-log cosh((u - y)/b) - log cosh((y - l)/b) and a constant. At a bound where values are clamped it is the log-ratio of two tails,
-which are averages of what was beyond. So the largest absolute value is taken at a bound
-or right beside it, or anywhere beyond x and x' where there is no bound. The loss of
-discrete normal noise, ((y - x')^2 - (y - x)^2)/(2 sigma^2), has no supremum.
+log cosh((u - y)/b) - log cosh((y - l)/b) and a constant. At a bound where values are
+clamped it is the log-ratio of two tails, which are averages of what was beyond. So the
+largest absolute value is taken at a bound or right beside it, or anywhere beyond x and
+x' where there is no bound. The loss of discrete normal noise, ((y - x')^2 - (y -
+x)^2)/(2 sigma^2), has no supremum.
 """
 
 import math

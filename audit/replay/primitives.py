@@ -214,9 +214,11 @@ def _check_constant(name: str, value: Any) -> None:
     if name in ("candidates", "outcomes", "norm"):
         return
     try:
-        numbers = np.asarray(value, dtype=np.float64)
+        numbers = np.asarray([] if value is None else value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, got {value!r}") from None
+        numbers = np.empty(0)
+    if not numbers.size:
+        raise InputError(f"{name} must be a number, got {value!r}")
     if np.isnan(numbers).any():
         raise InputError(f"{name} must not be NaN, got {value!r}")
     positive = name in ("scale", "sensitivity", "epsilon")
