@@ -48,7 +48,7 @@ def recording(tape: Tape) -> Iterator[None]:
 def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Declare what law the output of a function has, for `replay`.
 
-    The function is then one noisy value wherever it is called; its code is not
+    A call is then one noisy value, which whoever sees transcripts sees; its code is not
     followed, and what is said of it rests on this declaration. It should depend on its
     arguments alone, and have no effect but its output. Outside of a replay it is the
     function itself.

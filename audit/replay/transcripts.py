@@ -20,7 +20,7 @@ from dpaudit.audit.replay.judgement import (
     unconfirmed,
 )
 from dpaudit.audit.replay.result import Step
-from dpaudit.audit.replay.tape import Lost
+from dpaudit.audit.replay.tape import DECLARED, Lost
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
@@ -156,7 +156,8 @@ class _Transcript:
             compared = compare(one.law, other.law)
             step_loss = loss(one.law, other.law, one.value)
             made._add(one.place, compared, step_loss)
-            if not compared.singular and not compared.shift.any():
+            hidden = one.how != DECLARED and not compared.singular
+            if hidden and not compared.shift.any():
                 made.unmoved.append(one.place)
                 if isinstance(one.law, Chances):
                     made.public.append(one.place)

@@ -134,6 +134,10 @@ def off_the_lattice(x, rng):
     return noisy_count(float(x.sum()) / 4)
 
 
+def beside_what_is_the_same(x, rng):
+    return noisy(0.0, 1.0), chosen([1.0, 2.0], ["a", "b"]), x.sum()
+
+
 def of_the_data(x, rng):
     return noisy(0.0, float(np.abs(x).max()))
 
@@ -149,6 +153,7 @@ WRONG = {
     private_divisor: ("release", "/ len(x)"),
     off_the_lattice: ("distance", "/ 4"),
     no_noise: ("release", "0.0)"),
+    beside_what_is_the_same: ("release", "x.sum()"),
 }
 
 
@@ -200,8 +205,8 @@ def test_choices_are_executed_in_all_their_ways():
         "NOT_REFUTED",
         pytest.approx(math.log(3)),
     )
-    tight = judged(answers, claim=PureDP(1.09), pair=pair, sees="release")
-    assert tight.proof
+    for sees in ("release", "transcript"):
+        assert judged(answers, claim=PureDP(1.09), pair=pair, sees=sees).proof
 
 
 def test_a_promise_is_held_to_its_sensitivity_and_added_up():
