@@ -112,10 +112,11 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates
     if not 0 <= p <= 1:
         raise InputError(f"truth must be in [0, 1], got {truth!r}")
     names = range(int(outcomes)) if isinstance(outcomes, int) else outcomes
-    made = Candidates(np.empty((0, len(names))), "randomised response", tuple(names))
-    k = len(made.names)
+    single = isinstance(value, str) or np.ndim(value) == 0
+    k, c = len(names), 1 if single else np.size(value)
+    made = Candidates(np.empty((c, k)), "randomised response", tuple(names))
     try:
-        told = made.places(value, np.shape(value))
+        told, _ = made.places(value)
     except LookupError:
         raise InputError(f"value must be one of {list(names)!r}") from None
     with np.errstate(divide="ignore"):

@@ -36,10 +36,10 @@ class Candidates(Chances):
     """
 
     names: tuple[Any, ...] = ()
-    _keys: tuple[Any, ...] = field(init=False, repr=False, default=())
+    keys: tuple[Any, ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_keys", tuple(map(_key, self.names)))
+        object.__setattr__(self, "keys", tuple(map(_key, self.names)))
 
     @classmethod
     def among(cls, log: Array, names: Sequence[Any], kind: str) -> "Candidates":
@@ -50,48 +50,54 @@ class Candidates(Chances):
                 f"there must be as many candidates as scores, got {len(made.names)} "
                 f"and {log.shape[1]}"
             )
-        places: dict[Any, int] = {}
-        for place, key in enumerate(made._keys):
-            places.setdefault(key, place)
-        if len(places) == len(made.names):
-            return made
-        joined = np.full((len(log), len(places)), -np.inf)
-        for place, key in enumerate(made._keys):
-            column = list(places).index(key)
+        # In one order, whatever that of the candidates is on D and on D'.
+        keys = sorted(set(made.keys), key=repr)
+        joined = np.full((len(log), len(keys)), -np.inf)
+        columns = {key: column for column, key in enumerate(keys)}
+        for place, key in enumerate(made.keys):
+            column = columns[key]
             joined[:, column] = np.logaddexp(joined[:, column], log[:, place])
-        return cls(joined, kind, tuple(made.names[place] for place in places.values()))
+        return cls(joined, kind, tuple(made.names[made.keys.index(k)] for k in keys))
 
-    def places(self, output: Any, shape: tuple[int, ...]) -> NDArray[np.intp]:
-        """Return which outcomes these are, shape (c,); raise `LookupError` if none."""
-        several = [output] if not shape else list(np.asarray(output).ravel())
-        try:
-            found = [self._keys.index(_key(each)) for each in several]
-        except ValueError:
-            raise LookupError from None
-        return np.array(found, dtype=np.intp)
+    def places(self, output: Any) -> tuple[NDArray[np.intp], tuple[int, ...]]:
+        """Return which outcomes these are, shape (c,), and the shape that they have.
+
+        Raises
+        ------
+        LookupError
+            If there are no such outcomes, or not so many.
+        """
+        columns = {key: place for place, key in enumerate(self.keys)}
+        if len(self.log) == 1 and _key(output) in columns:
+            return np.array([columns[_key(output)]]), ()
+        several = np.asarray(output)
+        found = [columns[_key(each)] for each in several.ravel()]
+        if len(found) != len(self.log):
+            raise LookupError
+        return np.array(found, dtype=np.intp), several.shape
 
     def loss(self, other: Chances, value: Array) -> float:
         """Return the loss of c outcomes."""
         assert isinstance(other, Candidates)
-        keys = [self._keys[int(place)] for place in value]
-        if any(key not in other._keys for key in keys):
+        keys = [self.keys[int(place)] for place in value]
+        if any(key not in other.keys for key in keys):
             return math.inf
-        there = np.array([other._keys.index(key) for key in keys], dtype=np.intp)
+        there = np.array([other.keys.index(key) for key in keys], dtype=np.intp)
         found = other.log_probability(there.astype(np.float64))
         return self.log_probability(value) - found
 
     def supremum(self, other: Chances) -> float:
         """Return the supremum of the loss, the greater of the two ways round."""
         assert isinstance(other, Candidates)
-        if self._keys == other._keys:
+        if self.keys == other.keys:
             return super().supremum(other)
-        keys = list(dict.fromkeys((*self._keys, *other._keys)))
+        keys = list(dict.fromkeys((*self.keys, *other.keys)))
         wide = [Chances(each._spread(keys)) for each in (self, other)]
         return wide[0].supremum(wide[1])
 
     def _spread(self, keys: list[Any]) -> Array:
         log = np.full((len(self.log), len(keys)), -np.inf)
-        log[:, [keys.index(key) for key in self._keys]] = self.log
+        log[:, [keys.index(key) for key in self.keys]] = self.log
         return log
 
 

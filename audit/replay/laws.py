@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Family", "Law", "log_density"]
+__all__ = ["Family", "Law", "kind_of", "log_density"]
 
 _MOST_DENSE = 200_000  # entries of a matrix of terms
 
@@ -58,6 +58,11 @@ class Family(IntEnum):
     DISCRETE_GAUSSIAN = 11
     TRUSTED = 12
     """A law that is not known, of which a bound is taken for true."""
+
+
+def kind_of(family: Family) -> str:
+    """Return the name of a family, for people."""
+    return family.name.lower().replace("_", " ")
 
 
 _NOISE = tuple(kind for kind in Family if kind < Family.CHOICE)

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import Comparison
-from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.laws import Family, kind_of
 
 __all__ = ["Noise", "discrete_gaussian_log_sum", "equal"]
 
@@ -68,7 +68,7 @@ class Noise:
     @property
     def kind(self) -> str:
         """What it is, for people."""
-        return f"{self.family.name.lower().replace('_', ' ')} noise"
+        return f"{kind_of(self.family)} noise"
 
     @property
     def noisy(self) -> NDArray[np.bool_]:

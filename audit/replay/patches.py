@@ -248,12 +248,15 @@ def _listed(state: Any) -> Any:
 
 
 _watching: WeakSet["Watch"] = WeakSet()
+_while_listed = threading.Lock()
 
 
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let generators be drawn from in the block, as declared primitives may."""
-    before = [(watch, watch.states()) for watch in _watching]
+    with _while_listed:
+        watches = list(_watching)
+    before = [(watch, watch.states()) for watch in watches]
     try:
         yield
     finally:
@@ -273,7 +276,8 @@ class Watch:
     def __init__(self, generators: list[Any] | None = None) -> None:
         self._found = self._all() if generators is None else generators
         self._before = self.states()
-        _watching.add(self)
+        with _while_listed:
+            _watching.add(self)
 
     @staticmethod
     def _all() -> list[Any]:

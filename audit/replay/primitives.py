@@ -21,9 +21,10 @@ from dpaudit.audit.replay.comparison import Kernel
 from dpaudit.audit.replay.declarations import KERNELS
 from dpaudit.audit.replay.kernels import Candidates
 from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.moves import has_noise
 from dpaudit.audit.replay.patches import unwatched
-from dpaudit.audit.replay.tape import Tape
-from dpaudit.audit.replay.tracked import isinstance_tracked, looked_at_within
+from dpaudit.audit.replay.tape import Observation, Tape
+from dpaudit.audit.replay.tracked import looked_at_within
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 
@@ -175,7 +176,7 @@ class Declaration:
 
     def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
         """Return the signature of a function, which must have all that is named."""
-        signature = inspect.signature(function)
+        signature = _signature(function)
         for name, value in self.fields.items():
             for wanted in _arguments(value):
                 if wanted not in signature.parameters:
@@ -193,11 +194,18 @@ class Declaration:
         return self.kernel(**values)
 
 
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        raise InputError(f"{function!r} has no signature, and cannot be used") from None
+
+
 def _arguments(value: Any) -> list[str]:
     """Return the arguments that a field needs."""
     if isinstance(value, str):
         return [value.partition(".")[0]]
-    return list(inspect.signature(value).parameters) if callable(value) else []
+    return list(_signature(value).parameters) if callable(value) else []
 
 
 def _field(value: Any, arguments: Mapping[str, Any]) -> Any:
@@ -237,7 +245,8 @@ class _Call:
     def of(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call the function, note its output, and return that, or the script's."""
         tape = self.tape
-        args, kwargs = looked_at_within(args), looked_at_within(kwargs)
+        args = tuple(map(_ordinary, args))
+        kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
         with tape.within(), unwatched():
             law = self._law(args, kwargs)
             try:
@@ -250,15 +259,13 @@ class _Call:
             tape.lose(law)
             return output
         try:
-            value = _value(law, output)
+            value, shape = _value(law, output)
         except (LookupError, TypeError, ValueError):
             kind = type(output).__name__
             tape.lose(f"what a declared primitive returns is no output of it: {kind}")
             return output
-        given = tape.declare(law, value, np.shape(output) if value.size else ())
-        if given is None:
-            return output
-        return _output(given.law, given.value, output)
+        given = tape.declare(law, value, shape)
+        return output if given is None else _output(given, output)
 
     def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
         """Return the law, or why there is none."""
@@ -270,34 +277,35 @@ class _Call:
             return f"a declared primitive has no law here: {error}"
 
 
-def _value(law: Law | Kernel, output: Any) -> Array:
-    """Return an output as flat numbers; raise if it cannot be one of the law."""
+def _ordinary(argument: Any) -> Any:
+    """Return an argument with all noise in it looked at, itself where there is none."""
+    parts = argument.values() if type(argument) is dict else (argument,)
+    return looked_at_within(argument) if any(map(has_noise, parts)) else argument
+
+
+def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return an output as flat numbers, and its shape; raise if it is none."""
     if isinstance(law, Candidates):
-        c = len(law.log)
-        shape = (
-            () if c == 1 and not isinstance(output, np.ndarray) else np.shape(output)
-        )
-        places = law.places(output, shape)
-        if len(places) != c:
-            raise LookupError
-        return places.astype(np.float64)
+        places, shape = law.places(output)
+        return places.astype(np.float64), shape
     array = np.asarray(output)
     if array.dtype.kind not in "fiub":
         raise TypeError
     value = array.astype(np.float64).ravel()
-    mean = getattr(law, "mean", value)
-    if len(value) != len(mean):
+    if len(value) != len(getattr(law, "mean", value)):
         raise ValueError
-    return value
+    return value, array.shape
 
 
-def _output(law: Law | Kernel, value: Array, like: Any) -> Any:
-    """Return recorded numbers in the form of an output."""
+def _output(given: Observation, like: Any) -> Any:
+    """Return a recorded output in the form of another."""
+    law, value = given.law, given.value
     if isinstance(law, Candidates):
         named = [law.names[int(place)] for place in value]
-        if isinstance(like, np.ndarray):
-            return np.array(named, dtype=like.dtype).reshape(like.shape)
-        return type(like)(named) if isinstance(like, list | tuple) else named[0]
+        if not given.shape:
+            return named[0]
+        array = np.array(named, dtype=np.asarray(like).dtype).reshape(given.shape)
+        return array if isinstance(like, np.ndarray) else type(like)(array.tolist())
     array = np.asarray(like)
     whole = array.dtype.kind not in "iub" or bool(np.isfinite(value).all())
     numbers: Any = (value.astype(array.dtype) if whole else value).reshape(array.shape)
@@ -341,5 +349,4 @@ def invariant(**values: Any) -> None:
     if tape.closed or tape.inside or not tape.check_thread():
         return
     for name, value in values.items():
-        noisy = isinstance_tracked(value)
-        tape.note_public(name, looked_at_within(value) if noisy else value)
+        tape.note_public(name, _ordinary(value))

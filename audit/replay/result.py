@@ -31,8 +31,8 @@ class Finding:
     kind : {"structure", "release", "distance", "scale", "budget", "coin"}
         Other noisy values, or another layout; a number of the release that has no
         noise, or an ordinary number that differs; an input that moves too far for the
-        claim; noise whose scale depends on the data; steps that cost too much together;
-        randomness or code that cannot be followed.
+        claim; noise whose scale, bounds or promise depend on the data; steps that cost
+        too much together; randomness or code that cannot be followed.
     where : str
         "file:line" on D.
     where_neighbour : str

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from replay_cases import rows
 
-from dpaudit import ApproxDP, InputError, Pair, PureDP
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.audit.replay import invariant, primitive, replay
 from dpaudit.audit.replay import primitives as internals
 from dpaudit.errors import MechanismError
@@ -252,6 +252,24 @@ def test_the_same_seed_gives_the_same_result_whatever_the_library_draws_from():
     assert judged(twice, seed=1).steps != first.steps
 
 
+def test_claims_with_a_delta_are_tested_on_transcripts():
+    """Under the null of a true claim a refutation has probability <= 1e-6."""
+
+    @primitive("gaussian", value="value", scale=1.0)
+    def normal(value):
+        return value + SYSTEM.gauss(0, 1)
+
+    def far(x, rng):
+        names = ["a", "b"] if len(x) > 2 else ["b", "a"]
+        return normal(2.0 * len(x)), chosen([1.0, 1.0], names)
+
+    options = {"confidence": 1 - 1e-6, "max_samples": 200}
+    result = judged(far, claim=GaussianDP(1.0), **options)
+    assert (str(result.verdict), result.proof) == ("REFUTED", False)
+    right = judged(far, claim=GaussianDP(2.0), **options)
+    assert (str(right.verdict), right.samples) == ("NOT_REFUTED", 0)
+
+
 # -- invariants
 
 
@@ -366,6 +384,21 @@ def moody(value):
     if value > 2:
         raise ValueError("too many")
     return value + SYSTEM.gauss(0, 1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[(0, 1), [1, [2]]], [np.zeros(2), np.ones((1, 2))], [0.5, "a"], [b"", None]],
+)
+def test_candidates_may_be_anything(names):
+    def picks(x, rng):
+        picked = chosen([float(len(x)), 1.0], names)
+        assert any(each is picked for each in names)
+        return 0.0
+
+    result = judged(picks)
+    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    assert result.steps[0].family == "choice"
 
 
 def test_an_exception_within_a_primitive_is_not_followed():
