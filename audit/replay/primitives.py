@@ -24,7 +24,7 @@ from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.moves import has_noise
 from dpaudit.audit.replay.patches import unwatched
 from dpaudit.audit.replay.tape import Observation, Tape
-from dpaudit.audit.replay.tracked import looked_at_within
+from dpaudit.audit.replay.tracked import isinstance_tracked, looked_at_within
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name
 
@@ -50,9 +50,9 @@ def primitive(kernel: str, **fields: Any) -> Callable[[Callable[P, R]], Callable
     """Declare what law the output of a function has, for `replay`.
 
     A call is then one noisy value, which whoever sees transcripts sees; its code is not
-    followed, and what is said of it rests on this declaration. It should depend on its
-    arguments alone, and have no effect but its output. Outside of a replay it is the
-    function itself.
+    followed, and what is said of it rests on this declaration. It must depend on its
+    arguments alone, and have no effect but its output, which may be an argument that it
+    writes over. Outside of a replay it is the function itself.
 
     Parameters
     ----------
@@ -244,14 +244,24 @@ class _Call:
 
     def of(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Call the function, note its output, and return that, or the script's."""
-        tape = self.tape
+        given = [*args, *kwargs.values()]
         args = tuple(map(_ordinary, args))
         kwargs = {name: _ordinary(each) for name, each in kwargs.items()}
+        output = self._noted(function, args, kwargs)
+        # An array that noise can be written into stays one.
+        pairs = zip(given, (*args, *kwargs.values()), strict=True)
+        return next((one for one, other in pairs if other is output), output)
+
+    def _noted(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call the function with ordinary arguments, and note its output."""
+        tape = self.tape
+        several = [each for each in (*args, *kwargs.values()) if _may_change(each)]
+        before = [each.copy() for each in several]
         with tape.within(), unwatched():
             law = self._law(args, kwargs)
             try:
                 output = function(*args, **kwargs)
-            except Exception as error:
+            except BaseException as error:
                 reason = f"a declared primitive raises {type(error).__name__}"
                 tape.lose(reason, within=True)
                 raise
@@ -264,8 +274,17 @@ class _Call:
             kind = type(output).__name__
             tape.lose(f"what a declared primitive returns is no output of it: {kind}")
             return output
+        for each, old in zip(several, before, strict=True):
+            if each is not output and not _is_still(each, old):
+                tape.lose("a declared primitive changes one of its arguments")
         given = tape.declare(law, value, shape)
-        return output if given is None else _output(given, output)
+        if given is None:
+            return output
+        found = _output(given, output)
+        if any(each is output for each in several):  # an argument, written over
+            output[:] = found
+            return output
+        return found
 
     def _law(self, args: Any, kwargs: Any) -> Law | Kernel | str:
         """Return the law, or why there is none."""
@@ -279,8 +298,27 @@ class _Call:
 
 def _ordinary(argument: Any) -> Any:
     """Return an argument with all noise in it looked at, itself where there is none."""
+    if isinstance_tracked(argument) and not argument.noisy:
+        return argument.centre  # an array that noise could have been written into
     parts = argument.values() if type(argument) is dict else (argument,)
     return looked_at_within(argument) if any(map(has_noise, parts)) else argument
+
+
+def _may_change(argument: Any) -> bool:
+    """Say whether an argument is numbers that could be written over."""
+    return type(argument) is list or (
+        type(argument) is np.ndarray and argument.ndim > 0
+    )
+
+
+def _is_still(argument: Any, old: Any) -> bool:
+    """Say whether an argument is what it was before a call."""
+    if isinstance(old, np.ndarray):
+        if old.dtype.kind == "f":
+            return np.array_equal(argument, old, equal_nan=True)
+        return np.array_equal(argument, old)
+    same = len(argument) == len(old)
+    return same and all(a is b for a, b in zip(argument, old, strict=True))
 
 
 def _value(law: Law | Kernel, output: Any) -> tuple[Array, tuple[int, ...]]:
