@@ -81,6 +81,7 @@ class Noise:
             return _apart("there are more noisy numbers on one side")
         if self.family != other.family:
             return _apart(f"{self.kind} on D is {other.kind} on D'")
+        other = self._aligned(other)
         noisy = self.noisy | other.noisy
         ends = self._constant, other._constant
         constant = ~noisy & ~equal(*ends)
@@ -99,7 +100,7 @@ class Noise:
             if odd.any():
                 note = "distance", "some values are possible on one side only"
             shift = np.where(odd, shift, np.round(shift))
-        cut = ~(equal(one.low, two.low) & equal(one.high, two.high))
+        cut = (one.low != two.low) | (one.high != two.high)
         if cut.any():
             place = int(np.argmax(cut))
             cuts = [f"[{e.low[place]:g}, {e.high[place]:g}]" for e in (one, two)]
@@ -124,16 +125,19 @@ class Noise:
     def loss(self, other: "Noise", value: Array) -> float:
         """Return the loss of n entries."""
         y = np.asarray(value, dtype=np.float64).ravel()
-        # Bounds that are one number are so up to rounding alone.
-        low = np.where(equal(self.low, other.low), self.low, other.low)
-        high = np.where(equal(self.high, other.high), self.high, other.high)
-        other = replace(other, low=low, high=high)
+        other = self._aligned(other)
         with np.errstate(all="ignore"):
             each = self._log(y) - other._log(y)
         # One value of positive probability on one side, and of none on the other.
         each = np.where(self._weighs(y) == other._weighs(y), each, np.inf)
         same = ~(self.noisy | other.noisy) & equal(self._constant, other._constant)
         return float(np.where(same, 0.0, each).sum())
+
+    def _aligned(self, other: "Noise") -> "Noise":
+        """Return other noise with these bounds, where they are so up to rounding."""
+        low = np.where(equal(self.low, other.low), self.low, other.low)
+        high = np.where(equal(self.high, other.high), self.high, other.high)
+        return replace(other, low=low, high=high)
 
     @property
     def _constant(self) -> Array:

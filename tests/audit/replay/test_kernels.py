@@ -160,7 +160,9 @@ def test_discrete_normal_losses_have_no_bound():
 
 def test_inputs_that_are_not_on_one_lattice_have_no_bound():
     one, two = (KERNELS["discrete-laplace"](x, 2.0) for x in (0, 0.5))
-    assert compare(one, two).supremum == math.inf
+    compared = compare(one, two)
+    assert (compared.supremum, compared.shift.tolist()) == (math.inf, [0.5])
+    assert compared.note[0] == "distance"
     assert loss(one, two, np.array([3.0])) == math.inf
     kept, other = (KERNELS["discrete-laplace"](x, 2.0, 0, 4) for x in (0, 0.5))
     assert math.isfinite(loss(kept, other, np.array([0.0])))  # clamped on both sides
@@ -183,6 +185,10 @@ def test_no_noise_on_one_side_or_other_bounds():
         assert compared.supremum == math.inf
         assert compared.note or compared.other_scale[0] == 0
         assert (loss(one, two, np.array([float(y)])) == math.inf) == wanted
+    # Bounds that differ by rounding alone.
+    one, two = (KERNELS["laplace"](0.5, 1.0, low, 1.0) for low in (0.3, 0.1 + 0.2))
+    assert compare(one, two).supremum == 0
+    assert loss(one, two, np.array([0.3])) == pytest.approx(0, abs=1e-12)
     # A constant that is a value of the noise: possible on both sides.
     noisy, fixed = (
         KERNELS["discrete-laplace"](0, 1.0),
@@ -286,8 +292,13 @@ def test_promises_add_up():
     assert not of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(PureDP(0.9))
     assert of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.12))
     assert not of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.11))
-    # Nothing is refuted by a promise.
+    # Nothing is refuted by a promise; what is lost beside it is lost.
     assert not of(PureDP(5.0)).refutes(PureDP(1.0))
+    lost = compare(*[KERNELS["gaussian"](x, 1.0) for x in (0, 2)])
+    beside = [lost, compare(*[promised(x, PureDP(0.5)) for x in (0, 1)])]
+    assert Composition.of(beside).refutes(GaussianDP(1.9))
+    assert not Composition.of(beside).refutes(GaussianDP(2.1))
+    assert not Composition.of(beside).holds(GaussianDP(2.1))
     assert not of(ZeroConcentratedDP(0.5)).holds(GaussianDP(1.0))
     laplace_, other = (KERNELS["laplace"](x, 2.0) for x in (0, 1))
     both = [

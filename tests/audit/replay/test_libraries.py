@@ -3,6 +3,7 @@
 Code that uses the real libraries is in test_real_libraries.py.
 """
 
+import secrets
 import sys
 from collections import Counter
 from types import ModuleType
@@ -14,8 +15,10 @@ from replay_cases import rows
 from dpaudit import ApproxDP, InputError, Pair, PureDP, ZeroConcentratedDP
 from dpaudit.audit.replay import libraries, register, replay
 from dpaudit.audit.replay.comparison import compare
+from dpaudit.audit.replay.executor import execute
 from dpaudit.errors import MechanismError
 
+SYSTEM = secrets.SystemRandom()
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
 
 
@@ -27,7 +30,8 @@ class Laplace:
 
     def randomise(self, value):
         scale = self.sensitivity / (self.epsilon - np.log(1 - self.delta))
-        return value + np.random.default_rng().laplace(scale=scale)
+        sign = SYSTEM.choice((-1, 1))
+        return value + sign * scale * SYSTEM.expovariate(1.0)
 
 
 class LaplaceTruncated(Laplace):
@@ -159,11 +163,12 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
         return count(x, rng)
 
     try:
-        result = judged(imports_it)
+        trace = execute(imports_it, PAIR.data, 0)
     finally:
         for name in ("diffprivlib", "diffprivlib.mechanisms"):
             sys.modules.pop(name, None)
-    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    assert len(trace.tape.observations) == 1
+    assert trace.tape.lost == []
 
 
 def test_what_another_version_lacks_is_left_alone():
@@ -187,7 +192,7 @@ def test_a_mechanism_that_returns_a_function_is_not_followed():
 
 def noisy_count(scale, **made):
     return Measurement(
-        lambda rows: len(rows) + np.random.default_rng().laplace(scale=scale),
+        lambda rows: len(rows) + scale * SYSTEM.gauss(0, 1),
         lambda distance: distance / scale,
         "SymmetricDistance()",
         scale=scale,
@@ -265,7 +270,7 @@ class Noise:
         self.b = b
 
     def add(self, x):
-        return x + np.random.default_rng().laplace(scale=self.b)
+        return x + self.b * SYSTEM.choice((-1, 1)) * SYSTEM.expovariate(1.0)
 
 
 def test_primitives_of_any_library_can_be_registered(monkeypatch):

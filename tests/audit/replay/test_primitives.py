@@ -13,12 +13,19 @@ from replay_cases import rows
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.audit.replay import invariant, primitive, replay
 from dpaudit.audit.replay import primitives as internals
-from dpaudit.errors import MechanismError
+from dpaudit.audit.replay.statistics import Followed
+from dpaudit.errors import MechanismError, UnsupportedError
 
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
 CLAIM = PureDP(1.0)
 SYSTEM = secrets.SystemRandom()
 OWN = np.random.RandomState(3)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Begin every test with the same draws of the module's own generator."""
+    OWN.seed(3)
 
 
 @primitive("laplace", value="value", scale="scale")
@@ -67,20 +74,25 @@ def right_count(x, rng):
     return noisy(float(len(x)), 1.0)
 
 
-def of_rng(x, rng):
-    """Randomness of any kind within a primitive is its own affair."""
+def with_rng(rng, scale):
+    """Return a primitive in which there is randomness of all kinds, its own affair."""
 
-    @primitive("laplace", value="value", scale=1.0)
+    @primitive("laplace", value="value", scale=scale)
     def add(value):
+        assert rng.bit_generator is not None
         random.random()
         random.gauss(0, 1)
         OWN.random_sample()
         spread = np.zeros(2)
         spread[0] = rng.permutation(3)[0] * 0 + rng.laplace()
         assert type(spread) is np.ndarray
-        return value + spread[0]
+        return value + scale * spread[0]
 
-    return add(float(len(x)))
+    return add
+
+
+def of_rng(x, rng):
+    return with_rng(rng, 1.0)(float(len(x)))
 
 
 def of_a_vector(x, rng):
@@ -115,7 +127,7 @@ def too_little(x, rng):
 
 
 def too_far(x, rng):
-    return noisy_vector(np.array([len(x), len(x)], dtype=float), 1.0)
+    return noisy_vector(np.array([3.0 * len(x), len(x)]), 1.0)
 
 
 def twice(x, rng):
@@ -132,6 +144,10 @@ def as_many_as_rows(x, rng):
 
 def off_the_lattice(x, rng):
     return noisy_count(float(x.sum()) / 4)
+
+
+def too_little_of_rng(x, rng):
+    return with_rng(rng, 0.5)(float(len(x)))
 
 
 def beside_what_is_the_same(x, rng):
@@ -153,6 +169,7 @@ WRONG = {
     private_divisor: ("release", "/ len(x)"),
     off_the_lattice: ("distance", "/ 4"),
     no_noise: ("release", "0.0)"),
+    too_little_of_rng: ("distance", "with_rng(rng, 0.5)"),
     beside_what_is_the_same: ("release", "x.sum()"),
 }
 
@@ -270,6 +287,17 @@ def test_claims_with_a_delta_are_tested_on_transcripts():
     assert (str(right.verdict), right.samples) == ("NOT_REFUTED", 0)
 
 
+def test_outcomes_that_are_others_on_the_neighbour_have_no_known_transcripts():
+    def among_others(x, rng):
+        return len(chosen([1.0, 1.0], ["a", "b"] if len(x) > 2 else ["b", "c"]))
+
+    followed = Followed(among_others)
+    rng = np.random.default_rng(0)
+    seen = followed.transcript(PAIR.data, 1, rng=rng)
+    with pytest.raises(UnsupportedError, match="among others"):
+        followed.transcript_loss(seen, PAIR.data, PAIR.neighbour)
+
+
 # -- invariants
 
 
@@ -323,6 +351,16 @@ def test_invariants_that_do_not_differ_are_silent():
 
     result = judged(silent, sees="release")
     assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+
+
+def test_an_invariant_after_the_code_came_to_other_values_says_nothing():
+    def others(x, rng):
+        values = as_many_as_rows(x, rng)
+        invariant(last=values[-1])
+        return values
+
+    result = judged(others, sees="release")
+    assert {each.kind for each in result.findings} == {"structure"}
 
 
 def test_an_invariant_that_is_noted_more_often_on_one_side_is_found():
