@@ -152,7 +152,8 @@ def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
 def _losing(tape: Tape, real: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if tape.inside and name in _ENTROPY and tape.is_mine:
-            return tape.inner.bytes(args[0])
+            size, *_ = (*args, *kwargs.values())
+            return tape.inner.bytes(size)
         tape.lose(f"{name} is called")
         return real(*args, **kwargs)
 
@@ -238,13 +239,13 @@ def _state(generator: Any) -> Any:
         )
     bits = getattr(generator, "_bit_generator", None)
     state = bits.state if bits is not None else generator.bit_generator.state
-    return repr(_listed(state))
+    return _frozen(state)
 
 
-def _listed(state: Any) -> Any:
+def _frozen(state: Any) -> Any:
     if isinstance(state, dict):
-        return {key: _listed(value) for key, value in state.items()}
-    return state.tolist() if isinstance(state, np.ndarray) else state
+        return tuple((key, _frozen(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 _watching: WeakSet["Watch"] = WeakSet()
