@@ -51,6 +51,7 @@ from dpaudit.reports.bench.coverage_cases import (
     ScoresCase,
     WhiteBoxCase,
 )
+from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 from dpaudit.reports.bench.study import Row, seed_of
@@ -285,7 +286,7 @@ def invented(study, unit):
             return {"trials": unit.option("trials"), "errors": {"bound": 0}}
         case Tightness():
             return {"epsilon_lower": 0.9}
-        case Refutation():
+        case Refutation() | Limits():
             return {"refuted": unit.index != 1, "samples": 50 + unit.index}
         case SuiteBounds():
             return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
