@@ -226,10 +226,11 @@ class ScoreRecord:
         if self._thresholds is not None or self.scored.min() < _FEWEST:
             return events
         scores = np.concatenate([x for side in self._scores for x in side])
-        if not np.isfinite(scores).all():
+        largest = np.abs(scores).max()
+        if not (np.isfinite(largest) and largest > 0):
             return events
         reached = _reached(scores, events.threshold)
-        total = np.bincount(reached, scores, minlength=len(events) + 1)[::-1]
+        total = np.bincount(reached, scores / largest, minlength=len(events) + 1)[::-1]
         cells = self._cells(np.column_stack([events.hits, self.scored]))
         counts = cells * self.scored[:, np.newaxis]
         mass, number = cells.sum(axis=0), counts.sum(axis=0)
