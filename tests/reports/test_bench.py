@@ -329,7 +329,7 @@ def test_the_median_bound_meets_the_target_or_not(above, met):
 
     def bound(unit):
         target = by_case[unit.case].target
-        seeds = 21 if by_case[unit.case].releases == 10**4 else 11
+        seeds = 11 if by_case[unit.case].releases == 10**6 else 21
         rank = unit.index - seeds // 2
         return {"epsilon_lower": target + (100 * rank if rank > 0 else rank) + above}
 
