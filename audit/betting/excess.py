@@ -41,35 +41,34 @@ class Excess:
         cls, family: NullFamily, nulls: Counts, events: Events, share: float | Array
     ) -> "Excess":
         p, q = events.p, events.q
-        w_p = np.broadcast_to(share, p.shape)[:, np.newaxis]
-        log_ratio, limit = family.half_planes(nulls, np.maximum(p, q), np.minimum(p, q))
-        heavy = (p >= q)[:, np.newaxis]
-        on_p, on_q, limit = coefficients(log_ratio, limit, heavy)
-        up, low = np.maximum(p, q)[:, np.newaxis], np.minimum(p, q)[:, np.newaxis]
+        heavy = p >= q  # else D' is the side on which the event is likelier
+        up, low = np.maximum(p, q), np.minimum(p, q)
+        log_ratio, limit = family.half_planes(nulls, up, low)
+        on_d, on_neighbour = share, 1 - np.asarray(share)
+        w_up = np.where(heavy, on_d, on_neighbour)[:, np.newaxis]
+        w_low = np.where(heavy, on_neighbour, on_d)[:, np.newaxis]
+        up, low = up[:, np.newaxis], low[:, np.newaxis]
+        on_up, on_low, limit = _weights(log_ratio, limit)
         with np.errstate(over="ignore"):
-            on_up, on_low = np.where(heavy, on_p, on_q), -np.where(heavy, on_q, on_p)
             excess = on_up * up - on_low * low - limit
             # At the estimates themselves, a rare event without a hit on one side
             # would seem certain. The variance is taken half way to the null instead,
             # as a score test's nearly is.
             tiny = np.finfo(np.float64).tiny
             null_low = (on_up * up - limit) / np.maximum(on_low, tiny)
-            null_low = np.clip(null_low, low, 1.0)
+            null_low = np.minimum(np.maximum(null_low, low), 1.0)
             null_up = (on_low * low + limit) / np.maximum(on_up, tiny)
-            null_up = np.clip(null_up, 0.0, up)
-            spread_up = _spread((up + null_up) / 2)
-            spread_low = _spread((low + null_low) / 2)
-            spread_up, spread_low = on_up**2 * spread_up, on_low**2 * spread_low
-            variance = np.where(heavy, spread_up, spread_low) / w_p + np.where(
-                heavy, spread_low, spread_up
-            ) / (1 - w_p)
-            tight = np.argmax(excess / np.sqrt(variance), axis=2)[..., np.newaxis]
-        return cls(
-            *(
-                np.take_along_axis(x, tight, axis=2)[..., 0]
-                for x in (on_p, on_q, excess, variance)
-            )
+            null_up = np.minimum(np.maximum(null_up, 0.0), up)
+            spread_up = on_up**2 * _spread((up + null_up) / 2)
+            spread_low = on_low**2 * _spread((low + null_low) / 2)
+            variance = spread_up / w_up + spread_low / w_low
+            tight = np.argmax(excess / np.sqrt(variance), axis=2)
+        places = (*np.indices(tight.shape, sparse=True), tight)
+        on_up, on_low, excess, variance = (
+            x[places] for x in (on_up, on_low, excess, variance)
         )
+        on_p, on_q = np.where(heavy, on_up, -on_low), np.where(heavy, -on_low, on_up)
+        return cls(on_p, on_q, excess, variance)
 
 
 def find_anchor(family: NullFamily, events: Events) -> tuple[int, int]:
@@ -136,7 +135,12 @@ def coefficients(
 
     `heavy` says where an event is likelier on D than on D'.
     """
+    likely, other, limit = _weights(log_ratio, limit)
+    on_p, on_q = np.where(heavy, likely, -other), np.where(heavy, -other, likely)
+    return on_p, on_q, limit
+
+
+def _weights(log_ratio: Array, limit: Array) -> tuple[Array, Array, Array]:
+    """Return the coefficient of the likelier side, minus the other's, and the limit."""
     likely = np.exp(-np.maximum(log_ratio, 0.0))
-    other = -np.exp(np.minimum(log_ratio, 0.0))
-    on_p, on_q = np.where(heavy, likely, other), np.where(heavy, other, likely)
-    return on_p, on_q, limit * likely
+    return likely, np.exp(np.minimum(log_ratio, 0.0)), limit * likely

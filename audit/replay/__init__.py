@@ -6,6 +6,8 @@ of noisy values are known exactly (`laws`). What that proves stands in `judge`.
 """
 
 from dpaudit.audit.replay.auditing import replay
+from dpaudit.audit.replay.libraries import register
+from dpaudit.audit.replay.primitives import invariant, primitive
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict, Step
 from dpaudit.audit.replay.witness import (
     ReplayVerification,
@@ -21,7 +23,10 @@ __all__ = [
     "ReplayVerification",
     "ReplayWitness",
     "Step",
+    "invariant",
     "load_witness",
+    "primitive",
+    "register",
     "replay",
     "verify_replay",
 ]

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.laws import Family
 
 __all__ = ["Chances", "noisy_maximum"]
@@ -70,6 +71,16 @@ class Chances:
         if places.size and not (0 <= places.min() and places.max() < self.outcomes):
             return -math.inf
         return float(self.log[np.arange(len(places)), places].sum())
+
+    def loss(self, other: "Chances", value: Array) -> float:
+        """Return the loss of c outcomes."""
+        return self.log_probability(value) - other.log_probability(value)
+
+    def compared(self, other: "Chances") -> Comparison:
+        """Return what is known of two laws of choices, as of one unit."""
+        one, kind = np.ones(1), np.array([Family.CHOICE])
+        shift = np.array([self.supremum(other)])
+        return Comparison(None, 0, True, shift, one, one, kind, kind)
 
     def supremum(self, other: "Chances") -> float:
         """Return the supremum of the loss, the greater of the two ways round."""

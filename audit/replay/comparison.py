@@ -6,17 +6,20 @@ What is compared, and why the numbers are what they are called, stands at the he
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family, Law, log_density
+from dpaudit.claims import Claim
 
-__all__ = ["Comparison", "compare", "loss", "losses"]
+__all__ = ["Comparison", "Kernel", "compare", "loss", "losses"]
 
 _SAME = 1e-9  # relative: what differs by less is one number, rounded differently
+# Families of which the supremum of the loss is the distance divided by the scale.
+_LINEAR = (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE)
 
 
 def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
@@ -66,6 +69,13 @@ class Comparison:
         added is taken off.
     scale, other_scale : ndarray, shape (U,)
     family, other_family : ndarray of int, shape (U,)
+    suprema : ndarray, shape (U,), optional
+        Of the loss of each unit, both ways round, where it is not what family, shift
+        and scale say.
+    bound : Claim, optional
+        Of laws that are not known: what is taken for true of the two of them.
+    note : tuple of (str, str), optional
+        Kind and words of a finding, where there is no such bound.
     """
 
     singular: str | None
@@ -76,11 +86,16 @@ class Comparison:
     other_scale: Array
     family: NDArray[np.intp]
     other_family: NDArray[np.intp]
+    suprema: Array | None = None
+    bound: Claim | None = None
+    note: tuple[str, str] | None = None
 
     def part(self, units: NDArray[np.intp]) -> "Comparison":
         """Return the comparison of some of the units."""
-        names = ("shift", "scale", "other_scale", "family", "other_family")
-        return replace(self, **{name: getattr(self, name)[units] for name in names})
+        names = ["shift", "scale", "other_scale", "family", "other_family"]
+        names += ["suprema"] if self.suprema is not None else []
+        parts: dict[str, Any] = {name: getattr(self, name)[units] for name in names}
+        return replace(self, **parts)
 
     @property
     def scales_differ(self) -> bool:
@@ -99,7 +114,9 @@ class Comparison:
         """The supremum of the loss, the greater of the two ways round."""
         if self.singular or not self.known:
             return math.inf if self.singular else math.nan
-        linear = np.isin(self.family, (Family.LAPLACE, Family.LOGISTIC, Family.CHOICE))
+        if self.suprema is not None:
+            return float(self.suprema.sum())
+        linear = np.isin(self.family, _LINEAR)
         moved = self.shift != 0
         with np.errstate(all="ignore"):
             units = np.where(linear, np.abs(self.shift) / self.scale, np.inf)
@@ -124,12 +141,27 @@ class Comparison:
         return float(np.abs(self.shift).sum()), float(np.linalg.norm(self.shift))
 
 
-def compare(law: Law | Chances, other: Law | Chances) -> Comparison:
+class Kernel(Protocol):
+    """A law of another form than `Law`, which compares itself with one of its kind."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, for people: "a choice"."""
+
+    def compared(self, other: Any) -> Comparison:
+        """Return how it lies to another law of its class."""
+
+    def loss(self, other: Any, value: Array) -> float:
+        """Return log p(value)/q(value), NaN where it is not known."""
+
+
+def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
     """Compare two laws of values with equally many entries."""
-    if isinstance(law, Chances) or isinstance(other, Chances):
-        if not (isinstance(law, Chances) and isinstance(other, Chances)):
-            return _nothing("a choice is a noisy number on the other side", 0)
-        return _of_choices(law.supremum(other))
+    if not (isinstance(law, Law) and isinstance(other, Law)):
+        if isinstance(law, Law) or type(law) is not type(other):
+            kinds = [getattr(each, "kind", "a noisy number") for each in (law, other)]
+            return _nothing(f"{kinds[0]} on D is {kinds[1]} on D'", 0)
+        return law.compared(other)
     if not (law.followed and other.followed):
         return _nothing(None, 0, known=False)
     if len(law.mean) != len(other.mean):
@@ -195,13 +227,7 @@ def compare(law: Law | Chances, other: Law | Chances) -> Comparison:
     )
 
 
-def _of_choices(supremum: float) -> Comparison:
-    """Return what is known of two laws of choices, as of one unit."""
-    one, kind = np.ones(1), np.array([Family.CHOICE])
-    return Comparison(None, 0, True, np.array([supremum]), one, one, kind, kind)
-
-
-def loss(law: Law | Chances, other: Law | Chances, value: Array) -> float:
+def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
     """Return log p(value)/q(value) for a value that was drawn from one of the laws.
 
     Infinite where they are singular, NaN where they are not known.
@@ -209,9 +235,8 @@ def loss(law: Law | Chances, other: Law | Chances, value: Array) -> float:
     compared = compare(law, other)
     if compared.singular or not compared.known:
         return math.inf if compared.singular else math.nan
-    if isinstance(law, Chances) and isinstance(other, Chances):
-        return law.log_probability(value) - other.log_probability(value)
-    assert isinstance(law, Law)
+    if not isinstance(law, Law):
+        return law.loss(other, value)
     assert isinstance(other, Law)
     return float(losses(law, other, value))
 

@@ -8,7 +8,7 @@ their deltas are lower bounds, with pessimistic ones upper bounds, of the true d
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,14 @@ import numpy as np
 from dpaudit.audit.layers.exact import exact_verdict
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.laws import Family
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
+from dpaudit.claims import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    ZeroConcentratedDP,
+    polygon_delta,
+)
 from dpaudit.neighbours import Pair
 
 __all__ = ["Composition", "pure_epsilon"]
@@ -57,15 +64,24 @@ class Composition:
         The Gaussian shift, if all that differs is Gaussian of one scale.
     parts : tuple of (family, ratio), or None
         The other steps, if they have one scale on both sides.
+    bounds : tuple of Claim
+        What is taken for true of steps whose laws are not known, beside these.
     """
 
     supremum: float
     mu: float | None
     parts: tuple[tuple[int, float], ...] | None
+    bounds: tuple[Claim, ...] = ()
 
     @classmethod
     def of(cls, steps: Sequence[Comparison]) -> "Composition":
         """Return the composition of steps, singular and unknown ones included."""
+        known = [step for step in steps if step.bound is None]
+        bounds = tuple(step.bound for step in steps if step.bound is not None)
+        return replace(cls._of_known(known), bounds=bounds)
+
+    @classmethod
+    def _of_known(cls, steps: Sequence[Comparison]) -> "Composition":
         supremum = float(sum(step.supremum for step in steps))
         mus = [step.mu for step in steps]
         if all(mu is not None for mu in mus):
@@ -87,7 +103,10 @@ class Composition:
         return cls(supremum, None, tuple(parts))
 
     def refutes(self, claim: Claim) -> bool:
-        """Say whether the claim is false of these steps, for certain."""
+        """Say whether the claim is false of these steps, for certain.
+
+        Steps whose laws are not known are left out: to see less is no greater loss.
+        """
         if math.isnan(self.supremum):
             return False
         pure = pure_epsilon(claim)
@@ -102,6 +121,10 @@ class Composition:
 
     def holds(self, claim: Claim) -> bool:
         """Say whether the claim is true of these steps, for certain."""
+        if self._adds_up(claim):
+            return True
+        if self.bounds:
+            return False
         pure = claim.epsilon(0.0)
         if self.supremum <= pure * (1 + 1e-9) and math.isfinite(pure):
             return True
@@ -111,6 +134,43 @@ class Composition:
         if distribution is None:
             return False
         return bool((distribution <= 1.0001 * claim.delta(_EPSILONS) + 1e-12).all())
+
+    @property
+    def promised(self) -> float:
+        """The sum of the epsilons of all bounds, infinite if one is not pure."""
+        each = (pure_epsilon(bound) for bound in self.bounds)
+        return float(sum(math.inf if epsilon is None else epsilon for epsilon in each))
+
+    def _adds_up(self, claim: Claim) -> bool:
+        """Say whether the claim follows by the simplest theorems of composition.
+
+        Epsilons and deltas add up, and so do the rho of zero-concentrated privacy: mu^2
+        / 2 of normal noise, epsilon^2 / 2 of what is pure (Bun, Steinke, 2016).
+        """
+        if math.isnan(self.supremum):
+            return False
+        allowed = claim.delta(_EPSILONS) + 1e-12
+        kinds = {type(bound) for bound in self.bounds}
+        if math.isfinite(self.supremum) and kinds <= {PureDP, ApproxDP}:
+            each = [bound.parameters for bound in self.bounds]
+            epsilon = self.supremum + sum(one["epsilon"] for one in each)
+            delta = sum(one.get("delta", 0.0) for one in each)
+            if isinstance(claim, PureDP | ApproxDP):
+                most = claim.parameters["epsilon"] * (1 + 1e-9)
+                enough = delta <= claim.parameters.get("delta", 0.0) * (1 + 1e-9)
+                return bool(epsilon <= most and enough)
+            if (polygon_delta(_EPSILONS, epsilon, delta) <= allowed).all():
+                return True
+        if not self.bounds or not kinds <= {PureDP, ZeroConcentratedDP}:
+            return False
+        own = self.supremum if self.mu is None else self.mu
+        if not math.isfinite(own):
+            return False
+        rho = own**2 / 2 + sum(
+            one["rho"] if "rho" in one else one["epsilon"] ** 2 / 2
+            for one in (bound.parameters for bound in self.bounds)
+        )
+        return bool((ZeroConcentratedDP(rho).delta(_EPSILONS) <= allowed).all())
 
     @staticmethod
     def _verdict(kind: Any, parameter: float, claim: Claim) -> bool:

@@ -17,15 +17,17 @@ from dpaudit.arrays import Array
 from dpaudit.audit.drawing import ways_to_draw
 from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.libraries import declared_libraries, loaded_libraries
 from dpaudit.audit.replay.patches import patched
+from dpaudit.audit.replay.primitives import recording
 from dpaudit.audit.replay.returns import watching_returns
-from dpaudit.audit.replay.tape import LAZY, Observation, Reading, Tape
+from dpaudit.audit.replay.tape import DECLARED, LAZY, Observation, Reading, Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
 
-__all__ = ["Trace", "execute"]
+__all__ = ["Trace", "execute", "execute_plainly"]
 
 
 @dataclass(eq=False)
@@ -102,8 +104,24 @@ def execute(
     watching: AbstractContextManager[list[str]] = (
         nullcontext([]) if follows else watching_returns()
     )
-    with patched(tape, rng, follows=follows), watching as returned:
+    loaded = loaded_libraries()
+    with (
+        patched(tape, rng, follows=follows),
+        declared_libraries(),
+        recording(tape),
+        watching as returned,
+    ):
         released, failed = _attempt(one, data, rng)
+    if loaded_libraries() != loaded:  # by this execution, which did not follow them
+        return execute(
+            mechanism,
+            data,
+            seed,
+            script=script,
+            follows=follows,
+            reading=reading,
+            goes_on=goes_on,
+        )
     seconds = time.perf_counter() - begun
     if tape.final is not None and not failed:
         released = tape.final
@@ -130,6 +148,16 @@ def execute(
         seconds,
         "".join(returned),
     )
+
+
+def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
+    """Execute what another execution was of with ordinary draws, those of its seed.
+
+    The outputs of declared primitives, whose draws nobody sees, are given back.
+    """
+    seen = trace.tape.observations
+    script = [each for each in seen if each.how == DECLARED]
+    return execute(mechanism, data, trace.tape.seed, script=script, follows=False)
 
 
 @telling_interrupts()

@@ -21,7 +21,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import compare
 from dpaudit.audit.replay.composition import pure_epsilon
-from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
 from dpaudit.audit.replay.judgement import Judgement, returned_at, step_at
 from dpaudit.audit.replay.tape import Observation
 from dpaudit.claims import Claim
@@ -131,7 +131,7 @@ def _leaves(
             mechanism, data, seed + turn, script=script, reading=reading, goes_on=True
         )
 
-    if not _same(execute(mechanism, data, seed, follows=False), trace):
+    if not _same(execute_plainly(mechanism, data, trace), trace):
         return None, 1
     leaves: list[_Leaf] = []
     waiting: list[list[Observation]] = [[]]

@@ -76,11 +76,15 @@ class Recorder(np.random.Generator):
         super().__init__(np.random.PCG64(0))
         self._tape, self._streams, self._follows = tape, streams, follows
 
+    def _next(self) -> np.random.Generator:
+        """Return the generator of the next call."""
+        return self._tape.inner if self._tape.inside else self._streams.next()
+
     def _noise(
         self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any
     ) -> Any:
-        values = draw(self._streams.next(), size)
-        if not self._follows:
+        values = draw(self._next(), size)
+        if not self._follows or self._tape.inside:
             return values
         key, call = self._streams.key, self._streams.calls
 
@@ -181,7 +185,7 @@ class Recorder(np.random.Generator):
     def _unfollowed(self, name: str, *args: Any, **kwargs: Any) -> Any:
         self._tape.check_thread()
         self._tape.coin(f"{name} draws from a law that is not followed")
-        return getattr(self._streams.next(), name)(*args, **kwargs)
+        return getattr(self._next(), name)(*args, **kwargs)
 
     # -- choices
 
@@ -199,8 +203,8 @@ class Recorder(np.random.Generator):
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
         p = np.asarray(p, dtype=np.float64)
-        places = self._streams.next().choice(k, size, p=p)
-        if self._follows:
+        places = self._next().choice(k, size, p=p)
+        if self._follows and not self._tape.inside:
             law = Chances.of(p / p.sum(), np.size(places))
             places = self._tape.choose(law, places, np.shape(places))
         if candidates.ndim == 0:
@@ -218,7 +222,7 @@ class Recorder(np.random.Generator):
     @property
     def bit_generator(self) -> Any:
         self._tape.lose("the bits of the generator are used by themselves")
-        return self._streams.next().bit_generator
+        return self._next().bit_generator
 
     def __copy__(self) -> Any:
         return self._copied()
@@ -228,7 +232,7 @@ class Recorder(np.random.Generator):
 
     def __reduce__(self) -> Any:
         self._tape.lose("the generator is copied or sent away")
-        return _seeded, (int(self._streams.next().integers(2**62)),)
+        return _seeded, (int(self._next().integers(2**62)),)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.__reduce__()
@@ -238,7 +242,7 @@ class Recorder(np.random.Generator):
 
     def _copied(self) -> Any:
         self._tape.lose("the generator is copied")
-        return _seeded(int(self._streams.next().integers(2**62)))
+        return _seeded(int(self._next().integers(2**62)))
 
 
 def _seeded(seed: int) -> np.random.Generator:

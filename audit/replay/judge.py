@@ -34,6 +34,7 @@ from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.finite import judge_finite
 from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
+from dpaudit.audit.replay.public import hold_public
 from dpaudit.audit.replay.tape import EAGER, LAZY, Reading
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
@@ -54,6 +55,7 @@ def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Jud
         judge_open(mechanism, claim, first, second, shown)
     elif not judge_finite(mechanism, claim, sees, first, second, shown):
         shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
+    hold_public(mechanism, sees, first, second, shown)
     if (first.unread or second.unread) and not shown.proven:
         shown.followed = False
         shown.find(

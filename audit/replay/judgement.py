@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.executor import Trace
-from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.laws import Family, kind_of
 from dpaudit.audit.replay.result import Finding, Step
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.tape import LAZY, Lost, Reading
@@ -125,7 +125,7 @@ def returned_at(mechanism: Any, trace: Trace) -> str:
 def step_at(place: str, compared: Comparison, loss_: float) -> Step:
     """Return the step of a noisy value, given what is known of it on both sides."""
     l1, l2 = compared.distances
-    names = {Family(int(kind)).name.lower() for kind in compared.family}
+    names = {kind_of(Family(int(kind))) for kind in compared.family}
     if math.isnan(l1):
         return Step(place, "+".join(sorted(names)), 0.0, l1, l2, loss_)
     scale = float(compared.scale.min()) if len(compared.scale) else 0.0
@@ -136,6 +136,8 @@ def distance_words(step: Step) -> str:
     """Say how far the inputs of a step lie apart."""
     if math.isnan(step.l1):
         return f"an outcome of the choice is e^{step.loss:.6g} times as probable"
+    if step.family == "trusted":
+        return f"the inputs lie {step.l1:.6g} apart: the loss may be {step.loss:.6g}"
     return (
         f"the inputs lie {step.l1:.6g} apart (l2: {step.l2:.6g}), at scale "
         f"{step.scale:.6g}: the loss may be {step.loss:.6g}"

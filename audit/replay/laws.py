@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Family", "Law", "log_density"]
+__all__ = ["Family", "Law", "kind_of", "log_density"]
 
 _MOST_DENSE = 200_000  # entries of a matrix of terms
 
@@ -50,9 +50,22 @@ class Family(IntEnum):
     LOGISTIC = 5
     CHOICE = 6
     """No noise: of a choice nothing but the supremum of its loss is kept."""
+    # Of declared primitives alone (`dpaudit.audit.replay.kernels`).
+    CLAMPED_LAPLACE = 7
+    TRUNCATED_LAPLACE = 8
+    FOLDED_LAPLACE = 9
+    DISCRETE_LAPLACE = 10
+    DISCRETE_GAUSSIAN = 11
+    TRUSTED = 12
+    """A law that is not known, of which a bound is taken for true."""
 
 
-_NOISE = tuple(kind for kind in Family if kind is not Family.CHOICE)
+def kind_of(family: Family) -> str:
+    """Return the name of a family, for people."""
+    return family.name.lower().replace("_", " ")
+
+
+_NOISE = tuple(kind for kind in Family if kind < Family.CHOICE)
 
 
 def log_density(family: NDArray[np.intp], u: Array) -> Array:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from dpaudit.audit.replay.moves import has_noise, stacked
 from dpaudit.audit.replay.tape import Tape, called_by_name, is_code
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
-__all__ = ["Watch", "patched"]
+__all__ = ["Watch", "patched", "unwatched"]
 
 _FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
 _LEGACY: dict[str, Callable[..., Any]] = {
@@ -39,6 +40,7 @@ _LEGACY: dict[str, Callable[..., Any]] = {
         low, high, size, dtype
     ),
 }
+_ENTROPY = ("urandom", "getrandom", "_urandom")
 _SEEDING = ("seed", "set_state", "get_state", "set_bit_generator", "get_bit_generator")
 _PYTHON: dict[str, Callable[..., Any]] = {
     "random": lambda rng: rng.random(),
@@ -87,11 +89,11 @@ def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
         for owner, name, value in list(_replacements(tape, rng, follows)):
             if hasattr(owner, name):
                 put(owner, name, value)
-        before = _global_states()
+        watch = Watch([random._inst, np.random.mtrand._rand])
         try:
             yield
         finally:
-            if _global_states() != before:
+            if watch.used():
                 tape.lose("a global generator is used that was imported by name")
 
 
@@ -149,6 +151,8 @@ def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
 
 def _losing(tape: Tape, real: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
+        if tape.inside and name in _ENTROPY and tape.is_mine:
+            return tape.inner.bytes(args[0])
         tape.lose(f"{name} is called")
         return real(*args, **kwargs)
 
@@ -165,7 +169,7 @@ def _default_rng(rng: Recorder, real: Any) -> Callable[..., Any]:
 def _python_coin(tape: Tape, rng: Recorder, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         tape.coin(f"random.{name} draws from a law that is not followed")
-        bits = int(np.random.Generator.integers(rng._streams.next(), 2**62))
+        bits = int(np.random.Generator.integers(rng._next(), 2**62))
         return getattr(random.Random(bits), name)(*args, **kwargs)
 
     return call
@@ -177,7 +181,7 @@ def _maker(tape: Tape, real: Any) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if (
             args
-            and not tape.closed
+            and not (tape.closed or tape.inside)
             and tape.is_mine
             and has_noise(args[0])
             and called_by_name(sys._getframe(1), real.__name__)
@@ -205,6 +209,7 @@ def _canvas(tape: Tape, real: Any) -> Callable[..., Any]:
         dtype_given = kwargs.get("dtype")
         if (
             tape.closed
+            or tape.inside
             or not tape.is_mine
             or type(array) is not np.ndarray
             or array.dtype != np.float64
@@ -226,10 +231,6 @@ def _is_float(dtype: Any) -> bool:
         return False
 
 
-def _global_states() -> tuple[Any, ...]:
-    return random.getstate(), _state(np.random.mtrand._rand)
-
-
 def _state(generator: Any) -> Any:
     if isinstance(generator, random.Random):
         return (
@@ -246,26 +247,62 @@ def _listed(state: Any) -> Any:
     return state.tolist() if isinstance(state, np.ndarray) else state
 
 
-class Watch:
-    """The generators that there are, and whether anybody draws from them."""
+_watching: WeakSet["Watch"] = WeakSet()
+_while_listed = threading.Lock()
 
-    def __init__(self) -> None:
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Let generators be drawn from in the block, as declared primitives may."""
+    with _while_listed:
+        watches = list(_watching)
+    before = [(watch, watch.states()) for watch in watches]
+    try:
+        yield
+    finally:
+        for watch, states in before:
+            watch.excuse(states)
+
+
+class Watch:
+    """Generators, and whether anybody draws from them.
+
+    Parameters
+    ----------
+    generators : list, optional
+        All that there are by default.
+    """
+
+    def __init__(self, generators: list[Any] | None = None) -> None:
+        self._found = self._all() if generators is None else generators
+        self._before = self.states()
+        with _while_listed:
+            _watching.add(self)
+
+    @staticmethod
+    def _all() -> list[Any]:
         kinds = (np.random.Generator, np.random.RandomState, random.Random)
         known: dict[type, bool] = {}
-        self._found: list[Any] = []
+        found: list[Any] = []
         for thing in gc.get_objects():
             kind = type(thing)
             if kind not in known:
                 known[kind] = issubclass(kind, kinds) and kind is not Recorder
             if known[kind]:
-                self._found.append(thing)
-        self._before = self._states()
+                found.append(thing)
+        return found
 
     def used(self) -> bool:
         """Say whether one of them was drawn from since."""
-        return self._states() != self._before
+        return self.states() != self._before
 
-    def _states(self) -> list[Any]:
+    def excuse(self, states: list[Any]) -> None:
+        """Count from now on, unless one was drawn from before it had these states."""
+        if states == self._before:
+            self._before = self.states()
+
+    def states(self) -> list[Any]:
+        """Return the states of the generators."""
         states = []
         for each in self._found:
             try:

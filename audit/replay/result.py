@@ -31,8 +31,8 @@ class Finding:
     kind : {"structure", "release", "distance", "scale", "budget", "coin"}
         Other noisy values, or another layout; a number of the release that has no
         noise, or an ordinary number that differs; an input that moves too far for the
-        claim; noise whose scale depends on the data; steps that cost too much together;
-        randomness or code that cannot be followed.
+        claim; noise whose scale, bounds or promise depend on the data; steps that cost
+        too much together; randomness or code that cannot be followed.
     where : str
         "file:line" on D.
     where_neighbour : str
@@ -74,7 +74,7 @@ class Step:
         The distance of its inputs on D and on D'.
     loss : float
         Of this transcript; where nothing was looked at before the release, the
-        supremum over transcripts.
+        supremum over transcripts. Of a trusted primitive its epsilon.
     """
 
     place: str
@@ -116,7 +116,9 @@ class ReplayResult:
     pairs : int
     loss : float
         The largest loss that was seen; the supremum, where nothing was looked at. Not
-        that of the mechanism where there are coins: see `findings`.
+        that of the mechanism where there are coins: see `findings`. Where there are
+        trusted primitives, the largest that it may be: their epsilons are part of it.
+        NaN if it is not known.
     seed : int
     seconds : float
     witness : object or None
@@ -187,7 +189,11 @@ class ReplayResult:
         drawn = f", {self.samples:,} releases a side" if self.samples else ""
         # Of noise that was not followed nothing is in the number.
         followed = self.proof or all(each.kind != "coin" for each in self.findings)
-        loss = f"{self.loss:.4g}" if followed else "not known"
+        loss = (
+            f"{self.loss:.4g}" if followed and self.loss == self.loss else "not known"
+        )
+        if any(step.family == "trusted" for step in self.steps) and loss != "not known":
+            loss = f"at most {loss}, as far as what is trusted keeps its promise"
         lines = [
             f"{printable(self.name)}: {self.verdict}{how} "
             f"({self.executions} executions a side{drawn}, {self.seconds:.1f} s)",

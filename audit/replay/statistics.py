@@ -180,6 +180,9 @@ class Followed:
         for one, two in zip(
             here.tape.observations, there.tape.observations, strict=True
         ):
+            if getattr(one.law, "keys", ()) != getattr(two.law, "keys", ()):
+                # What is given back here is the place of an outcome.
+                raise UnsupportedError("a choice is among others on the neighbour")
             found += loss(one.law, two.law, one.value)
         if math.isnan(found):
             raise UnsupportedError("the loss of a noisy value is not known")

@@ -13,7 +13,8 @@ import dis
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -28,13 +29,17 @@ from dpaudit import interrupts
 from dpaudit.arrays import Array
 from dpaudit.audit import drawing
 from dpaudit.audit.replay.chances import Chances
+from dpaudit.audit.replay.comparison import Kernel
 from dpaudit.audit.replay.laws import Family, Law
+from dpaudit.outputs import Output, read
 
 __all__ = [
+    "DECLARED",
     "EAGER",
     "LAZY",
     "Lost",
     "Observation",
+    "Public",
     "Reading",
     "Tape",
     "called_by_name",
@@ -46,6 +51,7 @@ __all__ = [
 Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
+_WITHIN = 2**31  # of the streams of declared primitives
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _EXECUTOR = "executor.py"  # where the code under audit is called from
 # What may stand between the two.
@@ -192,6 +198,21 @@ class Reading:
 
 
 LAZY, EAGER = Reading(), Reading(eager=True)
+DECLARED = "declared"
+"""How the output of a declared primitive is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """A value that was said not to depend on the data, and where.
+
+    `after` is how many noisy values had been looked at before.
+    """
+
+    place: str
+    name: str
+    value: Output
+    after: int
 
 
 @dataclass(slots=True)
@@ -203,7 +224,7 @@ class Observation:
 
     place: str
     how: str
-    law: Law | Chances
+    law: Law | Kernel
     value: Array
     shape: tuple[int, ...]
     bare: bool
@@ -233,6 +254,10 @@ class Tape:
     diverged: Lost | None = None
     closed: bool = False
     selected: bool = False
+    public: list[Public] = field(default_factory=list)
+    # Whether a declared primitive is running, and how many have been called.
+    inside: bool = False
+    primitives: int = 0
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
     _places: list[str] = field(default_factory=list)
@@ -291,15 +316,38 @@ class Tape:
         block = int(np.searchsorted(self._starts, draw, side="right")) - 1
         return self._places[block]
 
-    def lose(self, why: str) -> None:
-        """Note that something happened that cannot be followed."""
-        if not self.closed:
+    def lose(self, why: str, *, within: bool = False) -> None:
+        """Note that something happened that cannot be followed.
+
+        Within a declared primitive nothing needs to be, unless it says so.
+        """
+        if not self.closed and (within or not self.inside):
             self.lost.append(Lost(place_of_caller(), why))
 
     def coin(self, why: str) -> None:
         """Note that randomness was used as ordinary numbers."""
-        if not self.closed:
+        if not (self.closed or self.inside):
             self.coins.append(Lost(place_of_caller(), why))
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """Follow nothing in the block, which is the call of a declared primitive."""
+        self.primitives += 1
+        self.inside = True
+        key = _WITHIN, self.primitives
+        self._inner = np.random.SeedSequence(self.seed, spawn_key=key)
+        self._inner_rng: np.random.Generator | None = None
+        try:
+            yield
+        finally:
+            self.inside = False
+
+    @property
+    def inner(self) -> np.random.Generator:
+        """What a declared primitive draws from: a stream that goes by its call."""
+        if self._inner_rng is None:
+            self._inner_rng = np.random.Generator(np.random.Philox(self._inner))
+        return self._inner_rng
 
     @property
     def is_mine(self) -> bool:
@@ -389,13 +437,37 @@ class Tape:
         self._spend(index, law)
         return value
 
+    def declare(
+        self, law: Law | Kernel, value: Array, shape: tuple[int, ...]
+    ) -> Observation | None:
+        """Note the output of a declared primitive; return what the script has for it.
+
+        None where there is no script, or the execution has left it.
+        """
+        place = place_of_caller()
+        recorded = None if self.script is None else self._next(law, shape, place)
+        if self.diverged is None:
+            seen = value if recorded is None else recorded.value.copy()
+            self.observations.append(
+                Observation(place, DECLARED, law, seen, shape, False)
+            )
+        if recorded is None or recorded.how:
+            return recorded
+        return self.observations[-1]  # whose law is this one
+
+    def note_public(self, name: str, value: Any) -> None:
+        """Note a value that must not depend on the data."""
+        if self.diverged is None:
+            place, after = place_of_caller(), len(self.observations)
+            self.public.append(Public(place, name, read(value), after))
+
     def _given_back(
-        self, law: Law | Chances, value: Array, shape: tuple[int, ...], place: str
+        self, law: Law | Kernel, value: Array, shape: tuple[int, ...], place: str
     ) -> Array:
         """Return the output of the script, and make the draws agree with it."""
         assert self.script is not None
-        recorded = self._next(isinstance(law, Chances), shape, place)
-        if recorded is None or isinstance(law, Chances):
+        recorded = self._next(law, shape, place)
+        if recorded is None or not isinstance(law, Law):
             return value if recorded is None else recorded.value.copy()
         if law.known and len(law.first):
             ratio = law.ratio[law.first]
@@ -405,7 +477,7 @@ class Tape:
         return recorded.value.copy()
 
     def _next(
-        self, chosen: bool, shape: tuple[int, ...], place: str
+        self, law: Law | Kernel, shape: tuple[int, ...], place: str
     ) -> Observation | None:
         """Return what the script has next; None where the execution left it."""
         assert self.script is not None
@@ -417,11 +489,11 @@ class Tape:
                 self.diverged = Lost(place, "one noisy value more than on D")
             return None
         recorded = self.script[number]
-        if recorded.how and chosen != isinstance(recorded.law, Chances):
-            words = ("a noisy number", "a choice")
-            self.diverged = Lost(
-                place, f"{words[not chosen]} on D is {words[chosen]} on D'"
+        if recorded.how and type(law) is not type(recorded.law):
+            there, here = (
+                getattr(each, "kind", "a noisy number") for each in (recorded.law, law)
             )
+            self.diverged = Lost(place, f"{there} on D is {here} on D'")
         elif recorded.shape != shape:
             self.diverged = Lost(
                 place,

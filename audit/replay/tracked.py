@@ -22,7 +22,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 
-__all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "numeric"]
+__all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "looked_at_within", "numeric"]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 _IN_PLACE = frozenset({"fill", "sort", "partition", "put", "itemset", "resize"})
@@ -150,7 +150,7 @@ class Tracked(NDArrayOperatorsMixin):
             if not value.noisy or self.size * width > max(MOST_TERMS, self.size):
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
-            value = _looked_at_within(value)
+            value = looked_at_within(value)
             self.centre[key] = value
             if self.noisy:
                 places = np.arange(self.size).reshape(self.shape)[key]
@@ -321,7 +321,7 @@ class Tracked(NDArrayOperatorsMixin):
             result = sums(*inputs, **kwargs)
         if result is NotImplemented:
             ordinary = [_plain(each, ufunc.__name__) for each in inputs]
-            kwargs = {k: _looked_at_within(v) for k, v in kwargs.items()}
+            kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
             if out is not None and method != "at":
                 kwargs["out"] = tuple(
                     each.looked_at("out") if isinstance_tracked(each) else each
@@ -395,12 +395,12 @@ def _plain_key(key: Any) -> Any:
     return _plain(key, "index")
 
 
-def _looked_at_within(value: Any) -> Any:
+def looked_at_within(value: Any) -> Any:
     """Return a value with all that is tracked in it looked at, in lists too."""
     if isinstance_tracked(value):
         return value.looked_at("value")
     if type(value) in (list, tuple):
-        return type(value)(_looked_at_within(part) for part in value)
+        return type(value)(looked_at_within(part) for part in value)
     if type(value) is dict:
-        return {key: _looked_at_within(part) for key, part in value.items()}
+        return {key: looked_at_within(part) for key, part in value.items()}
     return value

@@ -9,7 +9,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import Comparison, compare, loss
 from dpaudit.audit.replay.composition import Composition, pure_epsilon
-from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
 from dpaudit.audit.replay.judgement import (
     Judgement,
     distance_words,
@@ -20,7 +20,7 @@ from dpaudit.audit.replay.judgement import (
     unconfirmed,
 )
 from dpaudit.audit.replay.result import Step
-from dpaudit.audit.replay.tape import Lost
+from dpaudit.audit.replay.tape import DECLARED, Lost
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
 
@@ -51,7 +51,7 @@ def judge_replayed(
     if fail_alike(mechanism, first, second, shown):
         return
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
-        plain = execute(mechanism, data, seed, follows=False)
+        plain = execute_plainly(mechanism, data, trace)
         trace.returned = plain.returned
         lost = [*trace.tape.lost, *plain.tape.lost]
         if lost or not _same_release(plain, trace):
@@ -67,10 +67,14 @@ def judge_replayed(
     here = _Transcript.of(mechanism, second, back, pair, None)
     shown.steps = there.steps
     shown.loss = max(there.loss, here.loss)
-    spent = Composition.of(there.compared)
-    possible = spent.holds(claim) and Composition.of(here.compared).holds(claim)
+    spent, back_spent = Composition.of(there.compared), Composition.of(here.compared)
+    possible = spent.holds(claim) and back_spent.holds(claim)
+    promised = max(spent.promised, back_spent.promised)
     pure = pure_epsilon(claim)
-    over = pure is not None and shown.loss > pure + 1e-9 * (1 + pure)
+    most = np.inf if pure is None else pure + 1e-9 * (1 + pure)
+    # What is promised may be lost, or gained.
+    over = shown.loss > promised + most or (shown.loss == np.inf and pure is not None)
+    beyond = promised > 0 and not (possible or over)
     unknown = not np.isfinite(shown.loss) and not shown.loss == np.inf
     coins = [*first.tape.coins, *second.tape.coins]
     coins += [Lost(place, _PUBLIC) for place in (*there.public, *here.public)]
@@ -80,18 +84,23 @@ def judge_replayed(
         coins += [Lost(place, _BARE) for place in here.unmoved]
     if unknown:
         shown.followed = False
-        shown.find("coin", there.unknown_at, "noise of a form whose law is not known")
-    if shown.followed and shown.loss < np.inf and not over:
+        if there.unknown_at is not None:
+            text = "noise of a form whose law is not known"
+            shown.find("coin", there.unknown_at, text)
+    finite = shown.loss < np.inf
+    if promised:
+        shown.loss += promised
+    if shown.followed and finite and not (over or beyond):
         if possible or pure is not None:
             return
     shown.suspicious = True
-    if (over and shown.loss < np.inf) or _exceeds(spent, claim):
-        _say_costs(shown, there, claim)
+    if (over and finite) or beyond or _exceeds(spent, claim):
+        _say_costs(shown, max(there, here, key=lambda each: each.loss), claim)
     if coins:
         shown.followed = False
         for each in list(dict.fromkeys(coins))[:5]:
             shown.find("coin", each.place, each.why)
-    shown.transcripts = shown.followed
+    shown.transcripts = shown.followed and not promised
     certain = shown.followed and sees == "transcript" and not coins
     shown.proven = bool(certain and over)
     if shown.proven:
@@ -128,7 +137,7 @@ class _Transcript:
     loss: float
     compared: list[Comparison]
     steps: list[Step]
-    unknown_at: str = "?"
+    unknown_at: str | None = None
     unmoved: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
 
@@ -147,7 +156,8 @@ class _Transcript:
             compared = compare(one.law, other.law)
             step_loss = loss(one.law, other.law, one.value)
             made._add(one.place, compared, step_loss)
-            if not compared.singular and not compared.shift.any():
+            hidden = one.how != DECLARED and not compared.singular
+            if hidden and not compared.shift.any():
                 made.unmoved.append(one.place)
                 if isinstance(one.law, Chances):
                     made.public.append(one.place)
@@ -155,6 +165,9 @@ class _Transcript:
                 shown.find(
                     "release", one.place, compared.singular, neighbour=other.place
                 )
+            elif shown is not None and compared.note is not None:
+                kind, text = compared.note
+                shown.find(kind, one.place, text, neighbour=other.place)
             elif shown is not None and compared.scales_differ:
                 unit = int(np.argmax(~compared.alike))
                 shown.find(
@@ -197,10 +210,15 @@ class _Transcript:
         return made
 
     def _add(self, place: str, compared: Comparison, step_loss: float) -> None:
-        self.loss += step_loss
         self.compared.append(compared)
+        if compared.bound is not None:
+            promised = pure_epsilon(compared.bound)
+            step_loss = np.nan if promised is None else promised
+        else:
+            self.loss += step_loss
         self.steps.append(step_at(place, compared, step_loss))
-        if np.isnan(step_loss) and self.unknown_at == "?":
+        unknown = compared.bound is None and compared.note is None
+        if unknown and np.isnan(step_loss) and self.unknown_at is None:
             self.unknown_at = place
 
 
@@ -221,12 +239,12 @@ def _say_structure(shown: Judgement, trace: Trace, again: Trace) -> None:
     )
 
 
-def _say_costs(shown: Judgement, there: _Transcript, claim: Claim) -> None:
+def _say_costs(shown: Judgement, worst: _Transcript, claim: Claim) -> None:
     """Say which steps cost more than the claim has, or that together they do."""
     pure = pure_epsilon(claim)
     alone = [
         step
-        for step, compared in zip(there.steps, there.compared, strict=True)
+        for step, compared in zip(worst.steps, worst.compared, strict=True)
         if (
             step.loss > pure
             if pure is not None
@@ -235,10 +253,10 @@ def _say_costs(shown: Judgement, there: _Transcript, claim: Claim) -> None:
     ]
     for step in alone[:5]:
         shown.find("distance", step.place, distance_words(step))
-    if not alone and there.steps:
-        worst = max(there.steps, key=lambda step: step.loss)
+    if not alone and worst.steps:
+        costly = max(worst.steps, key=lambda step: step.loss)
         shown.find(
             "budget",
-            worst.place,
-            f"the losses of {len(there.steps)} steps add up to {there.loss:.6g}",
+            costly.place,
+            f"the losses of {len(worst.steps)} steps add up to {shown.loss:.6g}",
         )

@@ -26,6 +26,7 @@ Dwork, Roth, *The algorithmic foundations of differential privacy*, 2014, Theore
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import log, pi, sqrt
 from typing import Any
 
@@ -112,6 +113,11 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     """
     delta = check_fraction("delta", delta)
     mu = check_nonnegative("mu", mu)
+    return _epsilon_of(delta, mu)
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_of(delta: float, mu: float) -> float:
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
     keeps = _bisect(lambda epsilon: float(gaussian_delta(epsilon, mu)) <= delta)
@@ -131,6 +137,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
     epsilon = check_positive("epsilon", epsilon)
     delta = check_fraction("delta", delta)
+    return _mu_of(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)  # most mechanisms are built at a few privacy parameters
+def _mu_of(epsilon: float, delta: float) -> float:
     exceeds = _bisect(lambda mu: float(gaussian_delta(epsilon, mu)) > delta)
     return exceeds * (1 - _MU_MARGIN)
 

@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 
 def test_the_page_has_code_commands_and_output():
-    assert [kind for kind, _ in BLOCKS] == ["python", "sh", "text", "python"]
+    assert [kind for kind, _ in BLOCKS] == ["python", "sh", "text", *["python"] * 4]
 
 
 def test_every_piece_of_it_runs(folder):

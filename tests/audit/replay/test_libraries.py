@@ -1,0 +1,294 @@
+"""Primitives of libraries by their import paths: stand-ins of the same interface.
+
+Code that uses the real libraries is in test_real_libraries.py.
+"""
+
+import secrets
+import sys
+from collections import Counter
+from types import ModuleType
+
+import numpy as np
+import pytest
+from replay_cases import rows
+
+from dpaudit import ApproxDP, InputError, Pair, PureDP, ZeroConcentratedDP
+from dpaudit.audit.replay import libraries, register, replay
+from dpaudit.audit.replay.comparison import compare
+from dpaudit.audit.replay.executor import execute
+from dpaudit.errors import MechanismError
+
+SYSTEM = secrets.SystemRandom()
+PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
+
+
+class Laplace:
+    """What diffprivlib's looks like: parameters are attributes, inputs arguments."""
+
+    def __init__(self, *, epsilon, delta=0.0, sensitivity):
+        self.epsilon, self.delta, self.sensitivity = epsilon, delta, sensitivity
+
+    def randomise(self, value):
+        scale = self.sensitivity / (self.epsilon - np.log(1 - self.delta))
+        sign = SYSTEM.choice((-1, 1))
+        return value + sign * scale * SYSTEM.expovariate(1.0)
+
+
+class LaplaceTruncated(Laplace):
+    def __init__(self, *, lower, upper, **rest):
+        super().__init__(**rest)
+        self.lower, self.upper = lower, upper
+
+    def randomise(self, value):
+        return min(max(super().randomise(value), self.lower), self.upper)
+
+
+class Vector(Laplace):
+    def __init__(self, *, epsilon):
+        super().__init__(epsilon=epsilon, sensitivity=1.0)
+        self.function_sensitivity = 1.0
+
+    def randomise(self, value):
+        return lambda x: value(x) + 1.0
+
+
+class Geometric:
+    """One of a version with other arguments."""
+
+    def randomise(self, count):
+        return count
+
+
+class Measurement:
+    """What OpenDP's looks like: a function, and a map of distances."""
+
+    def __init__(self, function, map_, metric, measure="MaxDivergence", **made):
+        self.function, self.map = function, map_
+        self.input_metric, self.output_measure = metric, measure
+        self.__opendp_dict__ = {"__function__": "make", "__kwargs__": made}
+
+    def __call__(self, arg):
+        return self.function(arg)
+
+    def invoke(self, arg):
+        return self.function(arg)
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    """Install the stand-ins under the names of the libraries."""
+    for name in [name for name in sys.modules if name.split(".")[0] in ROOTS]:
+        monkeypatch.delitem(sys.modules, name)
+    for name, classes in MODULES.items():
+        module = ModuleType(name)
+        for each in classes:
+            setattr(module, each.__name__, each)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(libraries, "_yours", {})
+
+
+ROOTS = ("diffprivlib", "opendp")
+MODULES = {
+    "diffprivlib": (),
+    "diffprivlib.mechanisms": (Laplace, LaplaceTruncated, Vector, Geometric),
+    "opendp": (),
+    "opendp.mod": (Measurement,),
+}
+
+
+def judged(mechanism, **options):
+    options = {"claim": PureDP(1.0), "sees": "transcript", "max_samples": 2} | options
+    return replay(mechanism, pair=PAIR, **options)
+
+
+def count(x, rng):
+    return Laplace(epsilon=1.0, sensitivity=1.0).randomise(float(len(x)))
+
+
+def mean(x, rng):
+    total = Laplace(epsilon=0.5, sensitivity=1.0).randomise(float(x.sum()))
+    return total / LaplaceTruncated(
+        epsilon=0.5, sensitivity=1.0, lower=1.0, upper=9.0
+    ).randomise(float(len(x)))
+
+
+def half_the_noise(x, rng):
+    return Laplace(epsilon=2.0, sensitivity=1.0).randomise(float(len(x)))
+
+
+def test_mechanisms_are_noisy_values_with_their_exact_losses():
+    result = judged(count)
+    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))
+    assert [step.family for step in result.steps] == ["laplace"]
+    both = judged(mean)
+    assert (str(both.verdict), len(both.steps)) == ("NOT_REFUTED", 2)
+    assert both.loss <= 1 + 1e-9
+    wrong = judged(half_the_noise)
+    assert (wrong.proof, wrong.findings[0].kind) == (True, "distance")
+    assert "test_libraries.py" in wrong.findings[0].where
+
+
+def test_all_is_put_back_after_any_exit():
+    before = Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
+
+    def looks(x, rng):
+        assert Laplace.randomise is not before[0]
+        return count(x, rng)
+
+    def stops(x, rng):
+        raise KeyboardInterrupt
+
+    assert str(judged(looks).verdict) == "NOT_REFUTED"
+    with pytest.raises(MechanismError):
+        judged(stops)
+    assert before == (
+        Laplace.randomise,
+        LaplaceTruncated.randomise,
+        Measurement.__call__,
+    )
+
+
+def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkeypatch):
+    held = sys.modules["diffprivlib.mechanisms"]
+    for name in ("diffprivlib", "diffprivlib.mechanisms"):
+        monkeypatch.delitem(sys.modules, name)
+    assert libraries.loaded_libraries() == {"opendp"}
+    with libraries.declared_libraries():
+        assert Laplace.randomise.__qualname__ == "Laplace.randomise"
+    assert "diffprivlib" not in sys.modules
+
+    def imports_it(x, rng):
+        sys.modules.setdefault("diffprivlib", ModuleType("diffprivlib"))
+        sys.modules.setdefault("diffprivlib.mechanisms", held)
+        return count(x, rng)
+
+    try:
+        trace = execute(imports_it, PAIR.data, 0)
+    finally:
+        for name in ("diffprivlib", "diffprivlib.mechanisms"):
+            sys.modules.pop(name, None)
+    assert len(trace.tape.observations) == 1
+    assert trace.tape.lost == []
+
+
+def test_what_another_version_lacks_is_left_alone():
+    with libraries.declared_libraries():
+        assert not hasattr(Geometric.randomise, "__wrapped__")
+        assert hasattr(Laplace.randomise, "__wrapped__")
+
+
+def test_a_mechanism_that_returns_a_function_is_not_followed():
+    def objective(x, rng):
+        Vector(epsilon=1.0).randomise(lambda w: w)
+        return float(len(x)) + rng.laplace()
+
+    result = judged(objective)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert "no law here" in result.findings[0].message
+
+
+# -- promises by a map
+
+
+def noisy_count(scale, **made):
+    return Measurement(
+        lambda rows: len(rows) + scale * SYSTEM.gauss(0, 1),
+        lambda distance: distance / scale,
+        "SymmetricDistance()",
+        scale=scale,
+        **made,
+    )
+
+
+def test_the_map_of_a_measurement_bounds_its_loss():
+    for use in (lambda m, x: m(x), lambda m, x: m.invoke(x)):
+        enough = judged(lambda x, rng, use=use: use(noisy_count(1.0), x.tolist()))
+        assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
+        assert enough.loss == pytest.approx(1.0)
+        assert "at most 1" in str(enough)
+        over = judged(lambda x, rng, use=use: use(noisy_count(0.5), x.tolist()))
+        assert str(over.verdict) == "NOT_FOLLOWED"
+        assert over.findings[0].kind in ("distance", "budget")
+        assert "test_libraries.py" in over.findings[0].where
+
+
+def test_another_measurement_on_the_neighbour_promises_nothing():
+    result = judged(lambda x, rng: noisy_count(float(len(x)))(x.tolist()))
+    assert (str(result.verdict), result.findings[0].kind) == ("NOT_FOLLOWED", "scale")
+    # So it is if the map says the same, and only what it was made of differs.
+    same_map = judged(lambda x, rng: noisy_count(1.0, rows=len(x))(x.tolist()))
+    assert same_map.findings[0].kind == "scale"
+
+
+def test_claims_of_other_measures():
+    def bound(measure, spent, metric="AbsoluteDistance(f64)"):
+        made = Measurement(None, lambda distance: spent, metric, measure)
+        one, two = (libraries._opendp(made, value) for value in (0.0, 1.0))
+        return compare(one, two).bound
+
+    assert bound("MaxDivergence", 0.5) == PureDP(0.5)
+    assert bound("ZeroConcentratedDivergence", 0.5) == ZeroConcentratedDP(0.5)
+    assert bound("Approximate(MaxDivergence)", (0.5, 1e-6)) == ApproxDP(0.5, 1e-6)
+    assert bound("SmoothedMaxDivergence", object()) is None
+    assert bound("MaxDivergence", np.inf) is None
+    assert bound("MaxDivergence", 0.5, "SomeOtherDistance()") is None
+
+
+def edits(x, y):
+    """Return insertions and deletions that lead from one list to another, at least."""
+    if not x or not y:
+        return len(x) + len(y)
+    if x[0] == y[0]:
+        return edits(x[1:], y[1:])
+    return 1 + min(edits(x[1:], y), edits(x, y[1:]))
+
+
+def test_distances_of_lists():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x, y = (rng.integers(0, 3, rng.integers(0, 6)).tolist() for _ in range(2))
+        both = Counter(x), Counter(y)
+        known = libraries._METRICS
+        symmetric = ((both[0] - both[1]) + (both[1] - both[0])).total()
+        assert known["SymmetricDistance"](x, y) == symmetric
+        assert known["InsertDeleteDistance"](x, y) == edits(x, y)
+        same = len(x) == len(y)
+        assert np.isnan(known["ChangeOneDistance"](x, y)) != same
+        if same:
+            assert known["ChangeOneDistance"](x, y) == symmetric / 2
+            assert known["HammingDistance"](x, y) == np.sum(np.array(x) != y)
+    assert known["L2Distance"]([0.0, 3.0], [4.0, 0.0]) == 5.0
+    assert known["L1Distance"]([0.0, 3.0], [4.0, 0.0]) == 7.0
+    assert known["AbsoluteDistance"](2, 5) == 3.0
+
+
+# -- one's own
+
+
+class Noise:
+    def __init__(self, b):
+        self.b = b
+
+    def add(self, x):
+        return x + self.b * SYSTEM.choice((-1, 1)) * SYSTEM.expovariate(1.0)
+
+
+def test_primitives_of_any_library_can_be_registered(monkeypatch):
+    module = ModuleType("tables")
+    module.Noise = Noise
+    monkeypatch.setitem(sys.modules, "tables", module)
+    register("tables.Noise.add", "laplace", value="x", scale="self.b")
+
+    result = judged(lambda x, rng: Noise(2.0).add(float(len(x))))
+
+    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(0.5))
+    assert not hasattr(Noise.add, "__wrapped__")
+    register("tables.Noise.add", "laplace", value="x", scale="b")
+    with pytest.raises(InputError, match=r"'b', which .*lacks"):
+        judged(lambda x, rng: Noise(2.0).add(float(len(x))))
+
+
+@pytest.mark.parametrize("path", ["noise", "", "a..b", "a.b()", None, 3])
+def test_a_path_must_be_one(path):
+    with pytest.raises(InputError, match="path must be"):
+        register(path, "laplace", value="x", scale=1.0)

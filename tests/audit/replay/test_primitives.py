@@ -1,0 +1,622 @@
+"""Declared primitives and invariants: verdicts, lines, hostile code, what is left."""
+
+import linecache
+import math
+import random
+import secrets
+import threading
+
+import numpy as np
+import pytest
+from replay_cases import rows
+
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
+from dpaudit.audit.replay import invariant, primitive, replay
+from dpaudit.audit.replay import primitives as internals
+from dpaudit.audit.replay.statistics import Followed
+from dpaudit.errors import MechanismError, UnsupportedError
+
+PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
+CLAIM = PureDP(1.0)
+SYSTEM = secrets.SystemRandom()
+OWN = np.random.RandomState(3)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Begin every test with the same draws of the module's own generator."""
+    OWN.seed(3)
+
+
+@primitive("laplace", value="value", scale="scale")
+def noisy(value, scale):
+    return value + scale * SYSTEM.choice((-1, 1)) * SYSTEM.expovariate(1.0)
+
+
+@primitive("laplace", value="x", scale=lambda epsilon: 1 / epsilon)
+def noisy_vector(x, epsilon):
+    return x + OWN.laplace(scale=1 / epsilon, size=np.shape(x))
+
+
+@primitive("discrete-laplace", value="count", scale=1.0)
+def noisy_count(count):
+    a, b = (math.floor(SYSTEM.expovariate(1.0)) for _ in range(2))
+    return count + a - b
+
+
+@primitive("exponential", scores="scores", scale=2.0, candidates="names")
+def chosen(scores, names):
+    return SYSTEM.choices(names, weights=np.exp(np.array(scores) / 2))[0]
+
+
+@primitive("randomised-response", value="bits", truth=0.75)
+def responses(bits):
+    flip = [SYSTEM.random() > 0.75 for _ in bits]
+    return [int(bit != turn) for bit, turn in zip(bits, flip, strict=True)]
+
+
+@primitive("trusted", value="value", sensitivity=1.0, epsilon="epsilon", delta=0.0)
+def trusted(value, epsilon):
+    return value + SYSTEM.gauss(0, 1 / epsilon)
+
+
+def judged(mechanism, claim=CLAIM, pair=PAIR, **options):
+    options = {"sees": "transcript", "max_samples": 2} | options
+    return replay(mechanism, pair=pair, claim=claim, **options)
+
+
+def line_of(finding):
+    file, _, number = finding.where.rpartition(":")
+    return linecache.getline(file, int(number))
+
+
+def right_count(x, rng):
+    return noisy(float(len(x)), 1.0)
+
+
+def with_rng(rng, scale):
+    """Return a primitive in which there is randomness of all kinds, its own affair."""
+
+    @primitive("laplace", value="value", scale=scale)
+    def add(value):
+        assert rng.bit_generator is not None
+        random.random()
+        random.gauss(0, 1)
+        OWN.random_sample()
+        spread = np.zeros(2)
+        spread[0] = rng.permutation(3)[0] * 0 + rng.laplace()
+        assert type(spread) is np.ndarray
+        return value + scale * spread[0]
+
+    return add
+
+
+def of_rng(x, rng):
+    return with_rng(rng, 1.0)(float(len(x)))
+
+
+def of_a_vector(x, rng):
+    return noisy_vector(np.array([len(x) / 2, x.sum() / 4]), 1.0) / 3
+
+
+def of_counts(x, rng):
+    return [noisy_count(len(x)), noisy_count(7)]
+
+
+def of_choices(x, rng):
+    return chosen([float(len(x)), 1.0], ["red", "green"])
+
+
+def of_promises(x, rng):
+    return trusted(float(len(x)), 0.6) + noisy(float(x.sum()), 2.5)
+
+
+RIGHT = (right_count, of_rng, of_a_vector, of_counts, of_choices, of_promises)
+
+
+@pytest.mark.parametrize("mechanism", RIGHT, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_what_is_right_is_not_refuted(mechanism, sees):
+    result = judged(mechanism, sees=sees)
+    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    assert result.loss <= 1 + 1e-9
+
+
+def too_little(x, rng):
+    return noisy(float(len(x)), 0.5)
+
+
+def too_far(x, rng):
+    return noisy_vector(np.array([3.0 * len(x), len(x)]), 1.0)
+
+
+def twice(x, rng):
+    return noisy(float(len(x)), 1.5), noisy_count(len(x))
+
+
+def private_divisor(x, rng):
+    return noisy(float(x.sum()), 1.0) / len(x)
+
+
+def as_many_as_rows(x, rng):
+    return [noisy(0.0, 1.0) for _ in x]
+
+
+def off_the_lattice(x, rng):
+    return noisy_count(float(x.sum()) / 4)
+
+
+def too_little_of_rng(x, rng):
+    return with_rng(rng, 0.5)(float(len(x)))
+
+
+def beside_what_is_the_same(x, rng):
+    return noisy(0.0, 1.0), chosen([1.0, 2.0], ["a", "b"]), x.sum()
+
+
+def of_the_data(x, rng):
+    return noisy(0.0, float(np.abs(x).max()))
+
+
+def no_noise(x, rng):
+    return noisy(float(len(x)), 0.0)
+
+
+WRONG = {
+    too_little: ("distance", "noisy(float(len(x)), 0.5)"),
+    too_far: ("distance", "noisy_vector(np.array"),
+    twice: ("budget", "noisy(float(len(x)), 1.5)"),
+    private_divisor: ("release", "/ len(x)"),
+    off_the_lattice: ("distance", "/ 4"),
+    no_noise: ("release", "0.0)"),
+    too_little_of_rng: ("distance", "with_rng(rng, 0.5)"),
+    beside_what_is_the_same: ("release", "x.sum()"),
+}
+
+
+@pytest.mark.parametrize("mechanism", WRONG, ids=lambda each: each.__name__)
+def test_what_is_wrong_is_proven_to_whoever_sees_transcripts(mechanism):
+    kind, piece = WRONG[mechanism]
+    result = judged(mechanism)
+    assert (str(result.verdict), result.proof) == ("REFUTED", True)
+    assert any(
+        each.kind == kind and piece in line_of(each) and each.proof is True
+        for each in result.findings
+    ), [*map(str, result.findings)]
+
+
+@pytest.mark.parametrize("mechanism", WRONG, ids=lambda each: each.__name__)
+def test_it_is_shown_and_not_proven_to_whoever_sees_releases(mechanism):
+    kind, _ = WRONG[mechanism]
+    result = judged(mechanism, sees="release")
+    assert not result.proof
+    assert kind in {each.kind for each in result.findings}
+
+
+def test_other_calls_and_other_scales_are_found():
+    result = judged(as_many_as_rows)
+    assert "structure" in {each.kind for each in result.findings}
+    found = judged(of_the_data, claim=PureDP(5.0)).findings
+    assert [each.kind for each in found][:1] == ["scale"]
+    assert "0.5 on D and 1 on D'" in found[0].message
+
+
+def exponential_of_counts(x, rng):
+    return chosen([2.0 * len(x), 3.0], ["red", "green"])
+
+
+def test_choices_are_executed_in_all_their_ways():
+    """A declared choice has an exactly known law, and so has the release."""
+    right = judged(of_choices, sees="release")
+    p, q = (1 / (1 + math.exp((1 - n) / 2)) for n in (2, 3))
+    assert right.loss == pytest.approx(math.log((1 - p) / (1 - q)))
+    wrong = judged(exponential_of_counts, claim=PureDP(0.5), sees="release")
+    assert (str(wrong.verdict), wrong.proof) == ("REFUTED", True)
+    pair = Pair(rows(0, 1), rows(0, 0), relation="replace-one")
+
+    def answers(x, rng):
+        return responses([int(bit) for bit in x.ravel()])
+
+    loose = judged(answers, claim=PureDP(math.log(3)), pair=pair, sees="release")
+    assert (str(loose.verdict), loose.loss) == (
+        "NOT_REFUTED",
+        pytest.approx(math.log(3)),
+    )
+    for sees in ("release", "transcript"):
+        assert judged(answers, claim=PureDP(1.09), pair=pair, sees=sees).proof
+
+
+def test_a_promise_is_held_to_its_sensitivity_and_added_up():
+    def too_far_for_it(x, rng):
+        return trusted(2.0 * len(x), 0.6)
+
+    result = judged(too_far_for_it)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert result.findings[0].kind == "distance"
+    assert "lie 2 apart" in result.findings[0].message
+    assert "trusted(2.0" in line_of(result.findings[0])
+    assert math.isnan(result.loss)
+    assert "not known" in str(result)
+
+    def two_of_them(x, rng):
+        return trusted(float(len(x)), 0.6), trusted(float(len(x)), 0.6)
+
+    over = judged(two_of_them)
+    assert (str(over.verdict), over.findings[0].kind) == ("NOT_FOLLOWED", "budget")
+    assert over.loss == pytest.approx(1.2)
+    enough = judged(two_of_them, claim=ApproxDP(1.2, 1e-6))
+    assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
+    assert "at most 1.2" in str(enough)
+
+    def of_another_promise(x, rng):
+        return trusted(float(len(x)), 0.1 * len(x))
+
+    other = judged(of_another_promise)
+    assert (str(other.verdict), other.findings[0].kind) == ("NOT_FOLLOWED", "scale")
+
+    # What is lost beside a promise may be more than it can make up for.
+    def and_a_loss(x, rng):
+        return trusted(float(len(x)), 0.6), noisy(float(len(x)), 0.5)
+
+    assert not judged(and_a_loss, claim=PureDP(1.5)).proof
+    assert judged(and_a_loss, claim=PureDP(1.3)).proof
+
+
+def test_the_same_seed_gives_the_same_result_whatever_the_library_draws_from():
+    first, second = (judged(twice) for _ in range(2))
+    assert first.steps == second.steps
+    assert first.loss == second.loss
+    assert judged(twice, seed=1).steps != first.steps
+
+
+def test_claims_with_a_delta_are_tested_on_transcripts():
+    """Under the null of a true claim a refutation has probability <= 1e-6."""
+
+    @primitive("gaussian", value="value", scale=1.0)
+    def normal(value):
+        return value + SYSTEM.gauss(0, 1)
+
+    def far(x, rng):
+        names = ["a", "b"] if len(x) > 2 else ["b", "a"]
+        return normal(6.0 * len(x)), chosen([1.0, 1.0], names)
+
+    options = {"confidence": 1 - 1e-6, "max_samples": 40}
+    result = judged(far, claim=GaussianDP(1.0), **options)
+    assert (str(result.verdict), result.proof) == ("REFUTED", False)
+    right = judged(far, claim=GaussianDP(6.0), **options)
+    assert (str(right.verdict), right.samples) == ("NOT_REFUTED", 0)
+
+
+def test_outcomes_that_are_others_on_the_neighbour_have_no_known_transcripts():
+    def among_others(x, rng):
+        return len(chosen([1.0, 1.0], ["a", "b"] if len(x) > 2 else ["b", "c"]))
+
+    followed = Followed(among_others)
+    rng = np.random.default_rng(0)
+    seen = followed.transcript(PAIR.data, 1, rng=rng)
+    with pytest.raises(UnsupportedError, match="among others"):
+        followed.transcript_loss(seen, PAIR.data, PAIR.neighbour)
+
+
+# -- invariants
+
+
+def counts_publicly(x, rng):
+    n = len(x)
+    invariant(n=n)
+    return noisy(float(x.sum()), 1.0)
+
+
+def counts_publicly_with_numpy(x, rng):
+    n = len(x)
+    invariant(n=n)
+    return x.sum() + rng.laplace(scale=1.0)
+
+
+def counts_after_a_look(x, rng):
+    total = float(x.sum() + rng.laplace(scale=1.0))
+    invariant(total=total, rows=x.tolist())
+    return total
+
+
+@pytest.mark.parametrize(
+    "mechanism", [counts_publicly, counts_publicly_with_numpy, counts_after_a_look]
+)
+def test_an_invariant_that_differs_is_a_finding_at_its_line(mechanism):
+    result = judged(mechanism, sees="release")
+    (finding,) = (each for each in result.findings if each.kind == "release")
+    assert (str(result.verdict), finding.proof) == ("NOT_FOLLOWED", None)
+    assert "invariant(" in line_of(finding)
+    if mechanism is counts_after_a_look:
+        assert finding.message.startswith("rows must not depend on the data")
+    else:
+        assert finding.message == (
+            "n must not depend on the data, and is 2 on D and 3 on D'"
+        )
+
+
+def test_it_refutes_for_whoever_sees_it_if_nothing_random_came_before():
+    for mechanism in (counts_publicly, counts_publicly_with_numpy):
+        result = judged(mechanism, claim=ApproxDP(5.0, 0.5))
+        assert (str(result.verdict), result.proof) == ("REFUTED", True)
+        assert result.loss == math.inf
+    assert not judged(counts_after_a_look).proof
+
+
+def test_invariants_that_do_not_differ_are_silent():
+    def silent(x, rng):
+        n = noisy(float(len(x)), 2.0)
+        invariant(n=n, words=["a", 1.5], size=np.ones(3), nothing=None)
+        return x.sum() / max(n, 5.0) + rng.laplace(scale=2.0)
+
+    result = judged(silent, sees="release")
+    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+
+
+def test_an_invariant_after_the_code_came_to_other_values_says_nothing():
+    def others(x, rng):
+        values = as_many_as_rows(x, rng)
+        invariant(last=values[-1])
+        return values
+
+    result = judged(others, sees="release")
+    assert {each.kind for each in result.findings} == {"structure"}
+
+
+def test_an_invariant_that_is_noted_more_often_on_one_side_is_found():
+    def each_row(x, rng):
+        for _ in x:
+            invariant(one=1)
+        return x.sum() + rng.laplace(scale=1.0)
+
+    (finding,) = judged(each_row, sees="release").findings
+    assert finding.message == "one is noted 2 times on D and 3 times on D'"
+
+    def on_one_side(x, rng):
+        if len(x) > 2:
+            invariant(many=True)
+        return x.sum() + rng.laplace(scale=1.0)
+
+    (finding,) = judged(on_one_side, sees="release").findings
+    assert finding.message == "many is noted on D' only"
+
+
+# -- outside of a replay, and after one
+
+
+def test_outside_of_a_replay_a_primitive_is_the_function_itself():
+    assert noisy.__name__ == "noisy"
+    assert noisy.__wrapped__(1.0, 0.0) == noisy(1.0, 0.0) == 1.0
+    assert invariant(n=3) is None
+    with pytest.raises(TypeError):
+        noisy(1.0)
+
+
+def test_nothing_is_left_over_after_an_exception():
+    def stops(x, rng):
+        noisy(1.0, 1.0)
+        raise SystemExit
+
+    with pytest.raises(MechanismError):
+        judged(stops)
+    assert internals._recorded == []
+    assert noisy(1.0, 0.0) == 1.0
+
+
+# -- hostile code
+
+
+@primitive("laplace", value="value", scale="scale")
+def outer(value, scale):
+    return noisy(value, scale) if scale > 0.1 else value
+
+
+def test_primitives_within_primitives_are_not_counted_twice():
+    result = judged(lambda x, rng: outer(float(len(x)), 1.0))
+    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))
+    assert len(result.steps) == 1
+
+
+@primitive("laplace", value="value", scale=1.0)
+def moody(value):
+    if value > 2:
+        raise ValueError("too many")
+    return value + SYSTEM.gauss(0, 1)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[(0, 1), [1, [2]]], [np.zeros(2), np.ones((1, 2))], [0.5, "a"], [b"", None]],
+)
+def test_candidates_may_be_anything(names):
+    def picks(x, rng):
+        picked = chosen([float(len(x)), 1.0], names)
+        assert any(each is picked for each in names)
+        return 0.0
+
+    result = judged(picks)
+    assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+    assert result.steps[0].family == "choice"
+
+
+def test_an_exception_within_a_primitive_is_not_followed():
+    def lets_it_pass(x, rng):
+        return moody(float(len(x)))
+
+    def catches_it(x, rng):
+        try:
+            return moody(float(len(x)))
+        except ValueError:
+            return 0.0
+
+    for mechanism in (lets_it_pass, catches_it):
+        result = judged(mechanism)
+        assert str(result.verdict) == "NOT_FOLLOWED"
+        assert any("raises ValueError" in each.message for each in result.findings)
+        assert not result.proof
+
+
+@primitive("laplace", value="value", scale=1.0)
+def wordy(value):
+    return f"{value}"
+
+
+@primitive("gaussian", value="value", scale=1.0)
+def of_another_size(value):
+    return np.zeros(3)
+
+
+@primitive("exponential", scores="scores", scale=1.0)
+def beside_all_candidates(scores):
+    return len(scores)
+
+
+@primitive("trusted", value="value", sensitivity=1.0, epsilon=1.0)
+def returns_a_function(value):
+    return lambda: value
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: wordy(1.0),
+        lambda x: of_another_size(1.0),
+        lambda x: beside_all_candidates([1.0, 2.0]),
+        lambda x: bool(returns_a_function(1.0)),
+        lambda x: noisy(None, 1.0),
+        lambda x: noisy(1.0, math.nan),
+        lambda x: noisy(1.0, -1.0),
+        lambda x: noisy(np.ones(2), np.ones(3)[:2] * -1),
+        lambda x: responses([0, 5]),
+    ],
+)
+def test_calls_that_have_no_law_are_not_followed(call):
+    def mechanism(x, rng):
+        try:
+            call(x)
+        except TypeError:
+            pass
+        return x.sum() + rng.laplace(scale=1.0)
+
+    result = judged(mechanism)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert {each.kind for each in result.findings} == {"coin"}
+    assert "lambda x" in line_of(result.findings[0])
+
+
+def test_a_thread_of_the_mechanism_is_not_followed():
+    def threaded(x, rng):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(noisy(1.0, 1.0)))
+        thread.start()
+        thread.join()
+        return float(len(found))
+
+    result = judged(threaded)
+    assert any("another thread" in each.message for each in result.findings)
+
+
+def test_noise_that_goes_into_a_primitive_is_looked_at():
+    def chained(x, rng):
+        return noisy([x.sum() + rng.laplace(scale=2.0)][0], 2.0)
+
+    result = judged(chained)
+    assert str(result.verdict) == "NOT_REFUTED"
+    assert len(result.steps) == 2
+
+
+@primitive("laplace", value="x", scale=1.0)
+def in_place(x):
+    assert type(x) is np.ndarray
+    x += OWN.laplace(size=x.shape)
+    return x
+
+
+def test_an_argument_that_is_written_over_has_the_noise_that_is_given_back():
+    def returned(x, rng):
+        return in_place(np.array([float(len(x))]))
+
+    def kept(x, rng):
+        sums = np.zeros(2)
+        sums[0] = len(x)
+        assert in_place(sums) is sums
+        return sums / 2 + 1
+
+    for mechanism in (returned, kept):
+        result = judged(mechanism)
+        assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+        assert result.loss == pytest.approx(1.0)
+
+
+def test_a_primitive_that_changes_an_argument_otherwise_is_not_followed():
+    @primitive("laplace", value="x", scale=1.0)
+    def beside(x, more):
+        more[0] = OWN.laplace()
+        return x + OWN.laplace()
+
+    for more in ([0.0], np.ones(1)):
+
+        def changed(x, rng, more=more):
+            return beside(float(len(x)), more.copy())
+
+        result = judged(changed)
+        assert str(result.verdict) == "NOT_FOLLOWED"
+        assert "changes one of its arguments" in result.findings[0].message
+
+
+def test_a_generator_is_excused_within_primitives_and_nowhere_else():
+    def uses_it_outside_as_well(x, rng):
+        OWN.random_sample()
+        return noisy_vector(np.array([float(len(x))]), 1.0)
+
+    result = judged(uses_it_outside_as_well)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert any("was there before" in each.message for each in result.findings)
+
+
+# -- declarations that cannot be
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fields", "message"),
+    [
+        ("laplase", {"value": "value", "scale": 1.0}, "did you mean 'laplace'"),
+        ("laplace", {"value": "value"}, "needs scale="),
+        ("laplace", {"value": "value", "scale": 1, "p": 2}, "unknown field"),
+        ("laplace", {"value": "data", "scale": 1.0}, "'data', which .*f lacks"),
+        ("laplace", {"value": "value", "scale": lambda b: b}, "'b', which .*f lacks"),
+        ("laplace", {"value": "value", "scale": 0.0}, "scale must be"),
+        ("laplace", {"value": "value", "scale": -1.0}, "scale must be"),
+        ("laplace", {"value": "value", "scale": math.nan}, "scale must"),
+        ("laplace", {"value": "value", "scale": math.inf}, "scale must be"),
+        ("laplace", {"value": "value", "scale": None}, "scale must be a number"),
+        (
+            "trusted",
+            {"value": "value", "sensitivity": 1.0, "epsilon": 0.0},
+            "epsilon must be",
+        ),
+        (
+            "trusted",
+            {"value": "value", "sensitivity": 1.0, "epsilon": 1.0, "delta": math.nan},
+            "delta must not be NaN",
+        ),
+    ],
+)
+def test_bad_declarations_are_refused_at_once(kernel, fields, message):
+    def f(value, scale):
+        return value
+
+    with pytest.raises(InputError, match=message):
+        primitive(kernel, **fields)(f)
+
+
+def test_attributes_of_arguments_may_be_named():
+    class Noise:
+        scale = 1.0
+
+        @primitive("laplace", value="value", scale="self.scale")
+        def add(self, value):
+            return value + self.scale * SYSTEM.gauss(0, 1)
+
+    result = judged(lambda x, rng: Noise().add(float(len(x))))
+    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))

@@ -1,0 +1,229 @@
+"""Code that uses diffprivlib and OpenDP, replayed, where they are installed.
+
+The violations are properties of these versions (constraints-third-party.txt).
+"""
+
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit.replay import libraries, replay
+
+diffprivlib = pytest.mark.skipif(
+    find_spec("diffprivlib") is None, reason="pip install 'dpaudit[diffprivlib]'"
+)
+opendp = pytest.mark.skipif(
+    find_spec("opendp") is None, reason="pip install 'dpaudit[opendp]'"
+)
+
+CLAIM = PureDP(1.0)
+X = np.random.default_rng(5).uniform(0, 1, (20, 2))
+ADDED = Pair(X, np.vstack([X, [[1.0, 1.0]]]))
+REPLACED = Pair(X, np.vstack([X[:-1], [[1.0, 0.0]]]), "replace-one")
+
+
+def judged(mechanism, pair, claim=CLAIM):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return replay(
+            mechanism, pair=pair, claim=claim, sees="transcript", max_samples=2
+        )
+
+
+def found(result):
+    """Return kind and file name of each finding."""
+    return [
+        (f.kind, f.where.rpartition("/")[2].partition(":")[0]) for f in result.findings
+    ]
+
+
+@diffprivlib
+def test_every_class_of_diffprivlib_is_known():
+    from diffprivlib import mechanisms
+
+    own = {
+        name
+        for name, each in vars(mechanisms).items()
+        if isinstance(each, type) and "randomise" in vars(each)
+    } - {"DPMachine", "DPMechanism"}
+    assert own == set(libraries._DIFFPRIVLIB)
+    with libraries.declared_libraries():
+        for name in own:
+            assert hasattr(getattr(mechanisms, name).randomise, "__wrapped__"), name
+
+
+def mechanisms_and_inputs():
+    """Return one of each class of diffprivlib, and two inputs of it."""
+    from diffprivlib import mechanisms as m
+
+    e, s = {"epsilon": 1.0}, {"epsilon": 1.0, "sensitivity": 1}
+    d, bounds = s | {"delta": 0.01}, {"lower": 0, "upper": 3}
+    leaves = [["a", "b"], ["c", "d"]]
+    square = np.diag([1.0, 0.5])
+    return {
+        "Laplace": (m.Laplace(**s), 1.0, 2.0),
+        "LaplaceTruncated": (m.LaplaceTruncated(**s, **bounds), 1.0, 2.0),
+        "LaplaceFolded": (m.LaplaceFolded(**s, **bounds), 1.0, 2.0),
+        "LaplaceBoundedDomain": (m.LaplaceBoundedDomain(**s, **bounds), 1.0, 2.0),
+        "LaplaceBoundedNoise": (m.LaplaceBoundedNoise(**d), 1.0, 2.0),
+        "Geometric": (m.Geometric(**s), 1, 2),
+        "GeometricTruncated": (m.GeometricTruncated(**s, **bounds), 1, 2),
+        "GeometricFolded": (m.GeometricFolded(**s, **bounds), 1, 2),
+        "Gaussian": (m.Gaussian(**d), 1.0, 2.0),
+        "GaussianAnalytic": (m.GaussianAnalytic(**d), 1.0, 2.0),
+        "GaussianDiscrete": (m.GaussianDiscrete(**d), 1, 2),
+        "Binary": (m.Binary(**e, value0="no", value1="yes"), "no", "yes"),
+        "ExponentialHierarchical": (
+            m.ExponentialHierarchical(**e, hierarchy=leaves),
+            "a",
+            "d",
+        ),
+        "Staircase": (m.Staircase(**s), 1.0, 2.0),
+        "Snapping": (m.Snapping(**s, **bounds), 1.0, 2.0),
+        "Uniform": (m.Uniform(delta=0.1, sensitivity=1.0), 1.0, 2.0),
+        "Bingham": (m.Bingham(epsilon=1.0), square, square[::-1, ::-1].copy()),
+    }
+
+
+@diffprivlib
+def test_one_call_of_every_class_is_followed():
+    pair = Pair([[0.0]], [[1.0]], "replace-one")
+    for name, (mechanism, one, other) in mechanisms_and_inputs().items():
+
+        def call(x, rng, mechanism=mechanism, inputs=(one, other)):
+            return mechanism.randomise(inputs[int(x[0, 0])])
+
+        claim = ApproxDP(1.0, 0.1 if name == "Uniform" else 0.02)
+        result = judged(call, pair, claim)
+        assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ()), name
+        assert len(result.steps) == 1, name
+
+
+@diffprivlib
+def test_choices_of_diffprivlib_have_the_probabilities_that_it_draws_by():
+    from diffprivlib import mechanisms as m
+
+    scores, measure = [0.0, 1.0, 3.0], [1.0, 2.0, 0.5]
+    mechanism = m.Exponential(
+        epsilon=1.0, sensitivity=2.0, utility=scores, measure=measure
+    )
+    declared = libraries._OURS["diffprivlib.mechanisms.Exponential.randomise"]
+    law = declared.read({"self": mechanism, "value": None})
+    assert np.exp(law.log[0]) == pytest.approx(
+        np.diff(mechanism._probabilities, prepend=0)
+    )
+    tree = m.ExponentialHierarchical(epsilon=1.0, hierarchy=[["a", "b"], ["c", "d"]])
+    declared = libraries._OURS[
+        "diffprivlib.mechanisms.ExponentialCategorical.randomise"
+    ]
+    law = declared.read({"self": tree, "value": "a"})
+    wanted = [tree._get_prob("a", other) for other in law.names]
+    assert np.exp(law.log[0]) == pytest.approx(
+        np.array(wanted) / tree._normalising_constant["a"]
+    )
+
+
+@diffprivlib
+def test_a_mean_and_a_histogram_keep_their_claims():
+    from diffprivlib import tools
+
+    def mean(x, rng):
+        return tools.mean(x[:, 0], epsilon=1.0, bounds=(0, 1))
+
+    def histogram(x, rng):
+        return tools.histogram(x[:, 0], epsilon=1.0, range=(0, 1), bins=4)[0]
+
+    replaced = judged(mean, REPLACED)
+    assert (str(replaced.verdict), replaced.findings) == ("NOT_REFUTED", ())
+    added = judged(mean, ADDED)
+    assert (str(added.verdict), found(added)) == (
+        "NOT_REFUTED",
+        [("scale", "utils.py")],
+    )
+    counts = judged(histogram, ADDED)
+    assert (str(counts.verdict), counts.loss) == ("NOT_REFUTED", pytest.approx(1.0))
+    # A row that moves from one bin to another changes two counts.
+    two = judged(histogram, REPLACED)
+    assert (two.proof, found(two)) == (True, [("budget", "histograms.py")])
+
+
+@diffprivlib
+def test_a_regression_without_an_intercept_has_a_sum_without_noise():
+    from diffprivlib.models import LinearRegression
+
+    def regression(x, rng):
+        made = LinearRegression(
+            epsilon=1.0, fit_intercept=False, bounds_X=(0, 1), bounds_y=(0, 1)
+        )
+        return made.fit(x[:, :1], x[:, 1]).coef_
+
+    result = judged(regression, REPLACED)
+    assert (result.proof, found(result)) == (
+        True,
+        [("release", "linear_regression.py")],
+    )
+
+
+@diffprivlib
+def test_a_naive_bayes_tells_how_many_rows_there_are():
+    from diffprivlib.models import GaussianNB
+
+    def bayes(x, rng):
+        made = GaussianNB(epsilon=1.0, bounds=(0, 1))
+        made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int))
+        return made.theta_, made.var_
+
+    assert judged(bayes, REPLACED).findings == ()
+    result = judged(bayes, ADDED)
+    assert result.proof
+    assert ("scale", "naive_bayes.py") in found(result)
+
+
+@diffprivlib
+def test_an_objective_with_noise_is_not_followed():
+    from diffprivlib.models import LogisticRegression
+
+    def logistic(x, rng):
+        made = LogisticRegression(epsilon=1.0, data_norm=1.0)
+        return made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int)).coef_
+
+    result = judged(logistic, REPLACED)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert ("coin", "logistic_regression.py") in found(result)
+
+
+@opendp
+def test_a_count_and_a_sum_of_opendp():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = (
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
+        dp.symmetric_distance(),
+    )
+
+    def count(x, rng):
+        made = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
+        return made(x[:, 0].tolist())
+
+    def total(x, rng):
+        made = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
+        return (made >> dp.m.then_laplace(scale=1.0 + 1e-6))(x[:, 0].tolist())
+
+    def of_the_length(x, rng):
+        scale = float(len(x))
+        return (space >> dp.t.then_count() >> dp.m.then_laplace(scale=scale))(
+            x[:, 0].tolist()
+        )
+
+    for mechanism in (count, total):
+        result = judged(mechanism, ADDED)
+        assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
+        assert result.loss == pytest.approx(1.0, rel=1e-5)
+        assert str(judged(mechanism, ADDED, PureDP(0.9)).verdict) == "NOT_FOLLOWED"
+    result = judged(of_the_length, ADDED)
+    assert [f.kind for f in result.findings] == ["scale"]
+    assert "test_real_libraries.py" in result.findings[0].where
