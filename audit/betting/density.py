@@ -34,10 +34,9 @@ def sides_of(centre: Array, on_data: Array, on_neighbour: Array) -> Array | None
     Parameters
     ----------
     centre : ndarray, shape (K,)
-        The mean score of each cell, in decreasing order.
+        The mean score of each cell, in order.
     on_data, on_neighbour : ndarray, shape (K,)
-        How many scores of either side are in each cell; some are on both sides, and
-        some in every cell.
+        How many scores of either side are in each cell; some are on both sides.
 
     Returns
     -------
@@ -61,7 +60,7 @@ def sides_of(centre: Array, on_data: Array, on_neighbour: Array) -> Array | None
     offset = np.log(on_data.sum() / on_neighbour.sum())
     coarse = _coarse(weight)
     counts = np.stack([_added(x, coarse) for x in (on_data, n)])
-    rough = _added((features * n).T, coarse).T / counts[1]
+    rough = _added((features * n).T, coarse).T / np.maximum(counts[1], 1.0)
     beta, likelihood = _fitted(rough, counts[0], counts[1], offset)
     weights = likelihood - freedom + np.log(prior)
     weights = np.exp(weights - weights.max())
