@@ -31,6 +31,7 @@ from dpaudit.domains import Domain
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
+from dpaudit.validation import check_positive
 
 __all__ = ["EXECUTIONS", "audit"]
 
@@ -47,6 +48,7 @@ def audit(
     claim: Claim | None = None,
     confidence: float = 0.999,
     max_samples: int = 200_000,
+    max_seconds: float | None = None,
     seed: int = 0,
     stop_when_refuted: bool = True,
     layer: Layer | str = Layer.BLACK_BOX,
@@ -84,6 +86,10 @@ def audit(
     max_samples : int
         Most releases to draw on either side, >= 2; on average of the two sides, where
         one of them needs more.
+    max_seconds : float, optional
+        > 0: about how long to go on at most. The audit ends before a round that would
+        likely take longer, as if `should_stop` had said so; the pilot, of ten releases
+        a side, and one more round are always played.
     seed : int
         >= 0. The same seed gives the same result.
     stop_when_refuted : bool
@@ -153,8 +159,11 @@ def audit(
     if layer == Layer.REPLAY:
         from dpaudit.audit.replay import replay
 
-        if bits or executor is not None or attacks is not None:
-            raise InputError("layer 'replay' takes no attacks, bits or executor")
+        unused = executor, attacks, max_seconds
+        if bits or any(option is not None for option in unused):
+            raise InputError(
+                "layer 'replay' takes no attacks, bits, executor or max_seconds"
+            )
         replayed = replay(
             mechanism,
             pair=pair,
@@ -169,6 +178,8 @@ def audit(
             store=store,
         )
         return cast(AuditResult, replayed)
+    if max_seconds is not None:
+        max_seconds = check_positive("max_seconds", max_seconds)
     if attacks is None:
         attacks = BITS if bits else PORTFOLIO
     settings = Settings(
@@ -203,16 +214,19 @@ def audit(
         before = 0.0 if recorder is None else recorder.resume(state)
         clock = Clock(state, settings.max_samples, before)
         for _ in state.rounds():
+            clock.lap()
             if recorder is not None:
                 recorder.note(state)
             if progress is not None:
                 progress(clock.progress())
             # Where no pair was accepted yet, there is nothing to report.
             interrupted = bool(
-                should_stop is not None
-                and state.pairs
+                state.pairs
                 and not state.finished
-                and should_stop()
+                and (
+                    clock.runs_out(max_seconds)
+                    or (should_stop is not None and should_stop())
+                )
             )
             if recorder is not None:
                 recorder.keep(state, clock.seconds, closing=interrupted)

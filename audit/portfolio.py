@@ -166,6 +166,12 @@ class _Contender:
     in_use: bool = True
     record: ScoreRecord = field(default_factory=ScoreRecord)
 
+    def events(self, index: int) -> Events:
+        """Return the candidate events of the attack, which goes by that index."""
+        events = self.record.events(index, exclusive=self.attack.exclusive)
+        simple = not (self.attack.exclusive or self.attack.sufficient)
+        return self.record.modelled(events) if simple else events
+
 
 class Portfolio:
     """A portfolio of attacks on one target, learning from the outputs it sees.
@@ -211,7 +217,7 @@ class Portfolio:
         scored = [contender.record.scored.min() for contender in self._contenders]
         telling = max(1, max(scored, default=0) / _STALE)
         offers = [
-            contender.record.events(index, exclusive=contender.attack.exclusive)
+            contender.events(index)
             for index, contender in enumerate(self._contenders)
             if scored[index] >= telling
         ]

@@ -8,6 +8,8 @@ from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
+_FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -26,7 +28,8 @@ class Progress:
     seconds : float
         Work so far, that of an interrupted process included.
     seconds_left : float
-        At the present pace, if the audit goes on to `max_samples`.
+        At the pace of the last half of the releases, if the audit goes on to
+        `max_samples`.
     resumed_at : int
         Releases a side that an interrupted process had drawn; 0 if there was none.
 
@@ -71,17 +74,42 @@ class Clock:
         self._state, self._limit, self._before = state, max_samples, before
         self._drawn_before = state.samples
         self._started = time.perf_counter()
+        # After every round: the releases a side, and the seconds of this process.
+        self._laps = [(state.samples, 0.0)]
 
     @property
     def seconds(self) -> float:
         """Seconds so far."""
         return self._before + time.perf_counter() - self._started
 
+    def lap(self) -> None:
+        """Note the end of a round."""
+        self._laps.append((self._state.samples, time.perf_counter() - self._started))
+
+    def runs_out(self, most: float | None) -> bool:
+        """Say whether another round would likely end later than so many seconds.
+
+        Of this process; a round takes longer than the one before by what it grows.
+        """
+        if most is None or len(self._laps) < _FEWEST_LAPS:
+            return False
+        (_, before), (_, now) = self._laps[-2:]
+        return now + (now - before) > most
+
+    @property
+    def _pace(self) -> float:
+        """Seconds a release, over the rounds that drew the last half of them.
+
+        The first rounds are small, and hardly cheaper than large ones.
+        """
+        drawn, now = self._laps[-1]
+        half = (drawn + self._drawn_before) / 2
+        since, then = next(lap for lap in reversed(self._laps) if lap[0] <= half)
+        return (now - then) / max(drawn - since, 1)
+
     def progress(self) -> Progress:
         """Return how far the audit is."""
         state, seconds = self._state, self.seconds
-        drawn = max(state.samples - self._drawn_before, 1)
-        pace = (seconds - self._before) / drawn
         return Progress(
             samples=state.samples,
             max_samples=self._limit,
@@ -90,7 +118,7 @@ class Clock:
             at_delta=state.at_delta,
             attack=state.favourite,
             seconds=seconds,
-            seconds_left=pace * (self._limit - state.samples),
+            seconds_left=self._pace * (self._limit - state.samples),
             resumed_at=self._drawn_before,
         )
 

@@ -21,6 +21,10 @@ Annals of Statistics 22, 1994), for which both are. So the ratio of the estimate
 that of the losses from the first releases on, whereas that of two counts takes as many
 releases to learn as it takes to refute a claim. Like all estimates of the past they
 only choose the bets.
+
+Where nothing is known of the score, a ratio of densities that was fitted to the past
+(`dpaudit.audit.betting.density`) takes the place of e^L: few numbers are learned from
+all releases, instead of two for each event.
 """
 
 from collections.abc import Sequence
@@ -34,6 +38,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from dpaudit.arrays import Array
+from dpaudit.audit.betting.density import sides_of
 
 __all__ = ["Events", "ScoreRecord", "count_hits", "prior_hits"]
 
@@ -42,6 +47,8 @@ Counts = NDArray[np.intp]
 _RANK_RATIO = 1.25
 _REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
 _KNOWN = 1000  # as how many releases one counts whose exact loss is known
+_FITTED = 4  # or of which it is a fitted function of the score,
+_FEWEST = 50  # from as many scores a side on
 _CONTRADICTED = 5.0  # standard errors between counts and losses
 
 
@@ -206,21 +213,64 @@ class ScoreRecord:
             )
         else:
             shares = self._shares
-        scored = events.scored
-        hits = np.column_stack([events.hits, self.scored])
-        shares, hits = (
-            np.diff((x / self.scored[:, np.newaxis]).sum(axis=0), prepend=0.0)
-            for x in (shares, hits)
-        )
-        weights = _balance(hits, 2 * shares - hits)
+        mass = self._cells(np.column_stack([events.hits, self.scored])).sum(axis=0)
+        return self._with_ratio(events, mass, self._cells(shares).sum(axis=0), _KNOWN)
+
+    def modelled(self, events: Events) -> Events:
+        """Return its events as they are if the loss is a simple function of the score.
+
+        They count like those of a past that is `_FITTED` times as long. They come back
+        as they were where the past is too short, or so long that thresholds are fixed,
+        or contradicts the fit.
+        """
+        if self._thresholds is not None or self.scored.min() < _FEWEST:
+            return events
+        scores = np.concatenate([x for side in self._scores for x in side])
+        largest = np.abs(scores).max()
+        if not (np.isfinite(largest) and largest > 0):
+            return events
+        reached = _reached(scores, events.threshold)
+        total = np.bincount(reached, scores / largest, minlength=len(events) + 1)[::-1]
+        cells = self._cells(np.column_stack([events.hits, self.scored]))
+        counts = cells * self.scored[:, np.newaxis]
+        mass, number = cells.sum(axis=0), counts.sum(axis=0)
+        used = number > 0
+        fitted = sides_of(total[used] / number[used], *counts[:, used])
+        if fitted is None:
+            return events
+        share = np.zeros(len(mass))
+        share[used] = fitted
+        return self._with_ratio(events, mass, share * mass, _FITTED)
+
+    def _cells(self, reached: Array) -> Array:
+        """Return what is in the cells between thresholds, over the scores of a side."""
+        return np.diff(reached / self.scored[:, np.newaxis], axis=1, prepend=0.0)
+
+    def _with_ratio(
+        self, events: Events, mass: Array, share: Array, known: int
+    ) -> Events:
+        """Return events whose ratios of probabilities are known.
+
+        Parameters
+        ----------
+        events : Events
+        mass : ndarray, shape (T + 1,)
+            P + Q of the cells between thresholds.
+        share : ndarray, shape (T + 1,)
+            P of the cells, but for a weight that balances them.
+        known : int
+            As how many releases one counts.
+        """
+        weights = _balance(mass, 2 * share - mass)
         if weights is None:
             return events
-        cells = np.stack([weights * shares, weights * (hits - shares)])
+        scored = events.scored
+        cells = np.stack([weights * share, weights * (mass - share)])
         expected = np.clip(np.cumsum(cells, axis=1)[:, :-1], 0.0, 1.0)
         error = np.sqrt(expected * (1 - expected) / scored) + 1 / scored
         if (np.abs(events.hits / scored - expected) > _CONTRADICTED * error).any():
             return events
-        scored = _KNOWN * scored
+        scored = known * scored
         hits = np.rint(expected * scored).astype(np.intp)
         return replace(events, hits=hits, scored=scored)
 

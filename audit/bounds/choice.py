@@ -2,12 +2,15 @@
 
 For each threshold the bound that the last part is expected to give is predicted from
 the first part, as the approximate limit that orders the outcomes there. Where hits are
-few, the best of many noisy predictions is a lucky one. Two models of how D and D' share
-the scores around a threshold are compared by cross-validated likelihood: a logistic
-regression on the probit of the pooled rank (right for Gaussian scores, and nearly
-noiseless), and isotonic regression (right for any score that orders outputs by
-likelihood ratio, atoms and rare leaks included). Under the second, predictions are
-discounted by the first part's own standard error.
+few, the best of many noisy predictions is a lucky one. Three models of how D and D'
+share the scores around a threshold are compared by cross-validated likelihood: a
+logistic regression on the probit of the pooled rank (right for Gaussian scores, and
+nearly noiseless); an average of simple functions of it
+(`dpaudit.audit.betting.density`: about right for Laplace scores, whose loss is constant
+in the tails); and isotonic regression (right for any score that orders outputs by
+likelihood ratio, atoms and rare leaks included). The first of them stands that is not
+clearly less likely than the best. Under the last, predictions are discounted by the
+first part's own standard error.
 """
 
 from collections.abc import Callable
@@ -17,6 +20,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpaudit.arrays import Array
+from dpaudit.audit.betting.density import sides_of
 from dpaudit.audit.bounds.laws import Binomial, Poisson
 from dpaudit.audit.bounds.ordering import Contrast, approximate_bound
 
@@ -26,6 +30,7 @@ __all__ = ["HitCurve", "Sides", "Tails"]
 _THRESHOLDS = 300  # candidates, denser in the tails
 _NEWTON_STEPS = 12
 _PAIRS = 120  # candidates per tail when both are chosen
+_CLEARLY = 2.0  # by which the likelihood of a model must be the larger one
 
 
 class Sides(NamedTuple):
@@ -55,8 +60,10 @@ class HitCurve(NamedTuple):
             for start in (0, 1)
         ]
         cells = halves[0] + halves[1]
-        smooth = _likelihood(_logistic, *halves) >= _likelihood(_isotonic, *halves)
-        share = (_logistic if smooth else _isotonic)(cells)
+        likelihoods = [_likelihood(model, *halves) for model in _MODELS]
+        near = np.array(likelihoods) >= max(likelihoods) - _CLEARLY
+        model = _MODELS[int(np.argmax(near))]
+        smooth, share = model is not _isotonic, model(cells)
         pooled = cells.sum(axis=0)
         hits = np.cumsum((pooled * [share, 1 - share])[:, ::-1], axis=1)[:, ::-1]
         totals = cells.sum(axis=1, keepdims=True)
@@ -131,9 +138,7 @@ def _likelihood(model: Callable[[Array], Array], first: Array, second: Array) ->
 
 def _logistic(cells: Array) -> Array:
     """Return D's share per cell: logistic in the probit of the pooled rank."""
-    pooled = cells.sum(axis=0)
-    rank = (np.cumsum(pooled) - pooled / 2 + 0.25) / (pooled.sum() + 0.5)
-    x = ndtri(rank)
+    pooled, x = cells.sum(axis=0), _probits(cells)
     basis = np.stack([np.ones_like(x), x], axis=1)
     weights = np.zeros(2)
     for _ in range(_NEWTON_STEPS):
@@ -142,6 +147,24 @@ def _logistic(cells: Array) -> Array:
         spread = pooled * share * (1 - share)
         weights += np.linalg.solve((basis.T * spread) @ basis + np.eye(2), gradient)
     return np.clip(expit(basis @ weights), 1e-6, 1 - 1e-6)
+
+
+def _simple(cells: Array) -> Array:
+    """Return D's share per cell: an average of simple functions of the same probit."""
+    fitted = sides_of(_probits(cells), *cells)
+    if fitted is None:
+        return np.full(cells.shape[1], 0.5)
+    odds = cells[0].sum() / cells[1].sum()
+    share = fitted * odds / (1 - fitted + fitted * odds)
+    return np.clip(share, 1e-6, 1 - 1e-6)
+
+
+def _probits(cells: Array) -> Array:
+    """Return the probit of the pooled rank of each cell."""
+    pooled = cells.sum(axis=0)
+    return np.asarray(
+        ndtri((np.cumsum(pooled) - pooled / 2 + 0.25) / (pooled.sum() + 0.5))
+    )
 
 
 def _isotonic(cells: Array) -> Array:
@@ -158,3 +181,6 @@ def _isotonic(cells: Array) -> Array:
 
 def _share(block: list[float]) -> float:
     return (block[0] + 0.5) / (block[1] + 1)
+
+
+_MODELS = _logistic, _simple, _isotonic

@@ -3,6 +3,7 @@
 - `coverage`: how often each bound that the package ships accuses the innocent.
 - `tightness`: how near its lower bounds come to the truth.
 - `refutation`: how many releases a refutation takes, against the information limit.
+- `limits`: the same for black boxes of known laws, at two confidences.
 - `suite`: lower bounds on the standard suite, against the best published ones.
 - `cost`: the engine's share of an audit's time, and its memory.
 

@@ -16,6 +16,7 @@ from dpaudit.audit.identity import code_version
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
+from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.study import Study
 from dpaudit.reports.bench.suite import SuiteBounds
@@ -36,6 +37,7 @@ STUDIES: tuple[Study, ...] = (
     Coverage(),
     Tightness(),
     Refutation(),
+    Limits(),
     SuiteBounds(),
     Cost(),
 )

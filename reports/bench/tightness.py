@@ -72,6 +72,13 @@ class Goal:
 
 
 GOALS = (
+    # What Clopper-Pearson bounds reach with ten thresholds in either tail (Bonferroni).
+    Goal("laplace", False, "anytime", 10**3, 0.74),
+    Goal("half laplace", False, "anytime", 10**3, 1.64),
+    Goal("gaussian", False, "anytime", 10**3, 0.21),
+    Goal("half gaussian", False, "anytime", 10**3, 0.47),
+    Goal("gaussian", True, "anytime", 10**3, 0.21),
+    Goal("half gaussian", True, "anytime", 10**3, 0.47),
     Goal("laplace", False, "anytime", 10**4, 0.93, 0.912),
     Goal("half laplace", False, "anytime", 10**4, 1.88, 1.866),
     Goal("gaussian", False, "anytime", 10**4, 0.353, 0.353),
@@ -93,9 +100,9 @@ GOALS = (
 )
 
 _SEEDS = {
-    "quick": {10**4: 5},
-    "standard": {10**4: 11, 10**6: 1},
-    "full": {10**4: 21, 10**6: 11},
+    "quick": {10**3: 5, 10**4: 5},
+    "standard": {10**3: 11, 10**4: 11, 10**6: 1},
+    "full": {10**3: 21, 10**4: 21, 10**6: 11},
 }
 
 

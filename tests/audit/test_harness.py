@@ -1,8 +1,10 @@
 """Audits from end to end: true claims stand, planted bugs fall, bad input is named."""
 
+import itertools
 import json
 import math
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -504,6 +506,81 @@ def test_an_audit_can_be_ended_between_rounds():
     assert refuted.refuted
     assert refuted.interrupted
     assert refuted.witness is not None
+
+
+class Priced:
+    """A clock that only releases move on, and a sum that costs a tenth of a second."""
+
+    def __init__(self, monkeypatch, price=0.1):
+        self.now, self.price = 5.0, price
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def __call__(self, data, rng):
+        self.now += self.price
+        return laplace_sum(data, rng)
+
+
+@pytest.mark.parametrize("most", [20.0, 100.0, 1000.0])
+def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
+    priced, options = Priced(monkeypatch), {"pair": PAIR, "claim": CLAIM}
+    result = audit(priced, **options, attacks=IDENTITY, max_seconds=most)
+    assert result.interrupted
+    assert most / 1.5 < priced.now - 5 <= most
+    assert result.seconds == pytest.approx(priced.now - 5)
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
+    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "max_samples": 200}
+    limited = audit(Priced(monkeypatch), **options, max_seconds=1e5)
+    free = audit(Priced(monkeypatch), **options)
+    assert not limited.interrupted
+    assert replace(limited, seconds=0.0) == replace(free, seconds=0.0)
+
+
+def test_clocks_that_jump_are_not_asked(monkeypatch):
+    jumps = itertools.cycle([0.0, 1e12, -1e12])
+    for name in ("time", "monotonic"):
+        monkeypatch.setattr(time, name, lambda: next(jumps))
+    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "max_samples": 100}
+    assert not audit(laplace_sum, **options, max_seconds=100.0).interrupted
+
+
+def test_two_rounds_are_played_however_short_the_time():
+    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY}
+    told = []
+    result = audit(laplace_sum, **options, max_seconds=1e-9, progress=told.append)
+    assert result.interrupted
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("most", [0, -1.0, math.nan, math.inf, "1"])
+def test_a_limit_that_is_no_time_is_refused(most):
+    with pytest.raises(InputError, match="max_seconds"):
+        audit(laplace_sum, pair=PAIR, claim=CLAIM, max_seconds=most)
+
+
+def test_the_time_left_is_right_within_a_factor_of_two_after_a_second(monkeypatch):
+    # Releases of 10 ms, and rounds that cost 30 ms each beside them.
+    priced, told = Priced(monkeypatch, price=0.01), []
+
+    def note(progress):
+        priced.now += 0.03
+        told.append(progress)
+
+    audit(
+        priced,
+        pair=PAIR,
+        claim=CLAIM,
+        attacks=IDENTITY,
+        max_samples=3000,
+        progress=note,
+    )
+    whole = told[-1].seconds
+    assert whole > 60
+    for progress in told:
+        if 1 <= progress.seconds < whole:
+            left = whole - progress.seconds
+            assert left / 2 < progress.seconds_left < 2 * left
 
 
 def test_an_audit_that_is_at_its_end_is_not_interrupted():

@@ -476,7 +476,7 @@ def test_every_setting_is_in_the_key(setting):
 def test_an_audit_takes_every_setting_by_its_name():
     """And nothing decides a result that is neither a setting, nor what is audited."""
     subject = {"mechanism", "pair", "domain", "relation"}
-    beside = {"executor", "store", "progress", "should_stop"}
+    beside = {"executor", "store", "progress", "should_stop", "max_seconds"}
     settings = {field.name for field in fields(Settings)}
     assert set(signature(audit).parameters) == subject | beside | settings
 

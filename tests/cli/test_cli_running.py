@@ -102,6 +102,9 @@ ERRORS = {
     ("--store", "running_mechanism.py/a.db"): "no such folder",
     ("--layer", "exact", "--workers", "2"): "takes no --domain, --bits, --witness, --w",
     ("--layer", "white-box", "--store", "a.db"): "takes no",
+    ("--layer", "white-box", "--max-seconds", "1"): "or --max-seconds",
+    ("--layer", "replay", "--max-seconds", "1"): "takes no --bits, --workers or --max",
+    ("--max-seconds", "0"): "max_seconds must be a finite number > 0, got 0",
 }
 
 

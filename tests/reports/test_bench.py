@@ -51,6 +51,7 @@ from dpaudit.reports.bench.coverage_cases import (
     ScoresCase,
     WhiteBoxCase,
 )
+from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 from dpaudit.reports.bench.study import Row, seed_of
@@ -285,7 +286,7 @@ def invented(study, unit):
             return {"trials": unit.option("trials"), "errors": {"bound": 0}}
         case Tightness():
             return {"epsilon_lower": 0.9}
-        case Refutation():
+        case Refutation() | Limits():
             return {"refuted": unit.index != 1, "samples": 50 + unit.index}
         case SuiteBounds():
             return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
@@ -328,7 +329,7 @@ def test_the_median_bound_meets_the_target_or_not(above, met):
 
     def bound(unit):
         target = by_case[unit.case].target
-        seeds = 21 if by_case[unit.case].releases == 10**4 else 11
+        seeds = 11 if by_case[unit.case].releases == 10**6 else 21
         rank = unit.index - seeds // 2
         return {"epsilon_lower": target + (100 * rank if rank > 0 else rank) + above}
 

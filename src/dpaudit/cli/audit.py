@@ -78,6 +78,11 @@ __all__ = ["audit_command"]
     help="Most releases to draw on either side.",
 )
 @click.option(
+    "--max-seconds",
+    type=float,
+    help="About how long to go on at most; the verdict so far is printed.",
+)
+@click.option(
     "--to-the-end",
     is_flag=True,
     help="Go on to --max-samples after a refutation, for tighter bounds.",
@@ -118,6 +123,7 @@ def audit_command(
     bits: bool,
     confidence: float,
     max_samples: int,
+    max_seconds: float | None,
     to_the_end: bool,
     seed: int,
     workers: int,
@@ -153,11 +159,11 @@ def audit_command(
         allow_nonfinite=allow_nonfinite,
     )
     if layer in ("exact", "white-box"):
-        unused = (domain, witness_path, store)
+        unused = (domain, witness_path, store, max_seconds)
         if bits or workers != 1 or any(option is not None for option in unused):
             raise InputError(
-                f"--layer {layer} takes no --domain, --bits, --witness, --workers or "
-                "--store"
+                f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
+                "--store or --max-seconds"
             )
         claim = options.get("claim")
         refuted = _analyse(
@@ -165,8 +171,10 @@ def audit_command(
         )
         return REFUTED if refuted else 0
     if layer == "replay":
-        if bits or workers != 1:
-            raise InputError("--layer replay takes no --bits or --workers")
+        if bits or workers != 1 or max_seconds is not None:
+            raise InputError(
+                "--layer replay takes no --bits, --workers or --max-seconds"
+            )
         return _replay(
             subject,
             witness_path,
@@ -196,6 +204,7 @@ def audit_command(
             bits=bits,
             confidence=confidence,
             max_samples=max_samples,
+            max_seconds=max_seconds,
             seed=seed,
             stop_when_refuted=not to_the_end,
             executor=executor,
@@ -214,7 +223,7 @@ def audit_command(
             wrote = f"witness written to {witness_path}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
-    if result.interrupted:
+    if result.interrupted and interrupt.asked():
         return INTERRUPTED
     return REFUTED if result.refuted else 0
 
