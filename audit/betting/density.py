@@ -47,7 +47,7 @@ def sides_of(centre: Array, on_data: Array, on_neighbour: Array) -> Array | None
     --------
     >>> hits = np.array([60.0, 30.0, 10.0])
     >>> sides_of(np.array([1.0, 0.0, -1.0]), hits, hits[::-1]).round(2)
-    array([0.82, 0.5 , 0.18])
+    array([0.86, 0.5 , 0.14])
     """
     n = on_data + on_neighbour
     weight = n / n.sum()

@@ -49,6 +49,7 @@ _REMEMBERED = 100_000  # scores a side, after which thresholds are fixed
 _KNOWN = 1000  # as how many releases one counts whose exact loss is known
 _FITTED = 4  # or of which it is a fitted function of the score,
 _FEWEST = 50  # from as many scores a side on
+_FEWEST_EVENTS = 8  # and if there are so many: two counts tell all of one event
 _CONTRADICTED = 5.0  # standard errors between counts and losses
 
 
@@ -220,10 +221,12 @@ class ScoreRecord:
         """Return its events as they are if the loss is a simple function of the score.
 
         They count like those of a past that is `_FITTED` times as long. They come back
-        as they were where the past is too short, or so long that thresholds are fixed,
-        or contradicts the fit.
+        as they were where they are few, where the past is too short, or so long that
+        thresholds are fixed, or contradicts the fit.
         """
         if self._thresholds is not None or self.scored.min() < _FEWEST:
+            return events
+        if len(events) < _FEWEST_EVENTS:
             return events
         scores = np.concatenate([x for side in self._scores for x in side])
         largest = np.abs(scores).max()

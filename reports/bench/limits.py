@@ -73,7 +73,7 @@ def growth(p: Array, q: Array, points: Sequence[tuple[float, float]]) -> float:
     --------
     >>> half = np.array([0.9, 0.1]), np.array([0.1, 0.9])
     >>> round(growth(*half, [(1.0, 0.0)]), 3)
-    0.091
+    0.088
     """
     dual = _Dual(
         p, q, np.array([e for e, _ in points]), np.array([d for _, d in points])

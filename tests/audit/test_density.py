@@ -84,3 +84,10 @@ def test_a_short_past_an_infinite_score_and_a_bad_fit_leave_events_alone():
     y = rng.integers(0, 6, 4000) * 2 + 1 + rng.random(4000)
     record, events = recorded(x, y)
     assert record.modelled(events) is events
+
+
+def test_few_events_are_counted():
+    rng = np.random.default_rng(3)
+    record, events = recorded(*(rng.integers(0, high, 400) * 1.0 for high in (5, 4)))
+    assert 0 < len(events) < 8
+    assert record.modelled(events) is events
