@@ -30,7 +30,7 @@ from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism, Release
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import map_arrays
-from dpaudit.printable import said
+from dpaudit.printable import printable, said
 
 __all__ = [
     "Attack",
@@ -60,6 +60,9 @@ class Attack(ABC):
 
     name: ClassVar[str]
     """How reports and witnesses call it."""
+
+    score_is: ClassVar[str] = ""
+    """What a score is, in words; by default "the score of attack NAME"."""
 
     learns: ClassVar[bool]
     """Whether `fit` looks at the releases (and so must not be judged on them)."""
@@ -104,6 +107,13 @@ class Attack(ABC):
     @abstractmethod
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         """Return one number per release, infinities allowed; shape (size,)."""
+
+    def event(self, threshold: float, *, reached: bool = True) -> str:
+        """Return in words that a score reaches a threshold, or that it does not."""
+        subject = self.score_is or f"the score of attack {printable(self.name)}"
+        if threshold == math.inf:
+            return f"{subject} is {'' if reached else 'not '}infinite"
+        return f"{subject} {'>=' if reached else '<'} {threshold:.4g}"
 
 
 def consult(capability: Callable[..., Any], *arguments: Any) -> Any:

@@ -19,6 +19,7 @@ class ExactLoss(Attack):
     """Score = log(density on D / density on D')."""
 
     name = "exact-loss"
+    score_is = "the exact privacy loss"
     learns = False
     sufficient = True
 

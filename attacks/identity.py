@@ -20,6 +20,7 @@ class Identity(Attack):
     """Score = the release; NaN counts as the lowest."""
 
     name = "identity"
+    score_is = "the release"
     learns = False
 
     def applies(self, target: Target, releases: Release) -> bool:

@@ -30,6 +30,7 @@ class MeanShift(Attack):
     """Score = inner product with statistic(D) - statistic(D')."""
 
     name = "mean-shift"
+    score_is = "the release along the difference of the statistics"
     learns = False
 
     def applies(self, target: Target, releases: Release) -> bool:

@@ -50,6 +50,12 @@ class Support(Attack):
             and releases.shape[1:] == (data.shape[1], data.shape[1])
         )
 
+    def event(self, threshold: float, *, reached: bool = True) -> str:
+        """Return in words that a release shows which dataset it is of, or does not."""
+        if threshold > 0:
+            return "the release is " + ("" if reached else "not ") + "one of D alone"
+        return "the release is " + ("not " if reached else "") + "one of D' alone"
+
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         mechanism, pair = target.mechanism, target.pair
         if isinstance(mechanism, HasSupport):

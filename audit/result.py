@@ -61,6 +61,9 @@ class AuditResult:
         The mechanism is not m-GDP for any m below this (Gaussian claims only).
     attack : str or None
         Whose event spoke loudest against the claim.
+    event : str or None
+        The event that spoke loudest, in words, and how often past outputs hit it. It
+        was chosen with hindsight: the verdict does not rest on these counts.
     log_evidence : float
         Natural logarithm of the evidence (an e-value) against the claim itself.
     detectable_epsilon : float or None
@@ -106,6 +109,7 @@ class AuditResult:
     at_epsilon: float
     mu_lower: float | None
     attack: str | None
+    event: str | None
     log_evidence: float
     detectable_epsilon: float | None
     rarest_event: float
@@ -186,6 +190,8 @@ class AuditResult:
                 f"  evidence       e^{self.log_evidence:.1f} against the claim, "
                 f"attack {printable(self.attack)}"
             )
+        if self.event is not None:
+            lines.append(f"  event          {printable(self.event)}")
         if self.drawn[0] != self.drawn[1]:
             lines.append(
                 f"  releases       {self.drawn[0]:,} on the data, {self.drawn[1]:,} on "

@@ -9,7 +9,7 @@ from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import name_of
-from dpaudit.audit.state import AuditState
+from dpaudit.audit.state import AuditState, StrongestEvent
 from dpaudit.audit.stored_witness import stored_mechanism
 from dpaudit.audit.witness import Witness, current_versions
 from dpaudit.claims import Claim
@@ -92,6 +92,7 @@ def summarise(
         at_epsilon=state.at_epsilon,
         mu_lower=None if mu is None else mu.lower_bound,
         attack=None if strongest is None else strongest.fitted.attack.name,
+        event=None if strongest is None else _in_words(strongest),
         log_evidence=log_evidence,
         detectable_epsilon=None
         if refuted
@@ -113,6 +114,26 @@ def summarise(
         witness=witness,
         interrupted=interrupted,
     )
+
+
+def _in_words(event: StrongestEvent) -> str:
+    """Say what an event is, the way round that is likelier on D, and how often it was.
+
+    Examples
+    --------
+    >>> from dpaudit.attacks import PORTFOLIO
+    >>> from dpaudit.audit.portfolio import FittedAttack
+    >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
+    >>> fitted = FittedAttack(identity, {}, 1e-9, "")
+    >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100)))
+    "the release < 0.3123 in 83 of 100 on D, 31 of 100 on D'"
+    """
+    hits, n, hits_neighbour, m = event.counts
+    reached = hits * m >= hits_neighbour * n
+    if not reached:
+        hits, hits_neighbour = n - hits, m - hits_neighbour
+    words = event.fitted.attack.event(event.threshold, reached=reached)
+    return f"{words} in {hits:,} of {n:,} on D, {hits_neighbour:,} of {m:,} on D'"
 
 
 def _is_known(attack: Attack) -> bool:
