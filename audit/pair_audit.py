@@ -85,7 +85,13 @@ class PairAudit:
         return self._sampler.uses_rng()
 
     def play(
-        self, tests: Sequence[SequentialTest], null: int, size: int, remaining: int
+        self,
+        tests: Sequence[SequentialTest],
+        null: int,
+        size: int,
+        remaining: int,
+        *,
+        even: bool = False,
     ) -> None:
         """Fix all bets, draw fresh releases, settle.
 
@@ -99,9 +105,13 @@ class PairAudit:
             Releases a side, on average of the two.
         remaining : int
             Releases on both sides that the audit may still draw.
+        even : bool
+            Whether both sides are drawn alike: one null has no claim to them alone.
         """
         events = self.portfolio.prepare()
-        n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
+        n_p, n_q = size, size
+        if not even:
+            n_p, n_q = self._divide(events, tests[0].family, null, 2 * size)
         bet_on = [t.place_bets(events, n_p, n_q, remaining) for t in tests]
         self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])

@@ -8,6 +8,7 @@ from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
+_LEAST_REFINING = 1.0  # seconds
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -65,17 +66,17 @@ class Clock:
     Parameters
     ----------
     state : AuditState
-    max_samples : int
     before : float
         Seconds that it took until now.
     """
 
-    def __init__(self, state: AuditState, max_samples: int, before: float) -> None:
-        self._state, self._limit, self._before = state, max_samples, before
+    def __init__(self, state: AuditState, before: float) -> None:
+        self._state, self._before = state, before
         self._drawn_before = state.samples
         self._started = time.perf_counter()
         # After every round: the releases a side, and the seconds of this process.
         self._laps = [(state.samples, 0.0)]
+        self._refuted: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -96,6 +97,15 @@ class Clock:
         (_, before), (_, now) = self._laps[-2:]
         return now + (now - before) > most
 
+    def refined_long_enough(self) -> bool:
+        """Say whether more time was spent on bounds than a refutation took."""
+        if self._state.refuted_at is None:
+            return False
+        now = self._laps[-1][1]
+        if self._refuted is None:
+            self._refuted = now
+        return now - self._refuted > max(_LEAST_REFINING, self._refuted)
+
     @property
     def _pace(self) -> float:
         """Seconds a release, over the rounds that drew the last half of them.
@@ -112,13 +122,13 @@ class Clock:
         state, seconds = self._state, self.seconds
         return Progress(
             samples=state.samples,
-            max_samples=self._limit,
+            max_samples=state.limit,
             pairs=state.pairs,
             epsilon_lower=state.tests["epsilon"].lower_bound,
             at_delta=state.at_delta,
             attack=state.favourite,
             seconds=seconds,
-            seconds_left=self._pace * (self._limit - state.samples),
+            seconds_left=self._pace * (state.limit - state.samples),
             resumed_at=self._drawn_before,
         )
 

@@ -49,6 +49,8 @@ class AuditResult:
         In (0, 1); the error probability is 1 - confidence.
     samples : int
         Releases drawn on either side, on average of the two.
+    refuted_at : int or None
+        How many of them had been drawn when the claim fell.
     drawn : tuple of int
         Releases drawn on the data and on the neighbour, over all pairs.
     pairs : int
@@ -101,6 +103,7 @@ class AuditResult:
     bits: bool
     confidence: float
     samples: int
+    refuted_at: int | None
     drawn: tuple[int, int]
     pairs: int
     epsilon_lower: float
@@ -162,9 +165,12 @@ class AuditResult:
         return values | allowed
 
     def __str__(self) -> str:
+        after = ""
+        if self.refuted_at is not None and self.refuted_at < self.samples:
+            after = f"after {self.refuted_at:,} of "
         head = (
             f"{printable(self.name)}: {self.verdict} at confidence {self.confidence:g} "
-            f"({self.samples:,} releases a side, {self.seconds:.1f} s)"
+            f"({after}{self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
         numbers = "doubles" if self.bits else "real numbers"
         lines = [

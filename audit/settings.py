@@ -8,7 +8,7 @@ from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_fraction
+from dpaudit.validation import check_count, check_fraction, check_nonnegative
 
 __all__ = ["Settings", "name_of", "reference_point", "stated"]
 
@@ -30,6 +30,7 @@ class Settings:
     confidence : float
     max_samples, seed : int
     stop_when_refuted : bool
+    refine : float
     layer : Layer
         Of those from which releases are drawn.
     bits : bool
@@ -48,6 +49,7 @@ class Settings:
     max_samples: int
     seed: int
     stop_when_refuted: bool
+    refine: float
     layer: Layer
     bits: bool
     attacks: tuple[Attack, ...]
@@ -70,11 +72,15 @@ class Settings:
             given = getattr(self, field)
             if not isinstance(given, str | None):
                 raise InputError(f"{field} must be a string or None, got {given!r}")
+        refine = check_nonnegative("refine", self.refine)
+        if refine > 1:
+            raise InputError(f"refine must be at most 1, got {self.refine!r}")
         for field, checked in {
             "confidence": check_fraction("confidence", self.confidence),
             "max_samples": check_count("max_samples", self.max_samples, minimum=2),
             "seed": check_count("seed", self.seed, minimum=0),
             "stop_when_refuted": bool(self.stop_when_refuted),
+            "refine": float(refine),
             "layer": Layer(self.layer),
             "bits": bool(self.bits),
             "attacks": attacks,

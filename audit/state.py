@@ -40,6 +40,7 @@ _SMALLEST_ROUND = 4
 # later, where rounds are dear and evidence is steady.
 _GROWTH = {50_000: 0.15, math.inf: 0.25}
 _GROWTH_TO_REFUTE = {200: 0.06, **_GROWTH}
+_GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200
 _ENDGAME, _FINEST = 3, 50
 # Shares of the eager, the careful and the deadline account, and how finely bounds are
@@ -98,7 +99,10 @@ class AuditState:
         self.verdict = next(iter(self.tests.values()))
         self.drawn = np.zeros(2, dtype=np.intp)
         self._mechanism, self._attacks = mechanism, settings.attacks
-        self._max_samples, self._stop = settings.max_samples, stops
+        self._stop = stops
+        self.limit = settings.max_samples
+        self.refuted_at: int | None = None
+        self._refine = math.ceil(settings.refine * settings.max_samples)
         self._search, self._workers = search, workers or Workers()
         self._history: list[tuple[int, int, float, int]] = []
         self._pair_audits: dict[int, PairAudit] = {}
@@ -113,8 +117,17 @@ class AuditState:
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to play for."""
-        refuted = self._stop and self.verdict.refutes_claim
-        return refuted or self.samples >= self._max_samples
+        return self.samples >= self.limit
+
+    def stop_refining(self) -> None:
+        """End an audit that goes on for its bounds alone."""
+        if self._refining:
+            self.limit = self.samples
+
+    @property
+    def _refining(self) -> bool:
+        """Whether the audit goes on for its bounds alone."""
+        return self._stop and self.refuted_at is not None
 
     @property
     def played(self) -> int:
@@ -157,7 +170,11 @@ class AuditState:
 
     def freeze(self) -> bytes:
         """Return the state between two rounds, as `thaw` takes it."""
-        state = self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits
+        playing = (
+            *(self.tests, self.drawn, self.pairs, self.favourite),
+            self._pair_audits,
+        )
+        state = playing, (self.limit, self.refuted_at)
         return freeze(
             (self._history, freeze(state, self._supplied(self._pair_audits))), {}
         )
@@ -174,9 +191,8 @@ class AuditState:
             self._search.next_round(size)
             self._search.report(arm, score, releases)
             played.add(arm)
-        self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits = thaw(
-            state, self._supplied(played)
-        )
+        playing, (self.limit, self.refuted_at) = thaw(state, self._supplied(played))
+        self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits = playing
         self.verdict = next(iter(self.tests.values()))
 
     def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
@@ -219,7 +235,7 @@ class AuditState:
         return None
 
     def _play(self) -> None:
-        left = 2 * self._max_samples - int(self.drawn.sum())
+        left = 2 * self.limit - int(self.drawn.sum())
         asked = min(self._round_size(), max(left // 2, 1))
         arm, size = self._search.next_round(asked)
         pair_audit = self._pair_audits.get(arm)
@@ -246,7 +262,13 @@ class AuditState:
         else:
             before = pair_audit.drawn.copy()
             size = min(size, self._growth(before.sum() / 2))
-            pair_audit.play(list(self.tests.values()), self._null_in_play, size, left)
+            pair_audit.play(
+                list(self.tests.values()),
+                self._null_in_play,
+                size,
+                left,
+                even=self._refining,
+            )
             self.favourite = pair_audit.favourite
         spent = pair_audit.drawn - before
         self.drawn += spent
@@ -256,6 +278,10 @@ class AuditState:
         self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
         for retired in set(self._pair_audits) - self._search.live:
             del self._pair_audits[retired]
+        if self.refuted_at is None and self.verdict.refutes_claim:
+            self.refuted_at = self.samples
+            if self._stop:
+                self.limit = min(self.limit, self.samples + self._refine)
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)
@@ -270,18 +296,20 @@ class AuditState:
 
     def _round_size(self) -> int:
         """Return how many releases a side the next round may draw."""
-        left = self._max_samples - self.samples
+        left = self.limit - self.samples
         size = self._growth(self.samples)
         # The last rounds are small again: the nearer the end, the more it matters to
         # adapt the stakes to what was won so far.
-        return max(1, min(size, max(left // _ENDGAME, self._max_samples // _FINEST)))
+        return max(1, min(size, max(left // _ENDGAME, self.limit // _FINEST)))
 
     def _growth(self, past: float) -> int:
         """Return the releases a side that may follow on so many in the past."""
+        if self._refining:
+            return max(_SMALLEST_ROUND, math.ceil(_GROWTH_TO_REFINE * past))
         if self._stop:
             pace, smallest = _GROWTH_TO_REFUTE, _SMALLEST_ROUND // 2
         else:
-            opening = {self._max_samples / _OPENING: _OPENING_GROWTH}
+            opening = {self.limit / _OPENING: _OPENING_GROWTH}
             pace, smallest = {**opening, **_GROWTH}, _SMALLEST_ROUND
         growth = next(growth for until, growth in pace.items() if past < until)
         if self._stop and self._share_of_goal > _NEARLY:

@@ -84,6 +84,7 @@ def summarise(
         bits=bits,
         confidence=1 - state.alpha,
         samples=samples,
+        refuted_at=state.refuted_at,
         drawn=(int(state.drawn[0]), int(state.drawn[1])),
         pairs=state.pairs,
         epsilon_lower=tests["epsilon"].lower_bound,

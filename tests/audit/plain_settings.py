@@ -11,6 +11,7 @@ SETTINGS = Settings(
     max_samples=100,
     seed=0,
     stop_when_refuted=True,
+    refine=0.0,
     layer=Layer.BLACK_BOX,
     bits=False,
     attacks=PORTFOLIO,

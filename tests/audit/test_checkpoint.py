@@ -456,8 +456,9 @@ def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
         tests={"epsilon": SimpleNamespace(lower_bound=0.0)},
         at_delta=0.0,
         favourite=None,
+        limit=400,
     )
-    resumed = Clock(state, 400, before=1e6)
+    resumed = Clock(state, before=1e6)
     state.samples = 200  # one tick for 100 releases
     resumed.lap()
     progress = resumed.progress()

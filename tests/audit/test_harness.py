@@ -520,6 +520,46 @@ class Priced:
         return laplace_sum(data, rng)
 
 
+REFINED = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "refine": 0.25}
+
+
+def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth():
+    """Half the noise that is needed: the true epsilon is 2."""
+    most = {"max_samples": 160_000}
+    stopped = audit(half_laplace_sum, **REFINED | most | {"refine": 0.0})
+    refined = audit(half_laplace_sum, **REFINED | most)
+    assert refined.refuted
+    assert not refined.interrupted
+    assert refined.refuted_at == stopped.refuted_at == stopped.samples
+    assert f"(after {stopped.samples} of {refined.samples:,} releases" in str(refined)
+    assert refined.log_evidence == stopped.log_evidence
+    assert stopped.epsilon_lower < 1.2
+    assert 1.85 < refined.epsilon_lower <= 2
+
+
+def test_refining_ends_after_its_share_of_the_releases(monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    options = REFINED | {"refine": 0.1}
+    result = audit(half_laplace_sum, **options, max_samples=20_000)
+    assert result.samples == result.refuted_at + 2000
+
+
+def test_refining_takes_no_longer_than_the_refutation_or_a_second(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def slow(data, rng):
+        now[0] += 0.05
+        return half_laplace_sum(data, rng)
+
+    result = audit(slow, **REFINED)
+    until = 2 * 0.05 * result.refuted_at
+    assert until < result.seconds < 3.5 * until
+    assert not result.interrupted
+    stopped = audit(slow, **REFINED | {"refine": 0.0})
+    assert stopped.samples == result.refuted_at
+
+
 @pytest.mark.parametrize("most", [20.0, 100.0, 1000.0])
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
     priced, options = Priced(monkeypatch), {"pair": PAIR, "claim": CLAIM}

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import subprocess
 import sys
 import textwrap
@@ -454,7 +455,7 @@ def another(value):
         case int():
             return value + 1
         case float():
-            return value / 2
+            return value / 2 + 0.01
         case Layer():
             return Layer.TRANSCRIPT
         case str() | None:
@@ -487,6 +488,9 @@ def test_an_audit_takes_every_setting_by_its_name():
         ({"claim": 1.0}, "claim must be a Claim, got 1.0"),
         ({"confidence": 1.0}, "confidence must be in"),
         ({"max_samples": 1}, "max_samples must be an integer >= 2"),
+        ({"refine": -0.1}, "refine must be"),
+        ({"refine": 1.1}, "refine must be at most 1, got 1.1"),
+        ({"refine": math.nan}, "refine must be"),
         ({"seed": -1}, "seed must be an integer >= 0"),
         ({"layer": "exact"}, "layer must be one of"),
         ({"attacks": ["identity"]}, "attacks must be instances of Attack, got 'ident"),

@@ -83,6 +83,13 @@ __all__ = ["audit_command"]
     help="About how long to go on at most; the verdict so far is printed.",
 )
 @click.option(
+    "--refine",
+    type=float,
+    default=0.25,
+    show_default=True,
+    help="Share of --max-samples for which a refuted audit goes on for better bounds.",
+)
+@click.option(
     "--to-the-end",
     is_flag=True,
     help="Go on to --max-samples after a refutation, for tighter bounds.",
@@ -124,6 +131,7 @@ def audit_command(
     confidence: float,
     max_samples: int,
     max_seconds: float | None,
+    refine: float,
     to_the_end: bool,
     seed: int,
     workers: int,
@@ -207,6 +215,7 @@ def audit_command(
             max_seconds=max_seconds,
             seed=seed,
             stop_when_refuted=not to_the_end,
+            refine=refine,
             executor=executor,
             store=store,
             progress=progress,
