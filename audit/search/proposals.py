@@ -4,8 +4,9 @@ First the pairs that the mechanism itself names, brought into the domain where t
 outside it: a claim is about legal datasets, and what happens beyond refutes nothing.
 Where malformed rows are legal, they come next. Then structured pairs, in which one row
 meets a dataset that makes it matter: nobody, copies of itself or of its opposite, two
-balanced camps (a median or a top eigenvector then hangs on one row), or a spread-out
-dataset whose top or bottom direction it takes. Where rows are vectors whose column
+balanced camps (a median or a top eigenvector then hangs on one row), a small camp that
+becomes outliers beside a large one, or a spread-out dataset whose top or bottom
+direction it takes. Where rows are vectors whose column
 sums are the answers of counting queries, the answers follow the patterns of Ding et
 al., *Detecting violations of differential privacy*, CCS 2018 (the same in Bichsel et
 al., *DP-Sniper*, S&P 2021): one answer moves, all move, half of them, one against the
@@ -36,6 +37,7 @@ __all__ = ["Proposals"]
 
 
 _MOST = 40
+_OUTVOTED = (5, 4, 10, 2)
 _MOVES = {"differing": 0.5, "common": 0.3, "size": 0.15, "place": 0.05}
 
 
@@ -315,7 +317,11 @@ def _structured(
         (i + j, i, j) for i in range(len(settings)) for j in range(len(changes))
     )
     cuts = [_Cut(settings[i], len(settings[i]), *changes[j]) for _, i, j in ranked]
-    special = [*_counting(domain, relation), *_spectral(domain, settings[-1])]
+    special = [
+        *_counting(domain, relation),
+        *_spectral(domain, settings[-1]),
+        *_outvoted(zero, top, n),
+    ]
     # Half of the general pairs that are certain to be kept come before the special.
     early = max((_MOST - len(special)) // 2, 0)
     for cut in (*cuts[:early], *special, *cuts[early:]):
@@ -361,6 +367,23 @@ def _spectral(domain: Domain, common: Sequence[Array]) -> Iterator[_Cut]:
     bottom, top = (domain.project(vectors[:, i] * domain.norm) for i in (0, -1))
     yield _Cut(common, len(common), bottom, top)
     yield _Cut(common, len(common), top, bottom)
+
+
+def _outvoted(zero: Array, top: Array, n: int) -> Iterator[_Cut]:
+    """Yield a small camp against a large one, at the shares where it becomes outliers.
+
+    Rows are taken for outliers beyond so many deviations of the mean, beyond the
+    quartiles or some multiple of the median. One row at 1 in s among zeros lies
+    sqrt(s - 1) deviations from the mean: s = 5 and 10 are two and three; quartiles and
+    medians change at s = 4 and 2. One row more or less of the large camp decides then
+    over the whole of the small one.
+    """
+    for share in _OUTVOTED:
+        small = max(n // share, 1)
+        large = (share - 1) * small
+        for others in (large, large - 1):
+            common = [top] * small + [zero] * others
+            yield _Cut(common, len(common), top, zero)
 
 
 def _random_row(domain: Domain, rng: np.random.Generator) -> Array:

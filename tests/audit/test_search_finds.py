@@ -1,0 +1,66 @@
+"""Glue that only some datasets show: a search with a domain alone refutes it.
+
+Every claim here is false, so a test fails by chance only if evidence is slow; seeded.
+"""
+
+import numpy as np
+import pytest
+
+from dpaudit import PureDP
+from dpaudit.audit import audit
+
+
+def beyond_two_deviations(x, rng):
+    v = np.ravel(x)
+    if len(v):
+        v = v[np.abs(v - v.mean()) <= 2 * v.std() + 1e-12]
+    return v.sum() + rng.laplace(scale=1.0)
+
+
+def beyond_the_quartiles(x, rng):
+    v = np.ravel(x)
+    if len(v) >= 4:
+        low, high = np.quantile(v, [0.25, 0.75])
+        reach = 1.5 * (high - low)
+        v = v[(v >= low - reach) & (v <= high + reach)]
+    return v.sum() + rng.laplace(scale=1.0)
+
+
+def beyond_twice_the_median_length(x, rng):
+    lengths = np.linalg.norm(x, axis=1)
+    if len(x):
+        x = x[lengths <= 2 * np.median(lengths)]
+    return x.sum(axis=0) + rng.laplace(scale=np.sqrt(3), size=3)
+
+
+def scale_of_the_largest_length(x, rng):
+    largest = np.linalg.norm(x, axis=1).max() if len(x) else 1.0
+    return x[:, 0].sum() + rng.laplace(scale=largest)
+
+
+def rounded_mean(x, rng):
+    return np.round(x.mean(), 1) + rng.laplace(scale=1 / len(x))
+
+
+CASES = [
+    (beyond_two_deviations, "scalar:0,1:rows=20", "add-remove"),
+    (beyond_the_quartiles, "scalar:0,1:rows=20", "add-remove"),
+    (beyond_twice_the_median_length, "ball:3:rows=20", "add-remove"),
+    (scale_of_the_largest_length, "ball:2", "add-remove"),
+    (rounded_mean, "scalar:0,1:rows=20", "replace-one"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain", "relation"), CASES, ids=[case[0].__name__ for case in CASES]
+)
+def test_a_search_finds_the_pair(mechanism, domain, relation):
+    result = audit(
+        mechanism,
+        domain=domain,
+        relation=relation,
+        claim=PureDP(1.0),
+        max_samples=6000,
+        seed=1,
+    )
+    assert result.refuted
