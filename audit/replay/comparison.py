@@ -147,12 +147,15 @@ class Kernel(Protocol):
     @property
     def kind(self) -> str:
         """What it is, for people: "a choice"."""
+        ...
 
     def compared(self, other: Any) -> Comparison:
         """Return how it lies to another law of its class."""
+        ...
 
     def loss(self, other: Any, value: Array) -> float:
         """Return log p(value)/q(value), NaN where it is not known."""
+        ...
 
 
 def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:

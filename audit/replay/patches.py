@@ -152,7 +152,8 @@ def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
 def _losing(tape: Tape, real: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if tape.inside and name in _ENTROPY and tape.is_mine:
-            return tape.inner.bytes(args[0])
+            size, *_ = (*args, *kwargs.values())
+            return tape.inner.bytes(size)
         tape.lose(f"{name} is called")
         return real(*args, **kwargs)
 

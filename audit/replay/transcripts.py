@@ -66,7 +66,9 @@ def judge_replayed(
     there = _Transcript.of(mechanism, first, again, pair, shown)
     here = _Transcript.of(mechanism, second, back, pair, None)
     shown.steps = there.steps
-    shown.loss = max(there.loss, here.loss)
+    known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
+    shown.loss = max(known, default=np.nan)
+    unknown = len(known) < 2 and not shown.loss == np.inf
     spent, back_spent = Composition.of(there.compared), Composition.of(here.compared)
     possible = spent.holds(claim) and back_spent.holds(claim)
     promised = max(spent.promised, back_spent.promised)
@@ -74,8 +76,8 @@ def judge_replayed(
     most = np.inf if pure is None else pure + 1e-9 * (1 + pure)
     # What is promised may be lost, or gained.
     over = shown.loss > promised + most or (shown.loss == np.inf and pure is not None)
-    beyond = promised > 0 and not (possible or over)
-    unknown = not np.isfinite(shown.loss) and not shown.loss == np.inf
+    within = possible if pure is None else shown.loss + promised <= most
+    beyond = promised > 0 and not (within or over or unknown)
     coins = [*first.tape.coins, *second.tape.coins]
     coins += [Lost(place, _PUBLIC) for place in (*there.public, *here.public)]
     if shown.loss == np.inf:
@@ -84,9 +86,9 @@ def judge_replayed(
         coins += [Lost(place, _BARE) for place in here.unmoved]
     if unknown:
         shown.followed = False
-        if there.unknown_at is not None:
-            text = "noise of a form whose law is not known"
-            shown.find("coin", there.unknown_at, text)
+        place = there.unknown_at or here.unknown_at
+        if place is not None:
+            shown.find("coin", place, "noise of a form whose law is not known")
     finite = shown.loss < np.inf
     if promised:
         shown.loss += promised

@@ -228,13 +228,14 @@ def test_choices_are_executed_in_all_their_ways():
 
 def test_a_promise_is_held_to_its_sensitivity_and_added_up():
     def too_far_for_it(x, rng):
-        return trusted(2.0 * len(x), 0.6)
+        return trusted(2.0 * len(x), 0.6), trusted(float(len(x)), 0.3)
 
     result = judged(too_far_for_it)
     assert str(result.verdict) == "NOT_FOLLOWED"
-    assert result.findings[0].kind == "distance"
-    assert "lie 2 apart" in result.findings[0].message
-    assert "trusted(2.0" in line_of(result.findings[0])
+    (finding,) = result.findings
+    assert finding.kind == "distance"
+    assert "lie 2 apart" in finding.message
+    assert "trusted(2.0" in line_of(finding)
     assert math.isnan(result.loss)
     assert "not known" in str(result)
 
@@ -247,6 +248,14 @@ def test_a_promise_is_held_to_its_sensitivity_and_added_up():
     enough = judged(two_of_them, claim=ApproxDP(1.2, 1e-6))
     assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
     assert "at most 1.2" in str(enough)
+
+    # Noise of another scale has no finite supremum; these transcripts do not show it.
+    def and_another_scale(x, rng):
+        return trusted(float(len(x)), 0.1), noisy(0.0, float(10 + len(x)))
+
+    shown = judged(and_another_scale)
+    assert str(shown.verdict) == "NOT_REFUTED"
+    assert [each.kind for each in shown.findings] == ["scale"]
 
     def of_another_promise(x, rng):
         return trusted(float(len(x)), 0.1 * len(x))
