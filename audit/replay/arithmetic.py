@@ -5,7 +5,8 @@ would have more terms than are worth following: then the numbers are looked at.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.terms import Image, Terms, no_kernel
 from dpaudit.audit.replay.tracked import (
     MOST_TERMS,
     Tracked,
@@ -62,16 +64,54 @@ def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
     if not value.noisy:
         return NotImplemented
     shape = np.broadcast_shapes(value.shape, factor.shape)
-    wide = value if value.shape == shape else _spread(value, shape)
     with np.errstate(all="ignore"):
-        mean = wide.centre / factor if divide else wide.centre * factor
+        mean = value.centre / factor if divide else value.centre * factor
+    kept, by = value.copy(), factor.copy() if factor.ndim else factor
+
+    def scaled(noise: Array) -> Array:
+        return np.asarray(noise / by if divide else noise * by)
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        wide = _spread(kept, shape)
         # A factor on every term: of the same sign and size as on the mean.
-        flat = np.broadcast_to(factor, shape).reshape(-1, 1)
-        coef = wide.coef / flat if divide else wide.coef * flat
-    return Tracked(wide.tape, np.asarray(mean), wide.index, coef, bare=wide.bare)
+        flat = np.broadcast_to(by, shape).reshape(-1, 1)
+        with np.errstate(all="ignore"):
+            return wide.index, wide.coef / flat if divide else wide.coef * flat
+
+    if shape == value.shape and value.terms.image is None:
+        terms = Terms(*make())
+    else:
+        invertible = bool(np.isfinite(factor).all() and factor.all())
+        terms = _image(value, make, scaled if invertible and mean.size else None)
+    return Tracked.of(value.tape, np.asarray(mean), terms, bare=value.bare)
+
+
+def _image(
+    value: Tracked,
+    make: Callable[[], tuple[NDArray[np.intp], Array]],
+    apply: Callable[[Array], Array] | None,
+    injective: Callable[[], bool] = lambda: True,
+) -> Terms:
+    """Return terms that are an image of those of a value, if it may be one."""
+    # Draws by themselves are no noisy value; what is to be looked at early, is.
+    if apply is None or value.bare or value.tape.eager:
+        return Terms(*make())
+    before = value.terms.image
+    if before is None:
+        return Terms(make=make, image=Image(value.copy(), apply, injective))
+
+    def whole(noise: Array) -> Array:
+        return apply(before.apply(noise))
+
+    def both() -> bool:
+        return before.injective() and injective()
+
+    return Terms(make=make, image=Image(before.source, whole, both))
 
 
 def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
+    if value.shape == shape:
+        return value
     places = np.arange(value.size).reshape(value.shape)
     return value.taken(np.broadcast_to(places, shape))
 
@@ -87,6 +127,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         return NotImplemented
     if len(noisy) == 1:
         ((value, own),) = noisy
+        value = cast(Tracked, value)
         other, others = parts[1] if parts[0][0] is value else parts[0]
         addend = numeric(_unwrapped(other))
         if addend is None:
@@ -94,20 +135,31 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         shape = np.broadcast_shapes(value.shape, addend.shape)
         if value.shape != shape and math.prod(shape) > MOST_TERMS:
             return NotImplemented
-        wide = value if value.shape == shape else _spread(value, shape)
         with np.errstate(all="ignore"):
-            mean = np.asarray(own * wide.centre + others * addend)
-        coef = wide.coef if own > 0 else -wide.coef
-        joined = Tracked(wide.tape, mean, wide.index, coef)
-        if wide.tape.eager and not (type(other) is int and other == 0):
+            mean = np.asarray(own * value.centre + others * addend)
+        if value.shape == shape and value.terms.image is None:
+            terms = value.terms if own > 0 else Terms(value.index, -value.coef)
+        else:
+            kept = value.copy()
+
+            def make() -> tuple[NDArray[np.intp], Array]:
+                wide = _spread(kept, shape)
+                return wide.index, own * wide.coef
+
+            def spread(noise: Array) -> Array:
+                return own * np.broadcast_to(noise, shape)
+
+            terms = _image(value, make, spread if mean.size else None)
+        joined = Tracked.of(value.tape, mean, terms)
+        if value.tape.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented
     wide = _spread(left, shape), _spread(right, shape)
-    terms = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
-    if terms > MOST_TERMS:
+    count = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
+    if count > MOST_TERMS:
         return NotImplemented
     with np.errstate(all="ignore"):
         mean = np.asarray(wide[0].centre + sign * wide[1].centre)
@@ -168,14 +220,23 @@ def matrix_product(left: Any, right: Any) -> Any:
     if len(rows) * q * p * m > MOST_TERMS:
         return NotImplemented
     mean = rows @ columns.centre
-    index = columns.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
-    coef = columns.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
-    coef = coef * rows[:, np.newaxis, :, np.newaxis]
-    index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
     shape = (*a.shape[:-1], *right.shape[1:])
-    return Tracked(
-        right.tape, mean.reshape(shape), index, coef.reshape(-1, p * m), bare=right.bare
+    kept, rows = right.copy(), rows.copy()
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        index = kept.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
+        coef = kept.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
+        coef = coef * rows[:, np.newaxis, :, np.newaxis]
+        index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
+        return index, coef.reshape(-1, p * m)
+
+    terms = _image(
+        right,
+        make,
+        (lambda noise: (rows @ noise).reshape(shape)) if len(rows) >= p else None,
+        lambda: no_kernel(rows),
     )
+    return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 
 def _with_random_sign(size: Any, sign: Any) -> Any:

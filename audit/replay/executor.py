@@ -6,7 +6,7 @@ have a joint law given all that was looked at before.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.returns import watching_returns
 from dpaudit.audit.replay.tape import Observation, Tape
-from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, joined
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
@@ -61,8 +61,7 @@ class Trace:
     @property
     def open(self) -> bool:
         """Whether no draw was looked at before the release."""
-        tape = self.tape
-        return not (tape.observations or tape.coins or tape.lost)
+        return self.tape.open
 
 
 def execute(
@@ -70,7 +69,7 @@ def execute(
     data: Array,
     seed: int,
     *,
-    script: list[Observation] | None = None,
+    script: Sequence[Observation] | None = None,
     follows: bool = True,
     eager: bool = False,
 ) -> Trace:
@@ -82,7 +81,7 @@ def execute(
     data : ndarray
     seed : int
         The same seed, the same draws, whatever `follows`.
-    script : list of Observation, optional
+    script : sequence of Observation, optional
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
@@ -193,13 +192,6 @@ class _Reader:
 
     def joined(self) -> Tracked:
         """Return all numbers as one flat array."""
-        if not self._parts:
-            return Tracked.plain(self._tape, np.empty(0))
-        width = max(part.index.shape[1] for part in self._parts)
-        index, coef = [], []
-        for part in self._parts:
-            pad = ((0, 0), (0, width - part.index.shape[1]))
-            index.append(np.pad(part.index, pad, constant_values=-1))
-            coef.append(np.pad(part.coef, pad))
-        centre = np.concatenate([part.centre.ravel() for part in self._parts])
-        return Tracked(self._tape, centre, np.concatenate(index), np.concatenate(coef))
+        return joined(
+            self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
+        )

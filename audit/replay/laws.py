@@ -28,6 +28,7 @@ for every other pair of the families here that is not one law.
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 
 __all__ = ["Family", "Law", "log_density"]
+
+_Families: TypeAlias = NDArray[np.integer[Any]]
 
 _MOST_DENSE = 200_000  # entries of a matrix of terms
 
@@ -105,7 +108,7 @@ class Law:
 
     @classmethod
     def of(
-        cls, mean: Array, index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+        cls, mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
     ) -> "Law":
         """Return the law of mean + (coef * draws[index]).sum(axis=1).
 
@@ -118,6 +121,10 @@ class Law:
             Of all draws.
         """
         n = len(mean)
+        if index.shape[1] == 1 and _all_different(mean, index, coef):
+            units, draws = np.arange(n), index[:, 0]
+            kinds = family[draws].astype(np.intp)
+            return cls(mean, units, coef[:, 0], units, draws, kinds, units >= 0)
         index = np.where((coef == 0) | ~np.isfinite(mean)[:, np.newaxis], -1, index)
         if not np.isfinite(coef[index >= 0]).all():
             return cls._unknown(mean)
@@ -193,8 +200,21 @@ class Law:
         return np.asarray(self.mean + self.ratio * padded[:, self.unit])
 
 
+def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:
+    """Say whether entries are finite, and each has the next draw, or a later one."""
+    draws = index[:, 0]
+    return bool(
+        len(draws)
+        and draws[0] >= 0
+        and (draws[1:] > draws[:-1]).all()
+        and coef.all()
+        and np.isfinite(coef).all()
+        and np.isfinite(mean).all()
+    )
+
+
 def _one_term_each(
-    index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+    index: NDArray[np.intp], coef: Array, family: _Families
 ) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]] | None:
     """Return entries of one term each, None if that cannot be done.
 
@@ -242,7 +262,7 @@ def _one_term_each(
 
 
 def _dense(
-    mean: Array, index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+    mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
 ) -> Array | None:
     """Return the matrix of Gaussian terms, None if it is none, or a large one."""
     draws, column = np.unique(index[index >= 0], return_inverse=True)

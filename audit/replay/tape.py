@@ -9,156 +9,27 @@ have been on these data: so, whatever else is made of the same draws later is wh
 would be if the neighbour's execution had shown those very outputs.
 """
 
-import dis
-import os
-import sys
 import threading
-from collections.abc import Callable
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
-from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from dpaudit import interrupts
 from dpaudit.arrays import Array
-from dpaudit.audit import drawing
 from dpaudit.audit.replay.laws import Family, Law
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.places import goes_straight_out, place_of_caller
 
-__all__ = [
-    "Lost",
-    "Observation",
-    "Tape",
-    "called_by_name",
-    "is_code",
-    "place_in",
-    "place_of_caller",
-]
+__all__ = ["Lost", "Observation", "Tape"]
 
 Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_EXECUTOR = "executor.py"  # where the code under audit is called from
-# What may stand between the two.
-_DRAWN_BY = os.path.split(os.path.abspath(drawing.__file__))
-_INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
 _HANDED_OUT = frozenset({"float", "item", "tolist"})
-_LIBRARY = os.path.dirname(os.__file__)
-_NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
-
-
-def place_of_caller() -> str:
-    """Return "file:line" of the code under audit that is running now.
-
-    That is the innermost frame outside NumPy, SciPy, Python's own library and this
-    package.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        kind = _kind(file)
-        if kind == "code":
-            return place_in(file, frame.f_lineno)
-        if kind == "end":
-            break
-        frame = frame.f_back
-    return "?"
-
-
-def goes_straight_out() -> bool:
-    """Say whether what is looked at now is all that the mechanism returns.
-
-    So it is where the code under audit that runs now is the mechanism's own function,
-    and its next instruction returns what the present one leaves: nothing else can
-    depend on the number.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _kind(frame.f_code.co_filename) == "own":
-        frame = frame.f_back
-    if frame is None or frame.f_back is None:
-        return False
-    caller = os.path.split(os.path.abspath(frame.f_back.f_code.co_filename))
-    called_by_us = caller in ((_HERE, _EXECUTOR), _DRAWN_BY, _INTERRUPTS)
-    return called_by_us and _returns_next(frame.f_code, frame.f_lasti)
-
-
-@lru_cache(maxsize=4096)
-def _returns_next(code: CodeType, at: int) -> bool:
-    """Say whether the instruction after one is a plain return, within no handler."""
-    if code.co_exceptiontable or code.co_flags & 0x2A0:  # generators and coroutines
-        return False
-    listed = list(dis.get_instructions(code))
-    for instruction, following in pairwise(listed):
-        if instruction.offset <= at < following.offset:
-            return following.opname == "RETURN_VALUE"
-    return False
-
-
-def called_by_name(frame: FrameType, name: str) -> bool:
-    """Say whether the call that a frame is in spells the name of the function.
-
-    NumPy's functions are looked up by compiled code as well, which has no frame of its
-    own, and which trusts what they return to be an array.
-    """
-    return _spells(frame.f_code, frame.f_lasti, name)
-
-
-@lru_cache(maxsize=4096)
-def _spells(code: CodeType, at: int, name: str) -> bool:
-    """Say whether the function of the call at an instruction is called so there."""
-    listed = list(dis.get_instructions(code))
-    # The interpreter may stand at one of the empty slots that follow a call.
-    call = [each for each in listed if each.offset <= at][-1]
-    if not call.positions or call.positions.col_offset is None:
-        return False
-    start = call.positions[0], call.positions[2]
-    loads = [
-        each.argval
-        for each in listed
-        if each.offset < at
-        and each.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
-        and each.positions
-        and (each.positions[0], each.positions[2]) == start
-    ]
-    return bool(loads) and loads[-1] == name
-
-
-def place_in(file: str, line: int) -> str:
-    """Return "file:line", the file as seen from the current folder if it is below."""
-    return f"{_shown(file, os.getcwd())}:{line}"
-
-
-def is_code(file: str) -> bool:
-    """Say whether a file is the code under audit: neither a library nor its caller."""
-    return _kind(file) == "code" and "site-packages" not in file
-
-
-@lru_cache(maxsize=4096)
-def _shown(file: str, folder: str) -> str:
-    try:
-        near = os.path.relpath(file, folder)
-    except (ValueError, OSError):
-        return file
-    return file if near.startswith("..") else near
-
-
-@lru_cache(maxsize=4096)
-def _kind(file: str) -> str:
-    """Return whether a file is the code under audit, what calls it, or neither."""
-    folder, name = os.path.split(os.path.abspath(file))
-    if folder == _HERE:
-        return "end" if name == _EXECUTOR else "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS):
-        return "own"
-    if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
-        return "own"
-    within = f"{folder}/".startswith(f"{_LIBRARY}/")
-    return "own" if within and "site-packages" not in folder else "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +40,6 @@ class Lost:
     why: str
 
 
-@dataclass(slots=True)
-class Observation:
-    """A noisy value that the code looked at.
-
-    `bare` says that nothing had been added to its draws: it is a coin.
-    """
-
-    place: str
-    how: str
-    law: Law
-    value: Array
-    shape: tuple[int, ...]
-    bare: bool
-
-
 @dataclass
 class Tape:
     """What one execution drew and looked at.
@@ -191,16 +47,16 @@ class Tape:
     Parameters
     ----------
     seed : int
-    script : list of Observation, optional
+    script : sequence of Observation, optional
         Of the execution that is replayed.
     eager : bool
         Whether noise is looked at as soon as an ordinary number is added to it.
     """
 
     seed: int
-    script: list[Observation] | None = None
+    script: Sequence[Observation] | None = None
     eager: bool = False
-    observations: list[Observation] = field(default_factory=list)
+    observations: Observations = field(default_factory=Observations)
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     diverged: Lost | None = None
@@ -209,49 +65,52 @@ class Tape:
     final: Any = None
     _places: list[str] = field(default_factory=list)
     _recipes: list[Recipe | None] = field(default_factory=list)
-    _starts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._size = 0
         self._z = np.empty(256)
-        self._family = np.empty(256, dtype=np.intp)
+        self._family = np.empty(256, dtype=np.int8)
         self._state = np.zeros(256, dtype=np.int8)
+        self._starts = array("q")
         self._thread = threading.get_ident()
 
     @property
-    def families(self) -> NDArray[np.intp]:
+    def families(self) -> NDArray[np.int8]:
         """The family of every draw."""
         return self._family[: self._size]
 
-    def draw(
-        self, family: Family, values: Array, recipe: Recipe | None = None
-    ) -> NDArray[np.intp]:
-        """Put new draws on the tape, and return their numbers.
+    @property
+    def open(self) -> bool:
+        """Whether no draw was looked at yet, and nothing lost."""
+        return not (len(self.observations) or self.coins or self.lost)
+
+    def draw(self, family: Family, values: Array, recipe: Recipe | None = None) -> int:
+        """Put new draws on the tape, and return the number of the first.
 
         A recipe makes the draws that another seed would have given.
         """
         self.check_thread()
         start, end = self._size, self._size + values.size
         if end > len(self._z):
-            room = max(2 * len(self._z), end)
-            for name in ("_z", "_family", "_state"):
-                old = getattr(self, name)
-                new = np.zeros(room, dtype=old.dtype)
-                new[:start] = old[:start]
-                setattr(self, name, new)
-        self._z[start:end] = values.ravel()
+            room = max(len(self._z) + len(self._z) // 4, end)
+            for column in (self._z, self._family, self._state):
+                column.resize(room, refcheck=False)
+        self._z[start:end] = values.reshape(-1)
         self._family[start:end] = family
         self._state[start:end] = _FRESH
         self._size = end
         self._places.append(place_of_caller())
         self._starts.append(start)
-        self._recipes.append(recipe)
-        return np.arange(start, end).reshape(values.shape)
+        if self.open:
+            self._recipes.append(recipe)
+        else:  # nobody will ask for them
+            self._recipes.clear()
+        return start
 
     def redrawn(self, seed: int) -> bool:
         """Make all draws those of another seed; False if that cannot be done."""
         recipes = [recipe for recipe in self._recipes if recipe is not None]
-        if len(recipes) < len(self._recipes):
+        if len(recipes) < len(self._starts):
             return False
         for start, recipe in zip(self._starts, recipes, strict=True):
             values = np.ravel(recipe(seed))
@@ -260,18 +119,22 @@ class Tape:
 
     def place_of(self, draw: int) -> str:
         """Return where a draw was made."""
-        block = int(np.searchsorted(self._starts, draw, side="right")) - 1
+        block = bisect_right(self._starts, draw) - 1
         return self._places[block]
 
     def lose(self, why: str) -> None:
         """Note that something happened that cannot be followed."""
-        if not self.closed:
-            self.lost.append(Lost(place_of_caller(), why))
+        self._note(self.lost, place_of_caller(), why)
 
     def coin(self, why: str) -> None:
         """Note that randomness was used as ordinary numbers."""
-        if not self.closed:
-            self.coins.append(Lost(place_of_caller(), why))
+        self._note(self.coins, place_of_caller(), why)
+
+    def _note(self, several: list[Lost], place: str, why: str) -> None:
+        note = Lost(place, why)
+        # A loop comes by many times.
+        if not self.closed and note not in several:
+            several.append(note)
 
     @property
     def is_mine(self) -> bool:
@@ -318,20 +181,25 @@ class Tape:
             parts = np.where((index >= 0) & (coef != 0), coef * self._z[index], 0.0)
             return np.asarray(mean + parts.sum(axis=1))
 
-    def observe(
-        self,
-        whole: Any,
-        mean: Array,
-        index: NDArray[np.intp],
-        coef: Array,
-        shape: tuple[int, ...],
-        bare: bool,
-        how: str,
-    ) -> Array:
-        """Return a value that the code looks at, flat, as ordinary numbers."""
+    def hands_out(self, how: str) -> bool:
+        """Say whether a number is looked at only to be what the mechanism returns."""
+        return how in _HANDED_OUT and goes_straight_out()
+
+    def observe(self, whole: Any, how: str) -> Array:
+        """Return a value that the code looks at, flat, as ordinary numbers.
+
+        Parameters
+        ----------
+        whole : Tracked
+        how : str
+        """
         self.check_thread()
-        place = place_of_caller()
-        mean, index, coef, partly = self.settled(mean, index, coef)
+        bare = whole.bare
+        if bare and whole.terms.block is not None:
+            return self._look_at_block(whole, how)
+        mean, index, coef, partly = self.settled(
+            whole.centre.ravel(), whole.index, whole.coef
+        )
         value = self.value(mean, index, coef)
         if self.closed:
             return value
@@ -339,18 +207,18 @@ class Tape:
             self.lose("a draw is used again of which only a sum was seen")
         if not (index >= 0).any():
             return value
-        if how in _HANDED_OUT and goes_straight_out():
-            self.final = whole
+        if self.hands_out(how):
+            self.final = whole.copy()
             return value
+        place, shape = place_of_caller(), whole.shape
         law = Law.of(mean, index, coef, self.families)
         if bare:
-            self.coins.append(Lost(place, "noise is used as an ordinary number"))
+            self._note(self.coins, place, "noise is used as an ordinary number")
             self._spend(index, law)
             return value
         if not law.followed:
-            self.lost.append(
-                Lost(place, "noise of this form has no density that is known here")
-            )
+            why = "noise of this form has no density that is known here"
+            self._note(self.lost, place, why)
         if self.script is not None:
             value = self._given_back(law, value, shape, place)
             if self.diverged is not None:
@@ -359,6 +227,23 @@ class Tape:
         made = Observation(place, how, law, value, shape, bare)
         self.observations.append(made)
         self._spend(index, law)
+        return value
+
+    def _look_at_block(self, whole: Any, how: str) -> Array:
+        """Return draws that follow each other, to which nothing was added."""
+        draws = slice(*whole.terms.block)
+        value, state = self._z[draws].copy(), self._state[draws]
+        if self.closed:
+            return value
+        if (state == _PARTLY).any():
+            self.lose("a draw is used again of which only a sum was seen")
+        if (state == _SPENT).all():
+            return value
+        if self.hands_out(how):
+            self.final = whole.copy()
+            return value
+        self._note(self.coins, place_of_caller(), "noise is used as an ordinary number")
+        state[:] = _SPENT
         return value
 
     def _given_back(
@@ -391,7 +276,7 @@ class Tape:
         self._state[index[index >= 0]] = _PARTLY
         self._state[law.draw[law.alone]] = _SPENT
 
-    def are_fresh(self, draws: NDArray[np.intp]) -> bool:
+    def are_fresh(self, draws: NDArray[np.intp] | slice) -> bool:
         """Say whether nothing was seen of some draws yet."""
         return bool((self._state[draws] == _FRESH).all())
 

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.terms import Terms
 
-__all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "numeric"]
+__all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "joined", "numeric"]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
 _IN_PLACE = frozenset({"fill", "sort", "partition", "put", "itemset", "resize"})
@@ -43,7 +44,7 @@ class Tracked(NDArrayOperatorsMixin):
     """
 
     __array_priority__ = 1e6
-    __slots__ = ("bare", "centre", "coef", "index", "tape")
+    __slots__ = ("bare", "centre", "tape", "terms")
 
     def __init__(
         self,
@@ -55,22 +56,40 @@ class Tracked(NDArrayOperatorsMixin):
         bare: bool = False,
     ) -> None:
         self.tape, self.centre, self.bare = tape, mean, bare
-        self.index, self.coef = index, coef
+        self.terms = Terms(index, coef)
+
+    @classmethod
+    def of(
+        cls, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
+    ) -> "Tracked":
+        """Return an array whose terms may not be written out yet."""
+        made = cls.__new__(cls)
+        made.tape, made.centre, made.bare, made.terms = tape, mean, bare, terms
+        return made
 
     @classmethod
     def fresh(
         cls, tape: Tape, family: Family, values: Array, recipe: Any = None
     ) -> "Tracked":
         """Return new draws."""
-        index = tape.draw(family, values, recipe).reshape(-1, 1)
-        zero = np.zeros(values.shape)
-        return cls(tape, zero, index, np.ones(index.shape), bare=True)
+        start = tape.draw(family, values, recipe)
+        terms = Terms.of_block(start, start + values.size)
+        return cls.of(tape, np.zeros(values.shape), terms, bare=True)
 
     @classmethod
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
         """Return numbers without noise, which noise may be written into."""
-        none = np.empty((mean.size, 0))
-        return cls(tape, mean, none.astype(np.intp), none, bare=True)
+        return cls.of(tape, mean, Terms.none(mean.size), bare=True)
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The draws in each entry, shape (size, m); -1 is none."""
+        return self.terms.index
+
+    @property
+    def coef(self) -> Array:
+        """Their coefficients, shape (size, m)."""
+        return self.terms.coef
 
     # -- what an array has
 
@@ -110,7 +129,7 @@ class Tracked(NDArrayOperatorsMixin):
     @property
     def noisy(self) -> bool:
         """Whether there is any noise in it."""
-        return self.index.shape[1] > 0
+        return self.terms.any
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -154,8 +173,9 @@ class Tracked(NDArrayOperatorsMixin):
             self.centre[key] = value
             if self.noisy:
                 places = np.arange(self.size).reshape(self.shape)[key]
-                self.index[places] = -1
-                self.coef[places] = 0.0
+                index, coef = self.index.copy(), self.coef.copy()
+                index[places], coef[places] = -1, 0.0
+                self.terms = Terms(index, coef)
             return
         places = np.arange(self.size).reshape(self.shape)[key]
         spread = np.broadcast_to(
@@ -163,11 +183,12 @@ class Tracked(NDArrayOperatorsMixin):
         )
         flat, source = np.ravel(places), spread.ravel()
         width = max(self.index.shape[1], value.index.shape[1])
-        index, coef = _widened(self.index, self.coef, width)
-        other_index, other_coef = _widened(value.index, value.coef, width)
+        index, coef = _widened(self, width)
+        index, coef = index.copy(), coef.copy()
+        other_index, other_coef = _widened(value, width)
         index[flat], coef[flat] = other_index[source], other_coef[source]
         self.centre[key] = value.centre
-        self.index, self.coef = index, coef
+        self.terms = Terms(index, coef)
         self.bare = self.bare and value.bare
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> "Tracked":
@@ -178,7 +199,7 @@ class Tracked(NDArrayOperatorsMixin):
         return self.moved(lambda places: places.transpose(*axes))
 
     def copy(self, order: str = "C") -> "Tracked":
-        return self.moved(lambda places: places)
+        return Tracked.of(self.tape, self.centre.copy(), self.terms, bare=self.bare)
 
     def __copy__(self) -> "Tracked":
         return self.copy()
@@ -207,12 +228,21 @@ class Tracked(NDArrayOperatorsMixin):
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
-        mean, index, coef, _ = self.tape.settled(
-            self.centre.ravel(), self.index, self.coef
-        )
+        terms, tape = self.terms, self.tape
+        if terms.block is not None and tape.are_fresh(slice(*terms.block)):
+            return
+        if terms.image is not None:
+            source = terms.image.source
+            known = tape.settled(source.centre.ravel(), source.index, source.coef)
+            if known[1] is source.index:
+                return
+            if not (known[1] >= 0).any():
+                self._become(terms, known[0].reshape(source.shape))
+                return
+        mean, index, coef, _ = tape.settled(self.centre.ravel(), self.index, self.coef)
         if index is not self.index:
             used = (index >= 0).any(axis=0)
-            self.index, self.coef = index[:, used], coef[:, used]
+            self.terms = Terms(index[:, used], coef[:, used])
             self.centre = mean.reshape(self.shape)
             self.bare = False
 
@@ -221,20 +251,25 @@ class Tracked(NDArrayOperatorsMixin):
     def looked_at(self, how: str) -> Array:
         """Return the numbers as an ordinary array, with a note on the tape."""
         if self.noisy:
-            flat = self.tape.observe(
-                self.copy(),
-                self.centre.ravel(),
-                self.index,
-                self.coef,
-                self.shape,
-                self.bare,
-                how,
-            )
-            self.centre = flat.reshape(self.shape)
-            self.index = np.empty((self.size, 0), dtype=np.intp)
-            self.coef = np.empty((self.size, 0))
-            self.bare = False
+            image = self.terms.image
+            if image is not None and not self.tape.hands_out(how) and image.injective():
+                value = image.source.copy().looked_at(how)
+                self._become(self.terms, value)
+            else:
+                flat = self.tape.observe(self, how)
+                self.centre = flat.reshape(self.shape)
+                self.terms = Terms.none(self.size)
+                self.bare = False
         return self.centre
+
+    def _become(self, terms: Terms, value: Array) -> None:
+        """Become ordinary numbers, the source of the image having some value."""
+        assert terms.image is not None
+        with np.errstate(all="ignore"):
+            noise = value - terms.image.source.centre
+            self.centre = self.centre + terms.image.apply(noise)
+        self.terms = Terms.none(self.size)
+        self.bare = False
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.looked_at("array")
@@ -338,7 +373,7 @@ class Tracked(NDArrayOperatorsMixin):
             )
             whole = result.taken(whole)
             target.centre[...] = whole.centre
-            target.index, target.coef = whole.index, whole.coef
+            target.terms = whole.terms
             target.bare = whole.bare
             return target
         np.positive(_plain(result, ufunc.__name__), out=target, casting="same_kind")
@@ -368,14 +403,28 @@ def numeric(value: Any) -> Array | None:
     return array.astype(np.float64, copy=False)
 
 
-def _widened(
-    index: NDArray[np.intp], coef: Array, width: int
-) -> tuple[NDArray[np.intp], Array]:
-    """Return terms as copies, with room for so many an entry."""
-    more = width - index.shape[1]
+def joined(tape: Tape, parts: list[Tracked]) -> Tracked:
+    """Return the entries of some arrays as one flat array."""
+    width = max(part.index.shape[1] for part in parts)
+    terms = [_widened(part, width) for part in parts]
+    return Tracked(
+        tape,
+        np.concatenate([part.centre.ravel() for part in parts]),
+        np.concatenate([index for index, _ in terms]),
+        np.concatenate([coef for _, coef in terms]),
+        bare=all(part.bare for part in parts),
+    )
+
+
+def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
+    """Return the terms of an array, with room for so many to an entry."""
+    index, coef = value.index, value.coef
+    if width == index.shape[1]:
+        return index, coef
+    shape = value.size, width - index.shape[1]
     return (
-        np.pad(index, ((0, 0), (0, more)), constant_values=-1),
-        np.pad(coef, ((0, 0), (0, more))),
+        np.concatenate([index, np.full(shape, -1)], axis=1),
+        np.concatenate([coef, np.zeros(shape)], axis=1),
     )
 
 
