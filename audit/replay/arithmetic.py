@@ -6,6 +6,7 @@ would have more terms than are worth following: then the numbers are looked at.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -56,6 +57,10 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     return NotImplemented
 
 
+def _common(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return shape if shape == other else np.broadcast_shapes(shape, other)
+
+
 def _unwrapped(value: Any) -> Any:
     return value.centre if isinstance_tracked(value) and not value.noisy else value
 
@@ -63,26 +68,30 @@ def _unwrapped(value: Any) -> Any:
 def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
     if not value.noisy:
         return NotImplemented
-    shape = np.broadcast_shapes(value.shape, factor.shape)
+    shape = _common(value.shape, factor.shape)
     with np.errstate(all="ignore"):
         mean = value.centre / factor if divide else value.centre * factor
-    kept, by = value.copy(), factor.copy() if factor.ndim else factor
+    if shape == value.shape and value.terms.image is None:
+        index, coef = value.index, value.coef
+        flat = np.broadcast_to(factor, shape).reshape(-1, 1) if factor.ndim else factor
+        with np.errstate(all="ignore"):
+            # A factor on every term: of the same sign and size as on the mean.
+            coef = coef / flat if divide else coef * flat
+        terms = Terms(index, coef)
+        return Tracked.of(value.tape, np.asarray(mean), terms, bare=value.bare)
+    kept, by = value.copy(), factor.copy()
 
     def scaled(noise: Array) -> Array:
         return np.asarray(noise / by if divide else noise * by)
 
     def make() -> tuple[NDArray[np.intp], Array]:
         wide = _spread(kept, shape)
-        # A factor on every term: of the same sign and size as on the mean.
         flat = np.broadcast_to(by, shape).reshape(-1, 1)
         with np.errstate(all="ignore"):
             return wide.index, wide.coef / flat if divide else wide.coef * flat
 
-    if shape == value.shape and value.terms.image is None:
-        terms = Terms(*make())
-    else:
-        invertible = bool(np.isfinite(factor).all() and factor.all())
-        terms = _image(value, make, scaled if invertible and mean.size else None)
+    invertible = bool(mean.size and np.isfinite(factor).all() and factor.all())
+    terms = _image(value, make, scaled if invertible else None)
     return Tracked.of(value.tape, np.asarray(mean), terms, bare=value.bare)
 
 
@@ -98,7 +107,8 @@ def _image(
         return Terms(*make())
     before = value.terms.image
     if before is None:
-        return Terms(make=make, image=Image(value.copy(), apply, injective))
+        image = Image(value, value.copy(), apply, injective)
+        return Terms(make=make, image=image)
 
     def whole(noise: Array) -> Array:
         return apply(before.apply(noise))
@@ -106,7 +116,7 @@ def _image(
     def both() -> bool:
         return before.injective() and injective()
 
-    return Terms(make=make, image=Image(before.source, whole, both))
+    return Terms(make=make, image=replace(before, apply=whole, injective=both))
 
 
 def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
@@ -132,7 +142,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         addend = numeric(_unwrapped(other))
         if addend is None:
             return NotImplemented
-        shape = np.broadcast_shapes(value.shape, addend.shape)
+        shape = _common(value.shape, addend.shape)
         if value.shape != shape and math.prod(shape) > MOST_TERMS:
             return NotImplemented
         with np.errstate(all="ignore"):
@@ -154,7 +164,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         if value.tape.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
-    shape = np.broadcast_shapes(left.shape, right.shape)
+    shape = _common(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented
     wide = _spread(left, shape), _spread(right, shape)

@@ -35,9 +35,9 @@ class Streams:
     def __init__(self, seed: int, *key: int) -> None:
         entropy = np.random.SeedSequence(seed, spawn_key=key)
         self.seed, self.key = seed, key
-        self._bits = np.random.Philox(entropy)
-        self._state: Any = self._bits.state
-        self._generator = np.random.Generator(self._bits)
+        self.bits = np.random.Philox(entropy)
+        self._state: Any = self.bits.state
+        self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
         self._lock = threading.Lock()
 
@@ -51,7 +51,7 @@ class Streams:
         """Return a generator at the beginning of a call's stream."""
         self._state["state"]["counter"][:] = 0, 0, 0, call
         self._state["buffer_pos"], self._state["has_uint32"] = 4, 0
-        self._bits.state = self._state
+        self.bits.state = self._state
         return self._generator
 
     def spawn(self) -> "Streams":
@@ -72,7 +72,7 @@ class Recorder(np.random.Generator):
     """
 
     def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
-        super().__init__(np.random.PCG64(0))
+        super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
 
     def _noise(
@@ -98,14 +98,16 @@ class Recorder(np.random.Generator):
         size: Any,
     ) -> Any:
         """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
-        scales = np.asarray(scale, dtype=np.float64)
-        if bool((np.signbit(scales) & ~np.isnan(scales)).any()):
+        if type(scale) not in (float, int):
+            scale = np.asarray(scale, dtype=np.float64)
+        # Of the scale -0.0 the sign is set, of NaN it does not matter.
+        if np.any(np.signbit(scale) & ~np.isnan(scale)):
             raise ValueError("scale < 0")
         if size is None:
-            size = np.broadcast_shapes(np.shape(loc), scales.shape) or None
+            size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
         values = self._noise(family, draw, size)
-        if scales.ndim or scales != 1.0:
-            values = values * scales
+        if np.ndim(scale) or scale != 1.0:
+            values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc
         return values

@@ -92,10 +92,9 @@ def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
     for each in lost[:1]:
         shown.find("coin", each.place, each.why)
     if not lost:
-        place = trace.tape.place_of(0) if len(trace.tape.families) else "?"
         shown.find(
             "coin",
-            place,
+            trace.tape.first_place or "?",
             "an ordinary execution gives another release than the one that was "
             "followed: there is randomness, or state, or arithmetic that is not seen",
         )

@@ -94,29 +94,33 @@ class _Replacements:
     def __init__(self, follows: bool) -> None:
         self.tape: Tape | None = None
         self.rng: Any = None
-        self._entries = [
-            (owner, name, getattr(owner, name), value)
-            for owner, name, value in self._all(follows)
-            if hasattr(owner, name)
-        ]
+        # By the owner: what stands in its namespace, and what shall stand there.
+        self._real: dict[Any, dict[str, Any]] = {}
+        self._ours: dict[Any, dict[str, Any]] = {}
+        for owner, name, function in self._all(follows):
+            if hasattr(owner, name):
+                self._real.setdefault(owner, {})[name] = getattr(owner, name)
+                self._ours.setdefault(owner, {})[name] = function
 
     @property
     def in_place(self) -> bool:
         """Whether all that is to be replaced is there, and nothing is replaced."""
         return all(
-            getattr(owner, name) is real for owner, name, real, _ in self._entries
+            vars(owner).get(name) is real
+            for owner, functions in self._real.items()
+            for name, real in functions.items()
         )
 
     def put(self, tape: Tape, rng: Recorder) -> None:
         """Replace what there is, for an execution."""
         self.tape, self.rng = tape, rng
-        for owner, name, _, value in self._entries:
-            setattr(owner, name, value)
+        for owner, functions in self._ours.items():
+            vars(owner).update(functions)
 
     def put_back(self) -> None:
         """Make all as it was."""
-        for owner, name, real, _ in reversed(self._entries):
-            setattr(owner, name, real)
+        for owner, functions in self._real.items():
+            vars(owner).update(functions)
         self.tape = self.rng = None
 
     def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:

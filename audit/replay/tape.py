@@ -23,12 +23,14 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family, Law
 from dpaudit.audit.replay.observations import Observation, Observations
 from dpaudit.audit.replay.places import goes_straight_out, place_of_caller
+from dpaudit.audit.replay.terms import Block
 
 __all__ = ["Lost", "Observation", "Tape"]
 
 Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
+_MANY = 1_000_000  # draws from which on there is less room to spare
 _HANDED_OUT = frozenset({"float", "item", "tolist"})
 
 
@@ -63,6 +65,8 @@ class Tape:
     closed: bool = False
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
+    # Where the first draw was made.
+    first_place: str = ""
     _places: list[str] = field(default_factory=list)
     _recipes: list[Recipe | None] = field(default_factory=list)
 
@@ -84,25 +88,35 @@ class Tape:
         """Whether no draw was looked at yet, and nothing lost."""
         return not (len(self.observations) or self.coins or self.lost)
 
-    def draw(self, family: Family, values: Array, recipe: Recipe | None = None) -> int:
-        """Put new draws on the tape, and return the number of the first.
+    def draw(
+        self, family: Family, values: Array, recipe: Recipe | None = None
+    ) -> Block:
+        """Return new draws.
 
         A recipe makes the draws that another seed would have given.
         """
         self.check_thread()
-        start, end = self._size, self._size + values.size
+        place = place_of_caller()
+        self.first_place = self.first_place or place
+        return Block(self, family, values.reshape(-1), place, recipe)
+
+    def number(self, block: Block) -> int:
+        """Put draws on the tape, and return the number of the first."""
+        start, end = self._size, self._size + block.values.size
         if end > len(self._z):
-            room = max(len(self._z) + len(self._z) // 4, end)
+            room = max(
+                end, 2 * self._size if self._size < _MANY else 5 * self._size // 4
+            )
             for column in (self._z, self._family, self._state):
                 column.resize(room, refcheck=False)
-        self._z[start:end] = values.reshape(-1)
-        self._family[start:end] = family
-        self._state[start:end] = _FRESH
+        self._z[start:end] = block.values
+        self._family[start:end] = block.family
+        self._state[start:end] = _SPENT if block.spent else _FRESH
         self._size = end
-        self._places.append(place_of_caller())
+        self._places.append(block.place)
         self._starts.append(start)
         if self.open:
-            self._recipes.append(recipe)
+            self._recipes.append(block.recipe)
         else:  # nobody will ask for them
             self._recipes.clear()
         return start
@@ -154,7 +168,8 @@ class Tape:
 
         The last says whether a draw is among them of which only a sum was seen.
         """
-        if not index.size:
+        # An index of -1 reads some draw or other, which at worst is looked up again.
+        if not (index.size and self._state[index].any()):
             return mean, index, coef, False
         state = np.where(index >= 0, self._state[index], _FRESH)
         known = state == _SPENT
@@ -231,19 +246,27 @@ class Tape:
 
     def _look_at_block(self, whole: Any, how: str) -> Array:
         """Return draws that follow each other, to which nothing was added."""
-        draws = slice(*whole.terms.block)
-        value, state = self._z[draws].copy(), self._state[draws]
+        block = whole.terms.block
+        if block.start is None:
+            value, partly, spent = block.values.copy(), False, block.spent
+        else:
+            state = self._state[block.numbers]
+            value = self._z[block.numbers].copy()
+            partly, spent = (state == _PARTLY).any(), (state == _SPENT).all()
         if self.closed:
             return value
-        if (state == _PARTLY).any():
+        if partly:
             self.lose("a draw is used again of which only a sum was seen")
-        if (state == _SPENT).all():
+        if spent:
             return value
         if self.hands_out(how):
             self.final = whole.copy()
             return value
         self._note(self.coins, place_of_caller(), "noise is used as an ordinary number")
-        state[:] = _SPENT
+        if block.start is None:
+            block.spent = True
+        else:
+            self._state[block.numbers] = _SPENT
         return value
 
     def _given_back(
@@ -276,7 +299,13 @@ class Tape:
         self._state[index[index >= 0]] = _PARTLY
         self._state[law.draw[law.alone]] = _SPENT
 
-    def are_fresh(self, draws: NDArray[np.intp] | slice) -> bool:
+    def is_fresh(self, block: Block) -> bool:
+        """Say whether nothing was seen yet of draws that were made at once."""
+        if block.start is None:
+            return not block.spent
+        return not self._state[block.numbers].any()
+
+    def are_fresh(self, draws: NDArray[np.intp]) -> bool:
         """Say whether nothing was seen of some draws yet."""
         return bool((self._state[draws] == _FRESH).all())
 

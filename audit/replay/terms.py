@@ -2,7 +2,7 @@
 
 Most arrays with noise are looked at without anybody asking for their terms one by one.
 So these are written out when they are asked for, and until then known by what they are:
-draws that follow each other on the tape, or an *image* of fewer numbers with noise.
+a *block* of draws, or an *image* of fewer numbers with noise.
 
 An image is A n + b, where n is an array with noise, A an ordinary linear map without a
 kernel, and b ordinary numbers: the difference of a noisy vector and every row of a
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
-__all__ = ["Image", "Terms", "no_kernel"]
+__all__ = ["Block", "Image", "Terms", "no_kernel"]
 
 _Written: TypeAlias = tuple[NDArray[np.intp], Array]
 
@@ -34,17 +34,54 @@ class Image:
 
     Parameters
     ----------
+    origin : Tracked
+        The array with noise, which may have changed since.
     source : Tracked
-        Numbers with noise that nobody else changes.
+        What it was, which nobody else changes.
     apply : callable
         The linear map, of arrays that are like the source.
     injective : callable
         Says whether it has no kernel.
     """
 
+    origin: Any
     source: Any
     apply: Callable[[Array], Array]
     injective: Callable[[], bool]
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Draws that were made at once, and that have no numbers before these are needed.
+
+    Parameters
+    ----------
+    tape : Tape
+    family : Family
+    values : ndarray, shape (size,)
+    place : str
+    recipe : callable, optional
+        Makes the draws that another seed would have given.
+    spent : bool
+        Whether the code has looked at them, before they had numbers.
+    start : int, optional
+        The number of the first.
+    """
+
+    tape: Any
+    family: int
+    values: Array
+    place: str
+    recipe: Callable[[int], Array] | None
+    spent: bool = False
+    start: int | None = None
+
+    @property
+    def numbers(self) -> slice:
+        """The numbers of the draws."""
+        if self.start is None:
+            self.start = self.tape.number(self)
+        return slice(self.start, self.start + self.values.size)
 
 
 class Terms:
@@ -56,8 +93,8 @@ class Terms:
         An index of -1 is no term.
     make : callable, optional
         Returns both; it is called when one is asked for.
-    block : tuple of int, optional
-        The first draw, and the one after the last, of entries that are draws.
+    block : Block, optional
+        Whose draws the entries are.
     image : Image, optional
     """
 
@@ -69,16 +106,11 @@ class Terms:
         coef: Array | None = None,
         *,
         make: Callable[[], _Written] | None = None,
-        block: tuple[int, int] | None = None,
+        block: Block | None = None,
         image: Image | None = None,
     ) -> None:
         self._index, self._coef, self._make = index, coef, make
         self.block, self.image = block, image
-
-    @classmethod
-    def of_block(cls, start: int, end: int) -> "Terms":
-        """Return the terms of draws that follow each other."""
-        return cls(block=(start, end))
 
     @classmethod
     def none(cls, size: int) -> "Terms":
@@ -104,7 +136,8 @@ class Terms:
                 self._index, self._coef = self._make()
                 self._make = None
             elif self.block is not None:
-                self._index = np.arange(*self.block).reshape(-1, 1)
+                numbers = self.block.numbers
+                self._index = np.arange(numbers.start, numbers.stop).reshape(-1, 1)
                 self._coef = np.ones(self._index.shape)
         assert self._index is not None
         assert self._coef is not None

@@ -72,8 +72,7 @@ class Tracked(NDArrayOperatorsMixin):
         cls, tape: Tape, family: Family, values: Array, recipe: Any = None
     ) -> "Tracked":
         """Return new draws."""
-        start = tape.draw(family, values, recipe)
-        terms = Terms.of_block(start, start + values.size)
+        terms = Terms(block=tape.draw(family, values, recipe))
         return cls.of(tape, np.zeros(values.shape), terms, bare=True)
 
     @classmethod
@@ -229,7 +228,7 @@ class Tracked(NDArrayOperatorsMixin):
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
         terms, tape = self.terms, self.tape
-        if terms.block is not None and tape.are_fresh(slice(*terms.block)):
+        if terms.block is not None and tape.is_fresh(terms.block):
             return
         if terms.image is not None:
             source = terms.image.source
@@ -255,21 +254,24 @@ class Tracked(NDArrayOperatorsMixin):
             if image is not None and not self.tape.hands_out(how) and image.injective():
                 value = image.source.copy().looked_at(how)
                 self._become(self.terms, value)
+                if image.origin.terms is image.source.terms:  # as it was
+                    image.origin._set(value.copy())
             else:
                 flat = self.tape.observe(self, how)
-                self.centre = flat.reshape(self.shape)
-                self.terms = Terms.none(self.size)
-                self.bare = False
+                self._set(flat.reshape(self.shape))
         return self.centre
+
+    def _set(self, value: Array) -> None:
+        """Become ordinary numbers."""
+        self.centre, self.bare = value, False
+        self.terms = Terms.none(value.size)
 
     def _become(self, terms: Terms, value: Array) -> None:
         """Become ordinary numbers, the source of the image having some value."""
         assert terms.image is not None
         with np.errstate(all="ignore"):
             noise = value - terms.image.source.centre
-            self.centre = self.centre + terms.image.apply(noise)
-        self.terms = Terms.none(self.size)
-        self.bare = False
+            self._set(np.asarray(self.centre + terms.image.apply(noise)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.looked_at("array")
