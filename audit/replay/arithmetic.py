@@ -23,7 +23,7 @@ from dpaudit.audit.replay.tracked import (
     numeric,
 )
 
-__all__ = ["followed", "matrix_product", "sums"]
+__all__ = ["followed", "matrix_product", "scaled", "sums"]
 
 
 def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
@@ -31,7 +31,7 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     if len(inputs) == 1:
         (only,) = inputs
         if ufunc is np.negative:
-            return _scaled(only, np.array(-1.0))
+            return scaled(only, np.array(-1.0))
         return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
     if len(inputs) != 2:
         return NotImplemented
@@ -45,10 +45,10 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
                 return NotImplemented
             with np.errstate(all="ignore"):
                 inverse = ufunc is np.true_divide
-                return _scaled(left, factor, divide=inverse)
+                return scaled(left, factor, divide=inverse)
         if isinstance_tracked(right) and ufunc is np.multiply:
             factor = numeric(_unwrapped(left))
-            return NotImplemented if factor is None else _scaled(right, factor)
+            return NotImplemented if factor is None else scaled(right, factor)
         return NotImplemented
     if ufunc is np.matmul:
         return matrix_product(left, right)
@@ -57,31 +57,30 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     return NotImplemented
 
 
-def _common(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    return shape if shape == other else np.broadcast_shapes(shape, other)
-
-
 def _unwrapped(value: Any) -> Any:
     return value.centre if isinstance_tracked(value) and not value.noisy else value
 
 
-def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+    """Return a multiple, or with `divide` a fraction."""
     if not value.noisy:
         return NotImplemented
-    shape = _common(value.shape, factor.shape)
     with np.errstate(all="ignore"):
-        mean = value.centre / factor if divide else value.centre * factor
-    if shape == value.shape and value.terms.image is None:
-        index, coef = value.index, value.coef
-        flat = np.broadcast_to(factor, shape).reshape(-1, 1) if factor.ndim else factor
-        with np.errstate(all="ignore"):
+        mean = np.asarray(value.centre / factor if divide else value.centre * factor)
+        shape = mean.shape
+        if shape == value.shape and value.terms.image is None:
+            flat = factor
+            if factor.shape == shape:
+                flat = factor.reshape(-1, 1)
+            elif factor.ndim:
+                flat = np.broadcast_to(factor, shape).reshape(-1, 1)
             # A factor on every term: of the same sign and size as on the mean.
-            coef = coef / flat if divide else coef * flat
-        terms = Terms(index, coef)
-        return Tracked.of(value.tape, np.asarray(mean), terms, bare=value.bare)
+            coef = value.coef / flat if divide else value.coef * flat
+            terms = Terms(value.index, coef)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
     kept, by = value.copy(), factor.copy()
 
-    def scaled(noise: Array) -> Array:
+    def of_noise(noise: Array) -> Array:
         return np.asarray(noise / by if divide else noise * by)
 
     def make() -> tuple[NDArray[np.intp], Array]:
@@ -91,8 +90,8 @@ def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
             return wide.index, wide.coef / flat if divide else wide.coef * flat
 
     invertible = bool(mean.size and np.isfinite(factor).all() and factor.all())
-    terms = _image(value, make, scaled if invertible else None)
-    return Tracked.of(value.tape, np.asarray(mean), terms, bare=value.bare)
+    terms = _image(value, make, of_noise if invertible else None)
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
 
 
 def _image(
@@ -142,11 +141,11 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         addend = numeric(_unwrapped(other))
         if addend is None:
             return NotImplemented
-        shape = _common(value.shape, addend.shape)
-        if value.shape != shape and math.prod(shape) > MOST_TERMS:
-            return NotImplemented
         with np.errstate(all="ignore"):
             mean = np.asarray(own * value.centre + others * addend)
+        shape = mean.shape
+        if value.shape != shape and mean.size > MOST_TERMS:
+            return NotImplemented
         if value.shape == shape and value.terms.image is None:
             terms = value.terms if own > 0 else Terms(value.index, -value.coef)
         else:
@@ -157,14 +156,14 @@ def _added(left: Any, right: Any, sign: float) -> Any:
                 return wide.index, own * wide.coef
 
             def spread(noise: Array) -> Array:
-                return own * np.broadcast_to(noise, shape)
+                return own * noise
 
             terms = _image(value, make, spread if mean.size else None)
         joined = Tracked.of(value.tape, mean, terms)
         if value.tape.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
-    shape = _common(left.shape, right.shape)
+    shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented
     wide = _spread(left, shape), _spread(right, shape)
@@ -240,12 +239,11 @@ def matrix_product(left: Any, right: Any) -> Any:
         index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
         return index, coef.reshape(-1, p * m)
 
-    terms = _image(
-        right,
-        make,
-        (lambda noise: (rows @ noise).reshape(shape)) if len(rows) >= p else None,
-        lambda: no_kernel(rows),
-    )
+    def product(noise: Array) -> Array:
+        return np.asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
+
+    tall = len(rows) >= p
+    terms = _image(right, make, product if tall else None, lambda: no_kernel(rows))
     return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 

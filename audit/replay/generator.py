@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.arithmetic import scaled
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
@@ -107,7 +108,10 @@ class Recorder(np.random.Generator):
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
         values = self._noise(family, draw, size)
         if np.ndim(scale) or scale != 1.0:
-            values = values * scale
+            if isinstance_tracked(values):
+                values = scaled(values, np.asarray(scale, dtype=np.float64))
+            else:
+                values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc
         return values

@@ -41,8 +41,7 @@ _TURNS = 3  # seeds, where noisy values are looked at
 def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Judgement:
     """Execute a mechanism on both datasets of a pair, and say what differs."""
     shown = Judgement(pair)
-    sides = pair.data, pair.neighbour
-    first, second = (execute(mechanism, data, seed) for data in sides)
+    first, second = _both(mechanism, pair, seed)
     if first.open and second.open and first.law.followed and second.law.followed:
         judge_open(mechanism, claim, first, second, shown)
     else:
@@ -56,6 +55,16 @@ def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Jud
             f"show more: {first.layout}",
         )
     return shown
+
+
+def _both(
+    mechanism: Any, pair: Pair, seed: int, *, eager: bool = False
+) -> tuple[Trace, Trace]:
+    """Execute a mechanism on both datasets."""
+    return (
+        execute(mechanism, pair.data, seed, eager=eager),
+        execute(mechanism, pair.neighbour, seed, eager=eager),
+    )
 
 
 def _judge_closed(
@@ -74,10 +83,7 @@ def _judge_closed(
     worst: Judgement | None = None
     for turn in range(_TURNS):
         eager = Judgement(pair)
-        traces = [
-            execute(mechanism, data, seed + turn, eager=True)
-            for data in (pair.data, pair.neighbour)
-        ]
+        traces = _both(mechanism, pair, seed + turn, eager=True)
         judge_replayed(mechanism, claim, sees, traces[0], traces[1], eager)
         executions += 3
         if worst is None or eager.rank > worst.rank:
@@ -88,6 +94,9 @@ def _judge_closed(
     worst.executions = executions + 1
     if worst.followed and not worst.suspicious:
         return worst
+    if turn:  # the other reading, of the same draws
+        lazy = _both(mechanism, pair, seed + turn)
+        worst.executions += 1
     shown = Judgement(pair)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
     worst.executions += 2

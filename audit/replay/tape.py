@@ -104,9 +104,8 @@ class Tape:
         """Put draws on the tape, and return the number of the first."""
         start, end = self._size, self._size + block.values.size
         if end > len(self._z):
-            room = max(
-                end, 2 * self._size if self._size < _MANY else 5 * self._size // 4
-            )
+            spare = self._size if self._size < _MANY else self._size // 4
+            room = max(end, self._size + spare)
             for column in (self._z, self._family, self._state):
                 column.resize(room, refcheck=False)
         self._z[start:end] = block.values
@@ -190,8 +189,11 @@ class Tape:
 
     def value(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Array:
         """Return what a value is in this execution, without looking at it."""
-        if not index.shape[1]:
+        if not index.size:
             return mean.copy()
+        if index.shape[1] == 1 and index.min() >= 0 and coef.all():
+            with np.errstate(all="ignore"):
+                return np.asarray(mean + coef[:, 0] * self._z[index[:, 0]])
         with np.errstate(all="ignore"):
             parts = np.where((index >= 0) & (coef != 0), coef * self._z[index], 0.0)
             return np.asarray(mean + parts.sum(axis=1))

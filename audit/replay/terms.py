@@ -13,6 +13,7 @@ then does not change its shape, or its scale, with ordinary numbers that come af
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,7 +40,8 @@ class Image:
     source : Tracked
         What it was, which nobody else changes.
     apply : callable
-        The linear map, of arrays that are like the source.
+        The linear map, of arrays that are like the source. What it returns may be of
+        fewer entries, each of which stands for many.
     injective : callable
         Says whether it has no kernel.
     """
@@ -112,10 +114,11 @@ class Terms:
         self._index, self._coef, self._make = index, coef, make
         self.block, self.image = block, image
 
-    @classmethod
-    def none(cls, size: int) -> "Terms":
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def none(size: int) -> "Terms":
         """Return the terms of numbers without noise."""
-        return cls(np.empty((size, 0), dtype=np.intp), np.empty((size, 0)))
+        return Terms(np.empty((size, 0), dtype=np.intp), np.empty((size, 0)))
 
     @property
     def any(self) -> bool:

@@ -12,6 +12,8 @@ ndarray to NumPy's own C code, which has to ask for one (``__array__``).
 
 import math
 import operator
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from dpaudit.audit.replay.terms import Terms
 __all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "joined", "numeric"]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
-_IN_PLACE = frozenset({"fill", "sort", "partition", "put", "itemset", "resize"})
+_HARMLESS = {"dtype", "casting", "subok"}
 
 
 class Tracked(NDArrayOperatorsMixin):
@@ -340,16 +342,14 @@ class Tracked(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        from dpaudit.audit.replay.arithmetic import followed, sums
-
         out = kwargs.pop("out", None)
         result = NotImplemented
-        if not any(isinstance_tracked(each) and each.noisy for each in inputs):
+        if not any([type(each) is Tracked and each.noisy for each in inputs]):
             pass
-        elif method == "__call__" and not set(kwargs) - {"dtype", "casting", "subok"}:
-            result = followed(ufunc, inputs)
+        elif method == "__call__" and not kwargs.keys() - _HARMLESS:
+            result = _arithmetic().followed(ufunc, inputs)
         elif method == "reduce" and ufunc is np.add:
-            result = sums(*inputs, **kwargs)
+            result = _arithmetic().sums(*inputs, **kwargs)
         if result is NotImplemented:
             ordinary = [_plain(each, ufunc.__name__) for each in inputs]
             kwargs = {k: _looked_at_within(v) for k, v in kwargs.items()}
@@ -382,9 +382,17 @@ class Tracked(NDArrayOperatorsMixin):
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from dpaudit.audit.replay.moves import call
+        return _moves().call(func, args, kwargs, self.tape)
 
-        return call(func, args, kwargs, self.tape)
+
+@cache
+def _arithmetic() -> Any:
+    return import_module("dpaudit.audit.replay.arithmetic")  # which imports this
+
+
+@cache
+def _moves() -> Any:
+    return import_module("dpaudit.audit.replay.moves")
 
 
 def isinstance_tracked(value: Any) -> bool:
