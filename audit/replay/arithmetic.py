@@ -239,11 +239,11 @@ def matrix_product(left: Any, right: Any) -> Any:
         index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
         return index, coef.reshape(-1, p * m)
 
-    def product(noise: Array) -> Array:
+    def of_noise(noise: Array) -> Array:
         return np.asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
 
     tall = len(rows) >= p
-    terms = _image(right, make, product if tall else None, lambda: no_kernel(rows))
+    terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
     return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 

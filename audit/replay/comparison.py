@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family, Law, log_density
 
-__all__ = ["Comparison", "compare", "loss", "losses"]
+__all__ = ["Comparison", "compare", "loss", "losses", "unit_losses"]
 
 _SAME = 1e-9  # relative: what differs by less is one number, rounded differently
 
@@ -201,6 +201,11 @@ def loss(law: Law, other: Law, value: Array) -> float:
 
 def losses(law: Law, other: Law, values: Array) -> Array:
     """Return the losses of values, shape (..., n), where both laws have a density."""
+    return np.asarray(unit_losses(law, other, values).sum(axis=-1))
+
+
+def unit_losses(law: Law, other: Law, values: Array) -> Array:
+    """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
     white = None if law.known else _whitened(law, other)
     if isinstance(white, tuple):
         law, other, values = white[0], white[1], values @ white[2]
@@ -210,7 +215,7 @@ def losses(law: Law, other: Law, values: Array) -> Array:
             ratio = each.ratio[each.first]
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
-        return np.asarray((logs[0] - logs[1]).sum(axis=-1))
+        return np.asarray(logs[0] - logs[1])
 
 
 def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:

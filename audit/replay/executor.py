@@ -6,7 +6,8 @@ have a joint law given all that was looked at before.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,10 @@ from dpaudit.arrays import Array
 from dpaudit.audit.drawing import ways_to_draw
 from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.observations import Observations
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.returns import watching_returns
-from dpaudit.audit.replay.tape import Observation, Tape
+from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, joined
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
@@ -69,7 +71,7 @@ def execute(
     data: Array,
     seed: int,
     *,
-    script: Sequence[Observation] | None = None,
+    script: Observations | None = None,
     follows: bool = True,
     eager: bool = False,
 ) -> Trace:
@@ -81,7 +83,7 @@ def execute(
     data : ndarray
     seed : int
         The same seed, the same draws, whatever `follows`.
-    script : sequence of Observation, optional
+    script : Observations, optional
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
@@ -116,7 +118,7 @@ def execute(
     whole = reader.joined()
     index, coef = whole.index, whole.coef
     law = tape.law(whole.centre, index, coef)
-    value = tape.value(whole.centre, index, coef)
+    value = tape.value(whole.centre, index, coef) if whole.noisy else whole.centre
     tape.closed = True
     return Trace(
         tape,
@@ -148,6 +150,7 @@ class _Reader:
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
         self._parts: list[Tracked] = []
+        self._scalars = array("d")
         self.words: list[str] = []
         self.unread = False
 
@@ -172,11 +175,15 @@ class _Reader:
             self._plain(value)
 
     def _plain(self, value: Any) -> None:
-        array = value if isinstance(value, np.ndarray) else None
+        if type(value) in (float, bool, np.float64):
+            self.words.append("()")
+            self._scalars.append(value)
+            return
+        given = value if isinstance(value, np.ndarray) else None
         if isinstance(value, int | float | np.number | np.bool_):
-            array = np.asarray(value)
-        if array is not None and array.dtype.kind in "fiub":
-            numbers = np.array(array, dtype=np.float64)
+            given = np.asarray(value)
+        if given is not None and given.dtype.kind in "fiub":
+            numbers = np.array(given, dtype=np.float64)
             self._numbers(Tracked.plain(self._tape, numbers))
             return
         output = read(value)
@@ -187,11 +194,20 @@ class _Reader:
                 self._numbers(Tracked.plain(self._tape, np.asarray(numbers)))
 
     def _numbers(self, value: Tracked) -> None:
+        self._end_scalars()
         self.words.append(str(value.shape))
         self._parts.append(value)
 
+    def _end_scalars(self) -> None:
+        """Make of the scalars that came one after the other a part."""
+        if self._scalars:
+            numbers = np.array(self._scalars)
+            self._parts.append(Tracked.plain(self._tape, numbers))
+            self._scalars = array("d")
+
     def joined(self) -> Tracked:
         """Return all numbers as one flat array."""
+        self._end_scalars()
         return joined(
             self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
         )

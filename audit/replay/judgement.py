@@ -8,8 +8,9 @@ import numpy as np
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.executor import Trace
 from dpaudit.audit.replay.laws import Family
-from dpaudit.audit.replay.result import Finding, Step
+from dpaudit.audit.replay.result import Finding
 from dpaudit.audit.replay.returns import place_of_definition
+from dpaudit.audit.replay.steps import Step, Steps
 from dpaudit.audit.replay.tape import Lost
 from dpaudit.neighbours import Pair
 
@@ -18,6 +19,7 @@ __all__ = [
     "Judgement",
     "distance_words",
     "fail_alike",
+    "family_names",
     "of_entry",
     "returned_at",
     "step_at",
@@ -37,7 +39,7 @@ class Judgement:
     ----------
     pair : Pair
     findings : list of Finding
-    steps : list of Step
+    steps : Steps
     loss : float
     executions : int
         On either side.
@@ -55,7 +57,7 @@ class Judgement:
 
     pair: Pair
     findings: list[Finding] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     loss: float = 0.0
     executions: int = 0
     proven: bool = False
@@ -120,9 +122,14 @@ def returned_at(mechanism: Any, trace: Trace) -> str:
 def step_at(place: str, compared: Comparison, loss_: float) -> Step:
     """Return the step of a noisy value, given what is known of it on both sides."""
     l1, l2 = compared.distances
-    names = {Family(int(kind)).name.lower() for kind in compared.family}
+    names = family_names({int(kind) for kind in compared.family})
     scale = float(compared.scale.min()) if len(compared.scale) else 0.0
-    return Step(place, "+".join(sorted(names)), scale, l1, l2, loss_)
+    return Step(place, names, scale, l1, l2, loss_)
+
+
+def family_names(kinds: set[int]) -> str:
+    """Return the names of families, as a step shows them."""
+    return "+".join(sorted(Family(kind).name.lower() for kind in kinds))
 
 
 def distance_words(step: Step) -> str:

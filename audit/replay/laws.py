@@ -121,6 +121,8 @@ class Law:
             Of all draws.
         """
         n = len(mean)
+        if not index.shape[1]:
+            return cls._without_units(mean)
         if index.shape[1] == 1 and _all_different(mean, index, coef):
             units, draws = np.arange(n), index[:, 0]
             kinds = family[draws].astype(np.intp)
@@ -163,11 +165,13 @@ class Law:
 
     @classmethod
     def _unknown(cls, mean: Array) -> "Law":
+        return replace(cls._without_units(mean), known=False)
+
+    @classmethod
+    def _without_units(cls, mean: Array) -> "Law":
         none = np.empty(0, dtype=np.intp)
-        unit = np.full(len(mean), -1)
-        alone = none.astype(bool)
-        zero = np.zeros(len(mean))
-        return cls(mean, unit, zero, none, none, none, alone, known=False)
+        unit, zero = np.broadcast_to(-1, mean.shape), np.broadcast_to(0.0, mean.shape)
+        return cls(mean, unit, zero, none, none, none, none.astype(bool))
 
     @property
     def followed(self) -> bool:

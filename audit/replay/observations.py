@@ -139,6 +139,14 @@ class Observations(Sequence[Observation]):
         law, value = found.law, found.value
         return Observation(kind.place, kind.how, law, value, kind.shape, kind.bare)
 
+    def output(self, number: int) -> tuple[tuple[int, ...], Array]:
+        """Return the shape of a noisy value, and its entries."""
+        if self._kind[number] < 0:
+            return self._others[number].shape, self._others[number].value
+        start, stop = self._before()[0][number : number + 2].tolist()
+        value = np.asarray(self._value)[start:stop]
+        return self._kinds[self._kind[number]].shape, value
+
     def run(self, start: int, stop: int) -> Run | None:
         """Return the noisy values from one to another, None if not all have units."""
         numbers = self._kind[start:stop]

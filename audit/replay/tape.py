@@ -12,7 +12,7 @@ would be if the neighbour's execution had shown those very outputs.
 import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -49,14 +49,14 @@ class Tape:
     Parameters
     ----------
     seed : int
-    script : sequence of Observation, optional
+    script : Observations, optional
         Of the execution that is replayed.
     eager : bool
         Whether noise is looked at as soon as an ordinary number is added to it.
     """
 
     seed: int
-    script: Sequence[Observation] | None = None
+    script: Observations | None = None
     eager: bool = False
     observations: Observations = field(default_factory=Observations)
     coins: list[Lost] = field(default_factory=list)
@@ -282,19 +282,19 @@ class Tape:
         if number >= len(self.script):
             self.diverged = Lost(place, "one noisy value more than on D")
             return value
-        recorded = self.script[number]
-        if recorded.shape != shape:
+        recorded_shape, recorded = self.script.output(number)
+        if recorded_shape != shape:
             self.diverged = Lost(
                 place,
-                f"a noisy value has shape {recorded.shape} on D and {shape} on D'",
+                f"a noisy value has shape {recorded_shape} on D and {shape} on D'",
             )
             return value
         if law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
-                u = (recorded.value[law.first] - law.mean[law.first]) / ratio
+                u = (recorded[law.first] - law.mean[law.first]) / ratio
             self._z[law.draw[law.alone]] = u[law.alone]
-        return recorded.value.copy()
+        return recorded.copy()
 
     def _spend(self, index: NDArray[np.intp], law: Law) -> None:
         """Mark the draws of an observation: known, or known by a sum alone."""
