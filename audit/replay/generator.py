@@ -23,6 +23,10 @@ from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
 __all__ = ["Recorder", "Streams"]
 
+_JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
+NumPy's ``jumped`` takes, so that no two of them overlap."""
+
 
 class Streams:
     """Streams of random numbers that go by the number of the call.
@@ -36,7 +40,7 @@ class Streams:
     def __init__(self, seed: int, *key: int) -> None:
         entropy = np.random.SeedSequence(seed, spawn_key=key)
         self.seed, self.key = seed, key
-        self.bits = np.random.Philox(entropy)
+        self.bits = np.random.PCG64DXSM(entropy)
         self._state: Any = self.bits.state
         self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
@@ -50,9 +54,8 @@ class Streams:
 
     def at(self, call: int) -> np.random.Generator:
         """Return a generator at the beginning of a call's stream."""
-        self._state["state"]["counter"][:] = 0, 0, 0, call
-        self._state["buffer_pos"], self._state["has_uint32"] = 4, 0
         self.bits.state = self._state
+        self.bits.advance(call * _JUMP)
         return self._generator
 
     def spawn(self) -> "Streams":
