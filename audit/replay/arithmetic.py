@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
+from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
@@ -66,8 +67,14 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
     if not value.noisy:
         return NotImplemented
     with np.errstate(all="ignore"):
-        mean = np.asarray(value.centre / factor if divide else value.centre * factor)
+        mean = asarray(value.centre / factor if divide else value.centre * factor)
         shape = mean.shape
+        block = value.terms.block
+        if shape == value.shape and block is not None and not factor.ndim:
+            before, other = value.terms.factor, cast(np.float64, factor[()])
+            times = float(before / other if divide else before * other)
+            terms = Terms(block=block, factor=times)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
         if shape == value.shape and value.terms.image is None:
             flat = factor
             if factor.shape == shape:
@@ -81,7 +88,7 @@ def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
     kept, by = value.copy(), factor.copy()
 
     def of_noise(noise: Array) -> Array:
-        return np.asarray(noise / by if divide else noise * by)
+        return asarray(noise / by if divide else noise * by)
 
     def make() -> tuple[NDArray[np.intp], Array]:
         wide = _spread(kept, shape)
@@ -142,12 +149,19 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         if addend is None:
             return NotImplemented
         with np.errstate(all="ignore"):
-            mean = np.asarray(own * value.centre + others * addend)
+            if others < 0:
+                mean = asarray(value.centre - addend)
+            else:
+                mean = asarray((value.centre if own > 0 else -value.centre) + addend)
         shape = mean.shape
         if value.shape != shape and mean.size > MOST_TERMS:
             return NotImplemented
         if value.shape == shape and value.terms.image is None:
-            terms = value.terms if own > 0 else Terms(value.index, -value.coef)
+            terms = value.terms
+            if own < 0 and terms.block is not None:
+                terms = Terms(block=terms.block, factor=-terms.factor)
+            elif own < 0:
+                terms = Terms(terms.index, -terms.coef)
         else:
             kept = value.copy()
 
@@ -171,7 +185,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     if count > MOST_TERMS:
         return NotImplemented
     with np.errstate(all="ignore"):
-        mean = np.asarray(wide[0].centre + sign * wide[1].centre)
+        mean = asarray(wide[0].centre + sign * wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
@@ -191,7 +205,7 @@ def sums(
     axes = sorted(each % value.ndim for each in axes) if value.ndim else []
     kept = [each for each in range(value.ndim) if each not in axes]
     count = math.prod(value.shape[each] for each in axes)
-    mean = np.asarray(value.centre.sum(axis=tuple(axes)))
+    mean = asarray(value.centre.sum(axis=tuple(axes)))
     if not count:
         return mean
     places = np.arange(value.size).reshape(value.shape)
@@ -240,7 +254,7 @@ def matrix_product(left: Any, right: Any) -> Any:
         return index, coef.reshape(-1, p * m)
 
     def of_noise(noise: Array) -> Array:
-        return np.asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
+        return asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
 
     tall = len(rows) >= p
     terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))

@@ -105,7 +105,8 @@ class Recorder(np.random.Generator):
         if type(scale) not in (float, int):
             scale = np.asarray(scale, dtype=np.float64)
         # Of the scale -0.0 the sign is set, of NaN it does not matter.
-        if np.any(np.signbit(scale) & ~np.isnan(scale)):
+        plain = type(scale) in (float, int) and scale > 0
+        if not plain and np.any(np.signbit(scale) & ~np.isnan(scale)):
             raise ValueError("scale < 0")
         if size is None:
             size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None

@@ -31,6 +31,7 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
@@ -139,9 +140,7 @@ class Law:
                 )
             index, coef, combined = found
         draws, ratios = (
-            (index[:, 0], coef[:, 0])
-            if index.shape[1]
-            else (np.full(n, -1), np.zeros(n))
+            (index[:, 0], coef[:, 0]) if index.shape[1] else (full(n, -1), np.zeros(n))
         )
         noisy = np.flatnonzero(draws >= 0)
         distinct, first, inverse = np.unique(
@@ -150,7 +149,7 @@ class Law:
         order = np.argsort(first)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        unit = np.full(n, -1, dtype=np.intp)
+        unit = full(n, -1, dtype=np.intp)
         unit[noisy] = rank[inverse.ravel()]
         draw = distinct[order]
         return cls(
@@ -162,6 +161,25 @@ class Law:
             family=family[draw].astype(np.intp),
             alone=~np.isin(draw, combined),
         )
+
+    @classmethod
+    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "Law":
+        """Return the law of finite numbers, each with the next draw.
+
+        Parameters
+        ----------
+        mean : ndarray, shape (n,)
+        coef : float
+            Of every draw, finite and not 0.
+        start : int
+            The first draw.
+        family : int
+            Of all of them.
+        """
+        units = np.arange(len(mean))
+        kinds = full(len(mean), family, dtype=np.intp)
+        ratio = full(len(mean), coef)
+        return cls(mean, units, ratio, units, units + start, kinds, units >= 0)
 
     @classmethod
     def _unknown(cls, mean: Array) -> "Law":
@@ -187,7 +205,7 @@ class Law:
         """Return independent values, shape (size, n)."""
         if self.factor is not None:
             normals = rng.standard_normal((size, self.factor.shape[1]))
-            return np.asarray(self.mean + normals @ self.factor.T)
+            return asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
         draws = np.select(
             [self.family == kind for kind in Family],
@@ -201,7 +219,7 @@ class Law:
             ],
         )
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
-        return np.asarray(self.mean + self.ratio * padded[:, self.unit])
+        return asarray(self.mean + self.ratio * padded[:, self.unit])
 
 
 def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
+from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
@@ -144,7 +145,7 @@ class Observations(Sequence[Observation]):
         if self._kind[number] < 0:
             return self._others[number].shape, self._others[number].value
         start, stop = self._before()[0][number : number + 2].tolist()
-        value = np.asarray(self._value)[start:stop]
+        value = asarray(self._value)[start:stop]
         return self._kinds[self._kind[number]].shape, value
 
     def run(self, start: int, stop: int) -> Run | None:
@@ -167,22 +168,22 @@ class Observations(Sequence[Observation]):
             unit = np.where(unit >= 0, unit + shift, -1)
             first = first + np.repeat(before[start:stop] - entries.start, counts)
         law = Law(
-            mean=np.asarray(self._mean)[entries],
+            mean=asarray(self._mean)[entries],
             unit=unit,
-            ratio=np.asarray(self._ratio)[entries],
+            ratio=asarray(self._ratio)[entries],
             first=first,
-            draw=np.asarray(self._draw)[units],
+            draw=asarray(self._draw)[units],
             family=family,
             alone=alone,
         )
-        value = np.asarray(self._value)[entries]
+        value = asarray(self._value)[entries]
         return Run(law, value, [kind.place for kind in kinds], sizes, counts)
 
     def _before(self) -> tuple[NDArray[np.int_], ...]:
         """Return how many entries and units there are before each noisy value."""
         if not self._starts or len(self._starts[0]) <= len(self):
             self._starts = tuple(
-                np.append(0, np.array([*sizes, 0])[np.asarray(self._kind)].cumsum())
+                np.append(0, np.array([*sizes, 0])[asarray(self._kind)].cumsum())
                 for sizes in (
                     [len(kind.unit) for kind in self._kinds],
                     [len(kind.first) for kind in self._kinds],

@@ -9,6 +9,7 @@ have been on these data: so, whatever else is made of the same draws later is wh
 would be if the neighbour's execution had shown those very outputs.
 """
 
+import math
 import threading
 from array import array
 from bisect import bisect_right
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
@@ -193,10 +195,10 @@ class Tape:
             return mean.copy()
         if index.shape[1] == 1 and index.min() >= 0 and coef.all():
             with np.errstate(all="ignore"):
-                return np.asarray(mean + coef[:, 0] * self._z[index[:, 0]])
+                return asarray(mean + coef[:, 0] * self._z[index[:, 0]])
         with np.errstate(all="ignore"):
             parts = np.where((index >= 0) & (coef != 0), coef * self._z[index], 0.0)
-            return np.asarray(mean + parts.sum(axis=1))
+            return asarray(mean + parts.sum(axis=1))
 
     def hands_out(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
@@ -211,24 +213,35 @@ class Tape:
         how : str
         """
         self.check_thread()
-        bare = whole.bare
-        if bare and whole.terms.block is not None:
+        bare, terms, mean = whole.bare, whole.terms, whole.centre.ravel()
+        block = terms.block
+        if bare and block is not None and terms.factor == 1.0:
             return self._look_at_block(whole, how)
-        mean, index, coef, partly = self.settled(
-            whole.centre.ravel(), whole.index, whole.coef
-        )
-        value = self.value(mean, index, coef)
-        if self.closed:
-            return value
-        if partly:
-            self.lose("a draw is used again of which only a sum was seen")
-        if not (index >= 0).any():
-            return value
+        law: Law | None = None
+        coef = mean
+        if block is not None and self._is_plain(mean, block, terms.factor):
+            draws = block.numbers
+            law = Law.of_block(mean, terms.factor, draws.start, block.family)
+            index = law.draw
+            with np.errstate(all="ignore"):
+                value = asarray(mean + terms.factor * self._z[draws])
+            if self.closed:
+                return value
+        else:
+            mean, index, coef, partly = self.settled(mean, whole.index, whole.coef)
+            value = self.value(mean, index, coef)
+            if self.closed:
+                return value
+            if partly:
+                self.lose("a draw is used again of which only a sum was seen")
+            if not (index >= 0).any():
+                return value
         if self.hands_out(how):
             self.final = whole.copy()
             return value
         place, shape = place_of_caller(), whole.shape
-        law = Law.of(mean, index, coef, self.families)
+        if law is None:
+            law = Law.of(mean, index, coef, self.families)
         if bare:
             self._note(self.coins, place, "noise is used as an ordinary number")
             self._spend(index, law)
@@ -245,6 +258,15 @@ class Tape:
         self.observations.append(made)
         self._spend(index, law)
         return value
+
+    def _is_plain(self, mean: Array, block: Block, factor: float) -> bool:
+        """Say whether finite numbers have a draw each, of which nothing was seen."""
+        return bool(
+            factor
+            and math.isfinite(factor)
+            and self.is_fresh(block)
+            and np.isfinite(mean).all()
+        )
 
     def _look_at_block(self, whole: Any, how: str) -> Array:
         """Return draws that follow each other, to which nothing was added."""
@@ -298,7 +320,8 @@ class Tape:
 
     def _spend(self, index: NDArray[np.intp], law: Law) -> None:
         """Mark the draws of an observation: known, or known by a sum alone."""
-        self._state[index[index >= 0]] = _PARTLY
+        if index is not law.draw:
+            self._state[index[index >= 0]] = _PARTLY
         self._state[law.draw[law.alone]] = _SPENT
 
     def is_fresh(self, block: Block) -> bool:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
@@ -96,11 +97,13 @@ class Terms:
     make : callable, optional
         Returns both; it is called when one is asked for.
     block : Block, optional
-        Whose draws the entries are.
+        Whose draws the entries are,
+    factor : float
+        so many times over.
     image : Image, optional
     """
 
-    __slots__ = ("_coef", "_index", "_make", "block", "image")
+    __slots__ = ("_coef", "_index", "_make", "block", "factor", "image")
 
     def __init__(
         self,
@@ -109,10 +112,11 @@ class Terms:
         *,
         make: Callable[[], _Written] | None = None,
         block: Block | None = None,
+        factor: float = 1.0,
         image: Image | None = None,
     ) -> None:
         self._index, self._coef, self._make = index, coef, make
-        self.block, self.image = block, image
+        self.block, self.factor, self.image = block, factor, image
 
     @staticmethod
     @lru_cache(maxsize=256)
@@ -141,7 +145,7 @@ class Terms:
             elif self.block is not None:
                 numbers = self.block.numbers
                 self._index = np.arange(numbers.start, numbers.stop).reshape(-1, 1)
-                self._coef = np.ones(self._index.shape)
+                self._coef = full(self._index.shape, self.factor)
         assert self._index is not None
         assert self._coef is not None
         return self._index, self._coef

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy import zeros  # the real ones, in an execution too
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
@@ -75,7 +76,7 @@ class Tracked(NDArrayOperatorsMixin):
     ) -> "Tracked":
         """Return new draws."""
         terms = Terms(block=tape.draw(family, values, recipe))
-        return cls.of(tape, np.zeros(values.shape), terms, bare=True)
+        return cls.of(tape, zeros(values.shape), terms, bare=True)
 
     @classmethod
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
