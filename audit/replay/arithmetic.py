@@ -237,12 +237,12 @@ def matrix_product(left: Any, right: Any) -> Any:
     if a.shape[-1] != right.shape[0]:
         return NotImplemented
     rows = a.reshape(-1, a.shape[-1])
-    columns = right if right.ndim == 2 else right.reshape(-1, 1)
+    columns = right.centre.reshape(len(right), -1)
     p, q = columns.shape
-    m = columns.index.shape[1]
+    m = right.index.shape[1]
     if len(rows) * q * p * m > MOST_TERMS:
         return NotImplemented
-    mean = rows @ columns.centre
+    mean = rows @ columns
     shape = (*a.shape[:-1], *right.shape[1:])
     kept, rows = right.copy(), rows.copy()
 

@@ -28,6 +28,7 @@ for every other pair of the families here that is not one law.
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,10 +177,9 @@ class Law:
         family : int
             Of all of them.
         """
-        units = np.arange(len(mean))
-        kinds = full(len(mean), family, dtype=np.intp)
+        units, kinds, alone = _one_each(len(mean), family)
         ratio = full(len(mean), coef)
-        return cls(mean, units, ratio, units, units + start, kinds, units >= 0)
+        return cls(mean, units, ratio, units, units + start, kinds, alone)
 
     @classmethod
     def _unknown(cls, mean: Array) -> "Law":
@@ -220,6 +220,18 @@ class Law:
         )
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
         return asarray(self.mean + self.ratio * padded[:, self.unit])
+
+
+@lru_cache(maxsize=64)
+def _one_each(
+    n: int, family: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the units, families and whether they are alone, of n draws."""
+    units = np.arange(n)
+    made = units, full(n, family, dtype=np.intp), units >= 0
+    for each in made:
+        each.flags.writeable = False
+    return made
 
 
 def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:

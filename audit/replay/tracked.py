@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy import zeros  # the real ones, in an execution too
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
@@ -29,6 +28,7 @@ from dpaudit.audit.replay.terms import Terms
 __all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "joined", "numeric"]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
+_ZERO = bytes(8)
 _HARMLESS = {"dtype", "casting", "subok"}
 
 
@@ -76,7 +76,9 @@ class Tracked(NDArrayOperatorsMixin):
     ) -> "Tracked":
         """Return new draws."""
         terms = Terms(block=tape.draw(family, values, recipe))
-        return cls.of(tape, zeros(values.shape), terms, bare=True)
+        # One zero for all entries; who writes into it takes an array of its own.
+        zero = np.ndarray(values.shape, buffer=_ZERO, strides=(0,) * values.ndim)
+        return cls.of(tape, zero, terms, bare=True)
 
     @classmethod
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
@@ -172,7 +174,7 @@ class Tracked(NDArrayOperatorsMixin):
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
             value = _looked_at_within(value)
-            self.centre[key] = value
+            self._own_centre()[key] = value
             if self.noisy:
                 places = np.arange(self.size).reshape(self.shape)[key]
                 index, coef = self.index.copy(), self.coef.copy()
@@ -189,9 +191,15 @@ class Tracked(NDArrayOperatorsMixin):
         index, coef = index.copy(), coef.copy()
         other_index, other_coef = _widened(value, width)
         index[flat], coef[flat] = other_index[source], other_coef[source]
-        self.centre[key] = value.centre
+        self._own_centre()[key] = value.centre
         self.terms = Terms(index, coef)
         self.bare = self.bare and value.bare
+
+    def _own_centre(self) -> Array:
+        """Return the mean, to write into."""
+        if not self.centre.flags.writeable:
+            self.centre = self.centre.copy()
+        return self.centre
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> "Tracked":
         shape = shape[0] if len(shape) == 1 else shape
@@ -257,8 +265,7 @@ class Tracked(NDArrayOperatorsMixin):
             if image is not None and not self.tape.hands_out(how) and image.injective():
                 value = image.source.copy().looked_at(how)
                 self._become(self.terms, value)
-                if image.origin.terms is image.source.terms:  # as it was
-                    image.origin._set(value.copy())
+                image.origin._learn(image.source, value)
             else:
                 flat = self.tape.observe(self, how)
                 self._set(flat.reshape(self.shape))
@@ -268,6 +275,11 @@ class Tracked(NDArrayOperatorsMixin):
         """Become ordinary numbers."""
         self.centre, self.bare = value, False
         self.terms = Terms.none(value.size)
+
+    def _learn(self, source: "Tracked", value: Array) -> None:
+        """Become what is known of the source of an image, if still the same as it."""
+        if self.terms is source.terms and np.array_equal(self.centre, source.centre):
+            self._set(value.copy())
 
     def _become(self, terms: Terms, value: Array) -> None:
         """Become ordinary numbers, the source of the image having some value."""
@@ -371,11 +383,11 @@ class Tracked(NDArrayOperatorsMixin):
                 else result
             )
         if isinstance_tracked(target):
-            whole = np.broadcast_to(
-                np.arange(result.size).reshape(result.shape), target.shape
-            )
-            whole = result.taken(whole)
-            target.centre[...] = whole.centre
+            whole = result
+            if result.shape != target.shape:
+                places = np.arange(result.size).reshape(result.shape)
+                whole = result.taken(np.broadcast_to(places, target.shape))
+            target._own_centre()[...] = whole.centre
             target.terms = whole.terms
             target.bare = whole.bare
             return target
