@@ -10,8 +10,6 @@ on. There is no other way to the numbers than through the tape: a `Tracked` is n
 ndarray to NumPy's own C code, which has to ask for one (``__array__``).
 """
 
-import math
-import operator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -21,6 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.conversions import Conversions
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.terms import Terms
@@ -32,7 +31,7 @@ _ZERO = bytes(8)
 _HARMLESS = {"dtype", "casting", "subok"}
 
 
-class Tracked(NDArrayOperatorsMixin):
+class Tracked(Conversions, NDArrayOperatorsMixin):
     """An array with noise.
 
     Parameters
@@ -287,68 +286,6 @@ class Tracked(NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             noise = value - terms.image.source.centre
             self._set(np.asarray(self.centre + terms.image.apply(noise)))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.looked_at("array")
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.looked_at(name), name)
-
-    def __float__(self) -> float:
-        return float(self.looked_at("float"))
-
-    def __int__(self) -> int:
-        return int(self.looked_at("int"))
-
-    def __index__(self) -> int:
-        return operator.index(self.looked_at("index")[()])
-
-    def __complex__(self) -> complex:
-        return complex(self.looked_at("complex"))
-
-    def __bool__(self) -> bool:
-        return bool(self.looked_at("bool"))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(float(self.looked_at("round")), digits)
-
-    def __trunc__(self) -> int:
-        return math.trunc(float(self.looked_at("trunc")))
-
-    def __floor__(self) -> int:
-        return math.floor(float(self.looked_at("floor")))
-
-    def __ceil__(self) -> int:
-        return math.ceil(float(self.looked_at("ceil")))
-
-    def __format__(self, form: str) -> str:
-        return format(self._native("format"), form)
-
-    def __str__(self) -> str:
-        return str(self._native("str"))
-
-    def __repr__(self) -> str:
-        return repr(self._native("repr"))
-
-    def __contains__(self, item: Any) -> bool:
-        return item in self.looked_at("in")
-
-    def __reduce__(self) -> Any:
-        return self._native("pickle").__reduce__()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _native(self, how: str) -> Any:
-        array = self.looked_at(how)
-        return array if array.ndim else float(array)
 
     # -- arithmetic
 
