@@ -161,7 +161,7 @@ def replay(
         confidence=1 - alpha,
         proof=worst.proven,
         findings=tuple(worst.findings),
-        steps=tuple(worst.steps),
+        steps=worst.steps,
         executions=executions,
         samples=samples,
         pairs=pairs,

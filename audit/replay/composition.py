@@ -63,7 +63,7 @@ class Composition:
     mu : float or None
         The Gaussian shift, if all that differs is Gaussian of one scale.
     parts : tuple of (family, ratio), or None
-        The other steps, if they have one scale on both sides.
+        The other steps, if they have one scale on both sides, and are not very many.
     bounds : tuple of Claim
         What is taken for true of steps whose laws are not known, beside these.
     """
@@ -86,20 +86,22 @@ class Composition:
         mus = [step.mu for step in steps]
         if all(mu is not None for mu in mus):
             return cls(supremum, math.hypot(*[mu for mu in mus if mu is not None]), ())
-        parts: list[tuple[int, float]] = []
-        square = 0.0
-        for step in steps:
-            if step.singular or not step.known or step.scales_differ:
-                return cls(supremum, None, None)
-            for family, shift, scale in zip(
-                step.family, step.shift, step.scale, strict=True
-            ):
-                if shift and family == Family.GAUSSIAN:
-                    square += (shift / scale) ** 2
-                elif shift:
-                    parts.append((int(family), float(shift / scale)))
-        if square:
-            parts.append((int(Family.GAUSSIAN), math.sqrt(square)))
+        if any(step.singular or not step.known or step.scales_differ for step in steps):
+            return cls(supremum, None, None)
+        family, shift, scale = (
+            np.concatenate([getattr(step, name) for step in steps])
+            for name in ("family", "shift", "scale")
+        )
+        moved = shift != 0
+        family, ratio = family[moved], shift[moved] / scale[moved]
+        gaussian = family == Family.GAUSSIAN
+        if (~gaussian).sum() > _MOST_DISTRIBUTIONS:
+            return cls(supremum, None, None)
+        others = zip(family[~gaussian].tolist(), ratio[~gaussian].tolist(), strict=True)
+        parts = list(others)
+        if gaussian.any():
+            size = float(np.linalg.norm(ratio[gaussian]))
+            parts.append((int(Family.GAUSSIAN), size))
         return cls(supremum, None, tuple(parts))
 
     def refutes(self, claim: Claim) -> bool:

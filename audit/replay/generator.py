@@ -16,12 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.arithmetic import scaled
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
 __all__ = ["Recorder", "Streams"]
+
+_JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
+NumPy's ``jumped`` takes, so that no two of them overlap."""
 
 
 class Streams:
@@ -36,9 +41,9 @@ class Streams:
     def __init__(self, seed: int, *key: int) -> None:
         entropy = np.random.SeedSequence(seed, spawn_key=key)
         self.seed, self.key = seed, key
-        self._bits = np.random.Philox(entropy)
-        self._state: Any = self._bits.state
-        self._generator = np.random.Generator(self._bits)
+        self.bits = np.random.PCG64DXSM(entropy)
+        self._state: Any = self.bits.state
+        self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
         self._lock = threading.Lock()
 
@@ -50,9 +55,8 @@ class Streams:
 
     def at(self, call: int) -> np.random.Generator:
         """Return a generator at the beginning of a call's stream."""
-        self._state["state"]["counter"][:] = 0, 0, 0, call
-        self._state["buffer_pos"], self._state["has_uint32"] = 4, 0
-        self._bits.state = self._state
+        self.bits.state = self._state
+        self.bits.advance(call * _JUMP)
         return self._generator
 
     def spawn(self) -> "Streams":
@@ -73,7 +77,7 @@ class Recorder(np.random.Generator):
     """
 
     def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
-        super().__init__(np.random.PCG64(0))
+        super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
 
     def _next(self) -> np.random.Generator:
@@ -103,14 +107,20 @@ class Recorder(np.random.Generator):
         size: Any,
     ) -> Any:
         """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
-        scales = np.asarray(scale, dtype=np.float64)
-        if bool((np.signbit(scales) & ~np.isnan(scales)).any()):
+        if type(scale) not in (float, int):
+            scale = np.asarray(scale, dtype=np.float64)
+        # Of the scale -0.0 the sign is set, of NaN it does not matter.
+        plain = type(scale) in (float, int) and scale > 0
+        if not plain and np.any(np.signbit(scale) & ~np.isnan(scale)):
             raise ValueError("scale < 0")
         if size is None:
-            size = np.broadcast_shapes(np.shape(loc), scales.shape) or None
+            size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
         values = self._noise(family, draw, size)
-        if scales.ndim or scales != 1.0:
-            values = values * scales
+        if np.ndim(scale) or scale != 1.0:
+            if isinstance_tracked(values):
+                values = scaled(values, np.asarray(scale, dtype=np.float64))
+            else:
+                values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc
         return values

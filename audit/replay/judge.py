@@ -105,6 +105,9 @@ def _judge_closed(
     worst.reading = lazy[0].tape.reading
     if worst.followed and not worst.suspicious:
         return worst
+    if turn:  # the other reading, of the same draws
+        lazy = _executed(mechanism, pair, seed + turn, worst.reading)
+        worst.executions += 1
     shown = Judgement(pair, reading=worst.reading)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
     worst.executions += 2

@@ -1,9 +1,11 @@
 """What a replay says: its verdict, what it found and where, and the steps it saw."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.audit.replay.steps import Step
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -11,7 +13,7 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Finding", "ReplayResult", "ReplayVerdict", "Step"]
+__all__ = ["Finding", "ReplayResult", "ReplayVerdict"]
 
 
 class ReplayVerdict(StrEnum):
@@ -61,31 +63,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A noisy value of the two executions.
-
-    Parameters
-    ----------
-    place : str
-    family : str
-    scale : float
-        The smallest of its entries.
-    l1, l2 : float
-        The distance of its inputs on D and on D'.
-    loss : float
-        Of this transcript; where nothing was looked at before the release, the
-        supremum over transcripts. Of a trusted primitive its epsilon.
-    """
-
-    place: str
-    family: str
-    scale: float
-    l1: float
-    l2: float
-    loss: float
-
-
-@dataclass(frozen=True)
 class ReplayResult:
     """The outcome of a replay.
 
@@ -108,7 +85,7 @@ class ReplayResult:
     proof : bool
         Whether a refutation is one.
     findings : tuple of Finding
-    steps : tuple of Step
+    steps : sequence of Step
     executions : int
         Of the mechanism, on either side, those of a statistical test left out.
     samples : int
@@ -134,7 +111,7 @@ class ReplayResult:
     confidence: float
     proof: bool
     findings: tuple[Finding, ...]
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     executions: int
     samples: int
     pairs: int

@@ -20,7 +20,8 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Law
-from dpaudit.audit.replay.tape import EAGER, Observation, Reading
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.tape import EAGER, Reading
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
@@ -164,7 +165,7 @@ class Followed:
 
     def _replayed(self, values: dict[str, Array], data: Array, other: Array) -> float:
         release = values.pop(_RELEASE)
-        script = [_scripted(value) for value in values.values()]
+        script = Observations(_scripted(value) for value in values.values())
         here, there = (
             execute(self.mechanism, side, 0, script=script, reading=self.reading)
             for side in (data, other)
@@ -210,7 +211,7 @@ def _scripted(value: Array) -> Observation:
     return Observation("", "", none, np.ravel(value), np.shape(value), False)
 
 
-def _comes_to(trace: Trace, script: list[Observation], release: Array) -> bool:
+def _comes_to(trace: Trace, script: Observations, release: Array) -> bool:
     """Say whether a replay comes to all values, and can come to the release."""
     complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
         script

@@ -17,6 +17,7 @@ from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.replaying import Replaying
 from dpaudit.reports.bench.study import Study
 from dpaudit.reports.bench.suite import SuiteBounds
 from dpaudit.reports.bench.summary import (
@@ -38,6 +39,7 @@ STUDIES: tuple[Study, ...] = (
     Refutation(),
     SuiteBounds(),
     Cost(),
+    Replaying(),
 )
 """In the order in which they run."""
 
