@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.selection import flip
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import (
     MOST_TERMS,
@@ -21,6 +22,10 @@ from dpaudit.audit.replay.tracked import (
 )
 
 __all__ = ["followed", "matrix_product", "sums"]
+
+
+_LESS = frozenset({np.less, np.less_equal})
+_GREATER = frozenset({np.greater, np.greater_equal})
 
 
 def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
@@ -51,7 +56,26 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
         return matrix_product(left, right)
     if ufunc is np.copysign:
         return _with_random_sign(left, right)
+    if ufunc in _LESS or ufunc in _GREATER:
+        return _flipped(ufunc, left, right)
     return NotImplemented
+
+
+def _flipped(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of uniform draws with ordinary numbers, as flips."""
+    first = isinstance_tracked(left) and left.noisy
+    value, other = (left, right) if first else (right, left)
+    level = numeric(_unwrapped(other))
+    if level is None:
+        return NotImplemented
+    shape = np.broadcast_shapes(value.shape, level.shape)
+    made = flip(
+        value if value.shape == shape else _spread(value, shape),
+        np.broadcast_to(level, shape),
+        ufunc if first else lambda numbers, levels: ufunc(levels, numbers),
+        below=(ufunc in _LESS) == first,
+    )
+    return NotImplemented if made is None else made
 
 
 def _unwrapped(value: Any) -> Any:

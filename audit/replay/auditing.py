@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
-from dpaudit.audit.replay.tape import EAGER, Reading
+from dpaudit.audit.replay.tape import Reading
 from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -180,7 +181,7 @@ def _both_readings(
     A claim that is true in one of them is refuted with probability at most alpha.
     """
     samples = 0
-    for reading in (EAGER, lazy):
+    for reading in (replace(lazy, eager=True), lazy):
         try:
             followed: Any = Followed(mechanism, reading=reading)
             found = audit(followed, **options)

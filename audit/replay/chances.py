@@ -59,6 +59,12 @@ class Chances:
             log = np.log(np.asarray(p, dtype=np.float64))
         return cls(np.broadcast_to(log, (count, len(log))), kind)
 
+    @classmethod
+    def flips(cls, p: Array) -> "Chances":
+        """Return flips that turn out as 1, not 0, with probabilities p, shape (c,)."""
+        with np.errstate(divide="ignore"):
+            return cls(np.log(np.stack([1 - p, p], axis=-1)), "flip")
+
     @property
     def outcomes(self) -> int:
         """The number k of outcomes."""

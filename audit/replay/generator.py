@@ -207,6 +207,16 @@ class Recorder(np.random.Generator):
             return places if size is not None else int(places)
         return np.take(candidates, places, axis=axis)
 
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        if np.ndim(n) or n != 1 or isinstance_tracked(p):
+            return self._unfollowed("binomial", n, p, size)
+        held = self._streams.next().binomial(1, p, size)
+        if not self._follows:
+            return held
+        chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
+        held = self._tape.choose(Chances.flips(chance.ravel()), held, np.shape(held))
+        return held if np.ndim(held) else int(held)
+
     # -- the generator itself
 
     def spawn(self, n_children: int) -> list["Recorder"]:  # type: ignore[override]

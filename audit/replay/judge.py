@@ -34,7 +34,7 @@ from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.finite import judge_finite
 from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
-from dpaudit.audit.replay.tape import EAGER, LAZY, Reading
+from dpaudit.audit.replay.tape import LAZY, Reading
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -87,11 +87,11 @@ def _judge_closed(
 
     What coins decide may be the same on both sides for one seed, and not for others.
     """
-    executions = 0
+    executions, reading = 0, replace(lazy[0].tape.reading, eager=True)
     worst: Judgement | None = None
     for turn in range(_TURNS):
         eager = Judgement(pair)
-        traces = _executed(mechanism, pair, seed + turn, EAGER)
+        traces = _executed(mechanism, pair, seed + turn, reading)
         judge_replayed(mechanism, claim, sees, *traces, eager)
         executions += 3
         if worst is None or eager.rank > worst.rank:

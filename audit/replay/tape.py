@@ -183,8 +183,8 @@ class Reading:
         Whether noise is a noisy value as soon as an ordinary number is added to it, or
         only when the code looks at it.
     selects : bool
-        Whether the place of the largest of noisy numbers is one choice, or follows from
-        numbers that were looked at.
+        Whether the place of the largest of noisy numbers, or how uniform ones compare
+        with ordinary ones, is a choice, or follows from numbers that were looked at.
     """
 
     eager: bool = False
@@ -231,6 +231,8 @@ class Tape:
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     diverged: Lost | None = None
+    # Whether the script was left at a choice, which may be hidden.
+    left_at_choice: bool = False
     closed: bool = False
     selected: bool = False
     # What went straight out of the mechanism as an ordinary number.
@@ -415,6 +417,7 @@ class Tape:
         if number >= len(self.script):
             if not self.goes_on:
                 self.diverged = Lost(place, "one noisy value more than on D")
+                self.left_at_choice = chosen
             return None
         recorded = self.script[number]
         if recorded.how and chosen != isinstance(recorded.law, Chances):
@@ -427,7 +430,10 @@ class Tape:
                 place,
                 f"a noisy value has shape {recorded.shape} on D and {shape} on D'",
             )
-        return None if self.diverged is not None else recorded
+        if self.diverged is None:
+            return recorded
+        self.left_at_choice = chosen or isinstance(recorded.law, Chances)
+        return None
 
     def choose(
         self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]

@@ -347,7 +347,7 @@ class Tracked(NDArrayOperatorsMixin):
             target.index, target.coef = whole.index, whole.coef
             target.bare = whole.bare
             return target
-        np.positive(_plain(result, ufunc.__name__), out=target, casting="same_kind")
+        np.copyto(target, _plain(result, ufunc.__name__), casting="same_kind")
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

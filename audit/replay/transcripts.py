@@ -73,7 +73,7 @@ def judge_replayed(
     over = pure is not None and shown.loss > pure + 1e-9 * (1 + pure)
     unknown = not np.isfinite(shown.loss) and not shown.loss == np.inf
     coins = [*first.tape.coins, *second.tape.coins]
-    coins += [Lost(place, _PUBLIC) for place in (*there.public, *here.public)]
+    coins += [Lost(place, _HIDDEN) for place in (*there.hidden, *here.hidden)]
     if shown.loss == np.inf:
         # What is the same on both sides may be a coin with a public centre.
         coins += [Lost(place, _BARE) for place in there.unmoved]
@@ -103,7 +103,7 @@ def judge_replayed(
 
 
 _BARE = "noise is used as an ordinary number"
-_PUBLIC = "a choice has the same probabilities on both sides, and may be hidden"
+_HIDDEN = "a choice, or a flip, may be hidden"
 
 
 def _same_release(plain: Trace, trace: Trace) -> bool:
@@ -130,7 +130,7 @@ class _Transcript:
     steps: list[Step]
     unknown_at: str = "?"
     unmoved: list[str] = field(default_factory=list)
-    public: list[str] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -147,10 +147,11 @@ class _Transcript:
             compared = compare(one.law, other.law)
             step_loss = loss(one.law, other.law, one.value)
             made._add(one.place, compared, step_loss)
-            if not compared.singular and not compared.shift.any():
+            unmoved = not compared.singular and not compared.shift.any()
+            if unmoved:
                 made.unmoved.append(one.place)
-                if isinstance(one.law, Chances):
-                    made.public.append(one.place)
+            if isinstance(one.law, Chances) and (unmoved or one.law.kind == "flip"):
+                made.hidden.append(one.place)
             if shown is not None and compared.singular:
                 shown.find(
                     "release", one.place, compared.singular, neighbour=other.place
@@ -166,6 +167,8 @@ class _Transcript:
                 )
         if again.tape.diverged is not None or len(others) < len(values):
             made.loss = np.inf
+            if again.tape.diverged is not None and again.tape.left_at_choice:
+                made.hidden.append(again.tape.diverged.place)
             if shown is not None:
                 _say_structure(shown, trace, again)
             return made
