@@ -199,10 +199,11 @@ class DPSGD(Batched[ArrayLike], Checked):
             weights = np.zeros((len(part), d))
             rate = self.learning_rate / self.denominator(count)
             for step in range(self.iterations):
-                part[:, step] = rng.standard_normal(weights.shape)
-                part[:, step] *= self.noise_scale(count)
-                part[:, step] += self.summed(drawing(len(part)), weights)
-                weights += rate * part[:, step]
+                noisy = rng.standard_normal((len(part), d))
+                noisy *= self.noise_scale(count)
+                noisy += self.summed(drawing(len(part)), weights)
+                part[:, step] = noisy
+                weights += rate * noisy
         return {"steps": steps}
 
     def rows(self, data: ArrayLike) -> Array:

@@ -45,6 +45,7 @@ def replay(
     max_samples: int = EXECUTIONS,
     seed: int = 0,
     sees: Literal["release", "transcript"] = "release",
+    batches: Literal["secret", "public"] = "secret",
     name: str | None = None,
     reference: str | None = None,
     store: Store | str | Path | None = None,
@@ -67,6 +68,11 @@ def replay(
         To whom the claim applies: to whoever sees the release, or whoever sees every
         noisy value on the way too. The latter is what a proof by composition promises;
         a proof that hides values (a noisy maximum, secret batches) does not.
+    batches : {"secret", "public"}
+        Whether the flips, permutations and choices that make batches of rows may be
+        hidden, or are values that everybody sees. If they are secret, and each row is
+        in a batch by a flip of its own, nobody knows of the row that differs whether it
+        is, and everybody knows it of the others (`dpaudit.audit.replay.sampled`).
     name, reference : str, optional
         As for `dpaudit.audit.audit`.
     store : Store or path, optional
@@ -98,11 +104,14 @@ def replay(
     most = check_count("max_samples", max_samples, minimum=2)
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))
+    public = check_name("batches", batches, ("secret", "public")) == "public"
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
     with single_threaded():
         watch = Watch()
-        worst, pairs, executions = _worst(mechanism, source, promised, seed, sees)
+        worst, pairs, executions = _worst(
+            mechanism, source, promised, seed, sees, public=public
+        )
         if watch.used():
             worst.proven, worst.followed, worst.suspicious = False, False, True
             worst.laws = None
@@ -143,6 +152,7 @@ def replay(
             claim=promised,
             pair=worst.pair,
             sees=sees,
+            batches=batches,
             confidence=1 - alpha,
             seed=seed,
             findings=tuple(worst.findings),
@@ -159,6 +169,7 @@ def replay(
         relation=worst.pair.relation,
         pair=worst.pair,
         sees=sees,
+        batches="public" if public else "secret" if worst.sampled else "",
         confidence=1 - alpha,
         proof=worst.proven,
         findings=tuple(worst.findings),
@@ -183,7 +194,7 @@ def _both_readings(
     samples = 0
     for reading in (replace(lazy, eager=True), lazy):
         try:
-            followed: Any = Followed(mechanism, reading=reading)
+            followed: Any = Followed(mechanism, reading=reading, pair=options["pair"])
             found = audit(followed, **options)
         except UnsupportedError:
             return False, 0
@@ -194,7 +205,13 @@ def _both_readings(
 
 
 def _worst(
-    mechanism: Any, source: PairSource, claim: Claim, seed: int, sees: str
+    mechanism: Any,
+    source: PairSource,
+    claim: Claim,
+    seed: int,
+    sees: str,
+    *,
+    public: bool,
 ) -> tuple[Judgement, int, int]:
     """Return what the worst pair shows, how many were tried, and the executions."""
     worst: Judgement | None = None
@@ -205,7 +222,7 @@ def _worst(
     def consider(pair: Pair) -> bool:
         nonlocal worst, refused, tried, executions
         try:
-            shown = judge(mechanism, pair, claim, seed, sees)
+            shown = judge(mechanism, pair, claim, seed, sees, public=public)
         except DPAuditError as error:
             refused = error
             return False

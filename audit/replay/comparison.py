@@ -83,6 +83,11 @@ class Comparison:
         return replace(self, **{name: getattr(self, name)[units] for name in names})
 
     @property
+    def moved(self) -> bool:
+        """Whether some input lies elsewhere on the other side."""
+        return self.singular is not None or bool(self.shift.any())
+
+    @property
     def scales_differ(self) -> bool:
         """Whether some unit has another scale or family on the other side."""
         return not bool(np.all(self.alike))

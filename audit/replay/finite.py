@@ -131,7 +131,8 @@ def _leaves(
             mechanism, data, seed + turn, script=script, reading=reading, goes_on=True
         )
 
-    if not _same(execute(mechanism, data, seed, follows=False), trace):
+    plain = execute(mechanism, data, seed, follows=False, reading=reading)
+    if not _same(plain, trace):
         return None, 1
     leaves: list[_Leaf] = []
     waiting: list[list[Observation]] = [[]]

@@ -54,6 +54,8 @@ class Judgement:
         Whether the losses of all transcripts are known: there are no coins.
     reading : Reading
         The lazy one in which the code could be followed.
+    sampled : bool
+        Whether there are secret batches.
     """
 
     pair: Pair
@@ -67,6 +69,7 @@ class Judgement:
     laws: Any = None
     transcripts: bool = False
     reading: Reading = LAZY
+    sampled: bool = False
 
     def find(
         self,

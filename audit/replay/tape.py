@@ -185,10 +185,14 @@ class Reading:
     selects : bool
         Whether the place of the largest of noisy numbers, or how uniform ones compare
         with ordinary ones, is a choice, or follows from numbers that were looked at.
+    public : bool
+        Whether flips, permutations and other choices of rows are values that everybody
+        sees; if not, they may be hidden.
     """
 
     eager: bool = False
     selects: bool = True
+    public: bool = False
 
 
 LAZY, EAGER = Reading(), Reading(eager=True)

@@ -54,6 +54,7 @@ class ReplayWitness:
     seed : int
     findings : tuple of Finding
         The first difference first.
+    batches : {"secret", "public"}
     """
 
     name: str
@@ -64,6 +65,7 @@ class ReplayWitness:
     confidence: float
     seed: int
     findings: tuple[Finding, ...]
+    batches: str = "secret"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as JSON-ready Python."""
@@ -77,6 +79,7 @@ class ReplayWitness:
             "data": encode(self.pair.data),
             "neighbour": encode(self.pair.neighbour),
             "sees": self.sees,
+            "batches": self.batches,
             "confidence": self.confidence,
             "seed": self.seed,
             "findings": [finding.to_dict() for finding in self.findings],
@@ -216,6 +219,7 @@ def verify_replay(
         max_samples=200 if max_samples is None else max_samples,
         seed=seed,
         sees="transcript" if witness.sees == "transcript" else "release",
+        batches="public" if witness.batches == "public" else "secret",
         name=witness.name,
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))
@@ -256,6 +260,9 @@ def _fields(stored: dict[str, Any]) -> dict[str, Any]:
             allow_nonfinite=True,
         ),
         "sees": check_name("sees", stored["sees"], ("release", "transcript")),
+        "batches": check_name(
+            "batches", stored.get("batches", "secret"), ("secret", "public")
+        ),
         "confidence": check_fraction("the confidence", stored["confidence"]),
         "seed": check_count("the seed", stored["seed"], minimum=0),
         "findings": tuple(_finding(each) for each in stored["findings"]),
