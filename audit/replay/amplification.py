@@ -21,13 +21,14 @@ prime says that it is on D':
 
 For Gaussian noise that moves by mu deviations, the first is the sampled Gaussian
 mechanism. The second, for moves u and v, is dominated by opposite moves of length
-max(\|u\|, \|v\|), and is that law if they are opposite and of one length
+max(\|u\|, \|v\|); and along u - v alone there are opposite moves, whose lengths a and b
+add up to that of u - v, which dominate those of length min(a, b)
 (`dpaudit.algorithms.shared.subsampling` has the proof).
 """
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,15 +56,20 @@ class Part:
         The probability that it moves at all.
     replaced : bool
         Whether on the other side it moves as far the other way, and not 0.
-    exact : bool
-        Whether this is the law itself, or only dominates it.
+    least : float, optional
+        A lower bound of `ratio`, if that is an upper one.
     """
 
     family: int
     ratio: float
     rate: float = 1.0
     replaced: bool = False
-    exact: bool = True
+    least: float | None = None
+
+    def bounded(self, *, above: bool) -> "Part":
+        """Return a part that dominates this one, or is dominated by it."""
+        least = self.ratio if self.least is None else self.least
+        return replace(self, ratio=self.ratio if above else least, least=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,17 +140,14 @@ class Sampled:
             return Part(int(Family.GAUSSIAN), 0.0)
         if kinds == {int(Family.GAUSSIAN)}:
             lengths = [float(np.linalg.norm(ratio)) for _, ratio in units]
-            apart = float(np.linalg.norm(_units(self.both)[1]))
-            opposite = math.isclose(sum(lengths), apart, rel_tol=_SAME)
-            alike = math.isclose(min(lengths), max(lengths), rel_tol=_SAME)
-            exact = not replaced or (opposite and alike)
-            return Part(
-                int(Family.GAUSSIAN),
-                max(lengths),
-                rate,
-                replaced,
-                exact or not replaced,
-            )
+            most, least = max(lengths), min(lengths)
+            if replaced:
+                apart = float(np.linalg.norm(_units(self.both)[1]))
+                # Along u - v: half of it, but for what one is longer than the other.
+                half = apart / 2 if apart else 0.0
+                longer = (most**2 - least**2) / (2 * apart) if apart else 0.0
+                least = max(half - longer, 0.0)
+            return Part(int(Family.GAUSSIAN), most, rate, replaced, least)
         if kinds == {int(Family.LAPLACE)} and len(ratios) == 1 and not replaced:
             return Part(int(Family.LAPLACE), float(ratios[0]), rate)
         return None

@@ -116,7 +116,9 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         if addend is None:
             return NotImplemented
         shape = np.broadcast_shapes(value.shape, addend.shape)
-        if value.shape != shape and math.prod(shape) > MOST_TERMS:
+        if value.shape != shape and (
+            math.prod(shape) > MOST_TERMS or _is_seen_first(value)
+        ):
             return NotImplemented
         wide = value if value.shape == shape else _spread(value, shape)
         with np.errstate(all="ignore"):
@@ -138,6 +140,15 @@ def _added(left: Any, right: Any, sign: float) -> Any:
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
+
+
+def _is_seen_first(value: Tracked) -> bool:
+    """Say whether to look at a value before it is spread over more numbers.
+
+    It is, where values were looked at before, one that data were added to: how many
+    numbers it is spread over may hang on a batch.
+    """
+    return not value.bare and bool(value.tape.observations)
 
 
 def sums(

@@ -150,15 +150,14 @@ class Composition:
         """Return bounds of delta at `_EPSILONS`, None where there are none."""
         if self.parts is None:
             return None
-        parts = Counter(_rounded(part, up=pessimistic) for part in self.parts)
+        bounds = (part.bounded(above=pessimistic) for part in self.parts)
+        parts = Counter(_rounded(part, up=pessimistic) for part in bounds if part.ratio)
         if not parts:
             return np.zeros(len(_EPSILONS))
         known = (Family.LAPLACE, Family.GAUSSIAN)
         if not all(p.family in known and 1e-6 < p.ratio < 50 for p in parts):
             return None
         if len(parts) > _MOST_DISTRIBUTIONS:
-            return None
-        if not (pessimistic or all(part.exact for part in parts)):
             return None
         # As fine as the least losses need it, if the largest allow for it.
         losses = min(part.rate * part.ratio for part in parts)
@@ -178,11 +177,13 @@ def _alike(
     """Return parts with the least, or the greatest, ratio of their like."""
     if parts is None:
         return None
+    above = extreme(0, 1) == 1
     ratios: dict[Part, float] = {}
-    for part in parts:
+    bounds = [part.bounded(above=above) for part in parts]
+    for part in bounds:
         like = replace(part, ratio=0.0)
         ratios[like] = extreme(part.ratio, ratios.get(like, part.ratio))
-    return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in parts)
+    return tuple(replace(p, ratio=ratios[replace(p, ratio=0.0)]) for p in bounds)
 
 
 def _one_step(part: Part) -> Array:
