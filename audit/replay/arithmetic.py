@@ -145,10 +145,10 @@ def _added(left: Any, right: Any, sign: float) -> Any:
 def _is_seen_first(value: Tracked) -> bool:
     """Say whether to look at a value before it is spread over more numbers.
 
-    It is, where values were looked at before, one that data were added to: how many
-    numbers it is spread over may hang on a batch.
+    It is, if data were added to it before, and it is a vector, or not the first: how
+    many numbers it is spread over may hang on a batch.
     """
-    return not value.bare and bool(value.tape.observations)
+    return not value.bare and (value.ndim > 0 or bool(value.tape.observations))
 
 
 def sums(

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import EXECUTIONS, audit
-from dpaudit.audit.layers.layer import Layer
+from dpaudit.audit.replay.excess import refuted_by_losses
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
-from dpaudit.audit.replay.tape import Reading
 from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -137,8 +136,9 @@ def replay(
             simulated: Any = Simulated(worst.pair, *worst.laws)
             refuted = audit(simulated, **options).refuted
         elif sees == "transcript" and worst.transcripts:
-            options |= {"layer": Layer.TRANSCRIPT}
-            refuted, samples = _both_readings(mechanism, worst.reading, options)
+            refuted, samples = _both_readings(
+                mechanism, worst, promised, alpha=alpha, most=most, seed=seed
+            )
             worst.followed |= samples > 0
         else:
             found = audit(mechanism, **options, reference=reference, store=store)
@@ -185,21 +185,21 @@ def replay(
 
 
 def _both_readings(
-    mechanism: Any, lazy: Reading, options: dict[str, Any]
+    mechanism: Any, shown: Judgement, claim: Claim, **options: Any
 ) -> tuple[bool, int]:
     """Say whether transcripts refute a claim in both readings, and how many were drawn.
 
     A claim that is true in one of them is refuted with probability at most alpha.
     """
     samples = 0
-    for reading in (replace(lazy, eager=True), lazy):
+    for reading in (replace(shown.reading, eager=True), shown.reading):
+        followed = Followed(mechanism, reading=reading, pair=shown.pair)
         try:
-            followed: Any = Followed(mechanism, reading=reading, pair=options["pair"])
-            found = audit(followed, **options)
+            found, drawn = refuted_by_losses(followed, shown.pair, claim, **options)
         except UnsupportedError:
             return False, 0
-        samples = max(samples, found.samples)
-        if not found.refuted:
+        samples = max(samples, drawn)
+        if not found:
             return False, samples
     return True, samples
 

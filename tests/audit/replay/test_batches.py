@@ -1,10 +1,14 @@
 """Secret batches: mixtures over the flip of the row that differs, and public ones."""
 
+import linecache
+
 import numpy as np
 import pytest
+from replay_cases import rows
 from scipy.stats import norm
 
-from dpaudit import ApproxDP, Pair
+from dpaudit import ApproxDP, Pair, PureDP, UnsupportedError
+from dpaudit.algorithms.catalogue import build
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit import replay
 from dpaudit.audit.replay.statistics import Followed
@@ -143,9 +147,219 @@ def test_a_row_that_is_replaced_is_a_mixture_on_either_side():
 
 
 FAULTS = {
-    clips_the_batch: "distance",
-    noise_for_the_batch: "scale",
-    fixed_batches: "distance",
-    rule_of_thumb: "distance",
-    private_count: "release",
+    clips_the_batch: ("distance", "rng.normal"),
+    noise_for_the_batch: ("distance", "rng.normal"),
+    fixed_batches: ("distance", "rng.normal"),
+    rule_of_thumb: ("distance", "rng.normal"),
+    private_count: ("release", "return w"),
 }
+
+
+@pytest.mark.parametrize("mechanism", FAULTS)
+def test_a_fault_of_dp_sgd_is_refuted_at_its_line(mechanism):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    result = replay(mechanism, pair=PAIR, claim=CLAIM, sees="transcript")
+    assert (result.verdict, result.proof) == ("REFUTED", False)
+    assert result.samples <= 40
+    kind, piece = FAULTS[mechanism]
+    (finding,) = [each for each in result.findings if each.kind == kind]
+    file, _, line = finding.where.rpartition(":")
+    assert piece in linecache.getline(file, int(line))
+    assert finding.proof == 0.999
+
+
+def test_clipping_per_batch_is_found_without_a_pair():
+    result = replay(
+        clips_the_batch,
+        domain="box:-20,20:2:rows=6",
+        relation="add-remove",
+        claim=CLAIM,
+        sees="transcript",
+    )
+    assert result.verdict == "REFUTED"
+    assert result.pairs > 1
+
+
+def laplace_step(x, rng, b=1.0):
+    batch = x[rng.random(len(x)) < Q]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, b)
+
+
+def test_one_sampled_step_of_laplace_noise_is_held_to_its_supremum():
+    # log(1 - q + q e), and one transcript over it is a proof for whoever sees it.
+    pair = Pair(rows(0.3, 1.0, 0.7), rows(0.3, 0.7))
+    exact = np.log1p(Q * np.expm1(1.0))
+    kept = replay(laplace_step, pair=pair, claim=PureDP(exact), sees="transcript")
+    assert (kept.verdict, kept.findings) == ("NOT_REFUTED", ())
+    broken = [
+        replay(laplace_step, pair=pair, claim=PureDP(0.9 * exact), seed=seed, **SEEN)
+        for seed in range(8)
+    ]
+    assert any(result.proof for result in broken)
+    for result in broken:
+        assert result.loss <= exact + 1e-9
+
+
+SEEN = {"sees": "transcript", "max_samples": 2}
+
+
+def test_no_tight_mechanism_is_ever_refuted_by_proof():
+    # Proofs have no false alarms: sampled steps with the least epsilon that is true.
+    rng = np.random.default_rng(7)
+    for seed in range(40):
+        b, data = rng.uniform(0.3, 3), rng.random((int(rng.integers(1, 5)), 1))
+        place = int(rng.integers(len(data) + 1))
+        pair = Pair(data, np.insert(data, place, 1.0, axis=0))
+        pair = pair if seed % 2 else pair.swapped
+        result = replay(
+            lambda x, g, b=b: laplace_step(x, g, b),
+            pair=pair,
+            claim=PureDP(float(np.log1p(Q * np.expm1(1 / b)))),
+            seed=seed,
+            **SEEN,
+        )
+        assert result.verdict == "NOT_REFUTED"
+
+
+def remembers(x, rng):
+    """The noise of a step is less once a row has been in a batch."""
+    total, seen = 0.0, False
+    for _ in range(6):
+        batch = x[rng.random(len(x)) < Q]
+        seen = seen or bool((batch > 0.9).any())
+        total += float(np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0 + seen))
+    return total
+
+
+def stops_early(x, rng):
+    batch = x[rng.random(len(x)) < Q]
+    if not len(batch):
+        return 0.0
+    return float(np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "why"),
+    [
+        (remembers, "more than the batch that it is over"),
+        (stops_early, "what is looked at depends on the batch"),
+    ],
+)
+def test_batches_that_show_otherwise_are_not_followed(mechanism, why):
+    pair = Pair(rows(1.0), rows())
+    for sees in ("release", "transcript"):
+        result = replay(
+            mechanism, pair=pair, claim=PureDP(0.1), sees=sees, max_samples=2
+        )
+        assert result.verdict == "NOT_FOLLOWED"
+        assert any(why in finding.message for finding in result.findings)
+        assert all("test_batches.py" in finding.where for finding in result.findings)
+
+
+def shows_the_size(x, rng):
+    mask = rng.random(len(x)) < Q
+    return int(mask.sum()), np.clip(x[mask], 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def rate_of_the_data(x, rng):
+    batch = x[rng.random(len(x)) < 1 / len(x)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+@pytest.mark.parametrize("mechanism", [shows_the_size, rate_of_the_data])
+def test_batches_that_show_more_than_noisy_values_prove_nothing(mechanism):
+    pair = Pair(rows(0.3, 0.2, 1.0), rows(0.3, 0.2))
+    for seed in range(6):
+        result = replay(mechanism, pair=pair, claim=PureDP(0.01), seed=seed, **SEEN)
+        assert not result.proof
+
+
+def fixed_size(x, rng):
+    batch = x[rng.choice(len(x), 2, replace=False)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def shuffled(x, rng):
+    order = rng.permutation(len(x))
+    x = x.copy()
+    rng.shuffle(x)
+    first = float(np.clip(x[:2], 0, 1).sum() + rng.laplace(0, 2.0))
+    return first, np.clip(x[order[2:]], 0, 1).sum() + rng.laplace(0, 2.0)
+
+
+@pytest.mark.parametrize("mechanism", [fixed_size, shuffled, laplace_step])
+def test_public_batches_are_values_that_are_the_same_on_both_sides(mechanism):
+    pair = Pair(rows(0.3, 0.7, 0.0, 0.2), rows(0.3, 0.7, 1.0, 0.2))
+    options = {"pair": pair, "sees": "transcript", "max_samples": 2}
+    results = [
+        replay(mechanism, claim=PureDP(1.0), batches="public", seed=seed, **options)
+        for seed in range(6)
+    ]
+    assert {result.verdict for result in results} == {"NOT_REFUTED"}
+    assert "and every batch" in str(results[0])
+    assert max(result.loss for result in results) > 0.4
+    worst = [
+        replay(mechanism, claim=PureDP(0.4), batches="public", seed=seed, **options)
+        for seed in range(6)
+    ]
+    assert any(result.proof for result in worst)
+    if mechanism is not laplace_step:
+        secret = replay(mechanism, claim=PureDP(0.4), **options)
+        assert not secret.proof
+
+
+def test_transcripts_over_secret_batches_need_the_pair():
+    with pytest.raises(UnsupportedError, match="flips may be hidden"):
+        Followed(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [("dp-sgd", "add-remove"), ("dp-sgd", "replace-one"), ("dp-sggd", "add-remove")],
+)
+def test_losses_are_those_that_the_catalogue_knows(name, relation):
+    mechanism = build(name, relation=relation)
+    pair = mechanism.worst_case()
+    followed = Followed(mechanism, pair=pair)
+    seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
+    steps = [v for k, v in seen.items() if k != "release" and v.ndim == 3]
+    own = {"steps": np.concatenate(steps, axis=1)}
+    exact = mechanism.transcript_loss(own, pair.data, pair.neighbour)
+    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+    assert found == pytest.approx(exact, abs=1e-9)
+    assert np.abs(exact).min() > 1e-3
+
+
+PLANTED = {
+    "dp-sgd-clipped-batches": "budget",
+    "dp-sgd-batch-means": "distance",
+    "dp-sgd-fixed-batches": "distance",
+    "dp-sgd-rule-of-thumb": "distance",
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_of_the_catalogue_are_refuted(name):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    result = replay(build(name), sees="transcript")
+    assert result.verdict == "REFUTED"
+    assert result.samples <= 60
+    assert PLANTED[name] in {finding.kind for finding in result.findings}
+
+
+def test_a_private_number_of_rows_is_proven_where_rows_have_gradients():
+    row = [[1.0, 1.0]]
+    pair = Pair(row, row * 2)
+    result = replay(build("dp-sgd-private-count"), pair=pair, **SEEN)
+    assert [finding.kind for finding in result.findings][:1] == ["release"]
+
+
+def test_dp_sgd_of_the_catalogue_is_followed():
+    for relation in ("add-remove", "replace-one"):
+        mechanism = build("dp-sgd", relation=relation)
+        result = replay(mechanism, **SEEN)
+        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+        apart = 1.0 if relation == "add-remove" else 2.0
+        distances = [step.l2 for step in result.steps]
+        assert distances == pytest.approx([apart] * mechanism.iterations)
+        assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
