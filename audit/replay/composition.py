@@ -114,6 +114,8 @@ class Composition:
         if any((_one_step(part) > bound).any() for part in set(self.parts or ())):
             return True
         sampled = any(part.rate < 1 for part in self.parts or ())
+        if sampled and len(self.parts or ()) == 1:
+            return False
         for parts in (_alike(self.parts, min), None if sampled else self.parts):
             whole = replace(self, parts=parts)._distribution(pessimistic=False)
             if whole is not None and (whole > bound).any():
@@ -159,10 +161,13 @@ class Composition:
             return None
         if len(parts) > _MOST_DISTRIBUTIONS:
             return None
-        # As fine as the least losses need it, if the largest allow for it.
-        losses = min(part.rate * part.ratio for part in parts)
+        # As fine as most losses need it, if the largest allow for it.
+        losses = max(part.rate * part.ratio for part in parts)
         reach = sum(n * p.ratio * (p.ratio / 2 + 10) for p, n in parts.items())
-        interval = max(min(losses / 30, 1e-3), reach / _MOST_POINTS)
+        sampled = any(part.rate < 1 for part in parts)
+        interval = max(
+            min(losses / 30, 1e-2 if sampled else 1e-3), reach / _MOST_POINTS
+        )
         total = None
         for part, count in parts.items():
             one = _one(part, pessimistic, interval).self_compose(count)

@@ -171,7 +171,7 @@ def test_a_fault_of_dp_sgd_is_refuted_at_its_line(mechanism):
 def test_clipping_per_batch_is_found_without_a_pair():
     result = replay(
         clips_the_batch,
-        domain="box:-20,20:2:rows=6",
+        domain="box:-20,20:2:rows=4",
         relation="add-remove",
         claim=CLAIM,
         sees="transcript",
@@ -313,12 +313,9 @@ def test_transcripts_over_secret_batches_need_the_pair():
         Followed(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(
-    ("name", "relation"),
-    [("dp-sgd", "add-remove"), ("dp-sgd", "replace-one"), ("dp-sggd", "add-remove")],
-)
-def test_losses_are_those_that_the_catalogue_knows(name, relation):
-    mechanism = build(name, relation=relation)
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_losses_of_dp_sgd_are_its_own(relation):
+    mechanism = build("dp-sgd", relation=relation)
     pair = mechanism.worst_case()
     followed = Followed(mechanism, pair=pair)
     seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
@@ -328,6 +325,26 @@ def test_losses_are_those_that_the_catalogue_knows(name, relation):
     found = followed.transcript_loss(seen, pair.data, pair.neighbour)
     assert found == pytest.approx(exact, abs=1e-9)
     assert np.abs(exact).min() > 1e-3
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_losses_of_dp_sggd_are_its_own(relation):
+    # No row is common: then nobody sees any flip, and the two losses are of one thing.
+    mechanism = build("dp-sggd", relation=relation)
+    row, other = np.array([[1.0, 0.2]]), np.array([[-0.3, 1.0]])
+    pair = Pair(row, row[:0] if relation == "add-remove" else other)
+    for way in (pair, pair.swapped):
+        followed = Followed(mechanism, pair=way)
+        seen = followed.transcript(way.data, 3, rng=np.random.default_rng(0))
+        values = [v for k, v in seen.items() if k != "release"]
+        own = {
+            "start": values[0][:, 0],
+            "steps": np.concatenate([v for v in values if v.ndim == 4], axis=1),
+        }
+        exact = mechanism.transcript_loss(own, way.data, way.neighbour)
+        found = followed.transcript_loss(seen, way.data, way.neighbour)
+        assert found == pytest.approx(exact, abs=1e-9)
+        assert np.abs(exact).min() > 1e-4
 
 
 PLANTED = {
@@ -359,7 +376,10 @@ def test_dp_sgd_of_the_catalogue_is_followed():
         mechanism = build("dp-sgd", relation=relation)
         result = replay(mechanism, **SEEN)
         assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+        # The row is so long that it is clipped wherever the weights are likely to be.
         apart = 1.0 if relation == "add-remove" else 2.0
         distances = [step.l2 for step in result.steps]
-        assert distances == pytest.approx([apart] * mechanism.iterations)
+        assert len(distances) == mechanism.iterations
+        assert np.median(distances) == pytest.approx(apart)
+        assert max(distances) <= apart + 1e-9
         assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
