@@ -27,7 +27,7 @@ from dpaudit.algorithms.shared.batch_mixtures import (
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.errors import InputError
-from dpaudit.flips import Flipping
+from dpaudit.flips import flips_of
 from dpaudit.validation import check_count, check_positive
 
 __all__ = [
@@ -223,8 +223,8 @@ def poisson_batches(
     cells = count * size
     if rate == 1:
         hits = np.arange(cells)
-    elif isinstance(rng, Flipping):
-        hits = np.flatnonzero(rng.flips(rate, (size, count)))
+    elif (flips := flips_of(rng)) is not None:
+        hits = np.flatnonzero(flips(rate, (size, count)))
     else:
         # The gaps between the successes of a Bernoulli process are geometric.
         hits = np.empty(0, dtype=np.int64)

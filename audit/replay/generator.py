@@ -242,7 +242,7 @@ class Recorder(np.random.Generator):
         return made if np.ndim(places) else int(made)
 
     def flips(self, p: float, size: Any) -> Any:
-        """Return independent flips, as for `dpaudit.flips.Flipping`."""
+        """Return independent flips, as `dpaudit.flips` asks for."""
         held = self._streams.next().random(size) < p
         if not self._follows:
             return held

@@ -22,12 +22,12 @@ from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.mixtures import mixed_losses
 from dpaudit.audit.replay.sampled import (
     NotThroughNoise,
     Shapes,
     Side,
     flips_by_row,
-    mixed_losses,
     owners,
 )
 from dpaudit.audit.replay.tape import EAGER, Observation, Reading

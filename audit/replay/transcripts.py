@@ -15,10 +15,10 @@ from dpaudit.audit.replay.judgement import (
     fail_alike,
     unconfirmed,
 )
+from dpaudit.audit.replay.mixtures import sampled_transcript
 from dpaudit.audit.replay.sampled import (
     NotThroughNoise,
     flips_by_row,
-    sampled_transcript,
 )
 from dpaudit.audit.replay.tape import Lost
 from dpaudit.claims import Claim

@@ -1,22 +1,28 @@
-"""Generators that are asked for flips, whatever is quickest with others.
+"""Flips that a generator is asked for, whatever is quickest with others.
 
 A sampler that knows a quicker way to independent flips than a uniform number for each
-(the gaps between successes, say) asks a generator that is `Flipping` for the flips
-themselves: whoever follows a mechanism draw by draw hands one out.
+(the gaps between successes, say) asks the generator whether it wants to draw the flips
+itself. One that follows a mechanism draw by draw has a method ``flips(p, shape)``: it
+returns independent truth values of that shape, true with probability p.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Flipping"]
+__all__ = ["Flips", "flips_of"]
+
+Flips: TypeAlias = Callable[[float, tuple[int, ...]], NDArray[np.bool_]]
 
 
-@runtime_checkable
-class Flipping(Protocol):
-    """A generator that wants to know of flips."""
+def flips_of(rng: Any) -> Flips | None:
+    """Return what draws flips, where a generator has it.
 
-    def flips(self, p: float, size: Any) -> NDArray[np.bool_]:
-        """Return independent flips of that shape, true with probability p."""
-        ...
+    Examples
+    --------
+    >>> flips_of(np.random.default_rng()) is None
+    True
+    """
+    return getattr(rng, "flips", None)
