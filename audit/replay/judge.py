@@ -25,6 +25,10 @@ P(A) is the mean of e^loss 1_A under Q (and Q(A) = 0 where the loss is infinite)
 transcript refutes a pure claim for whoever sees transcripts. It says nothing to whoever
 sees releases only: a proof may hide noisy values (a noisy maximum, a test before a
 release, secret batches). Coins, which are drawn and not seen, are hidden as well.
+
+**Secret batches** of rows, drawn by a flip of each, are no coins: the loss of a
+transcript is that of mixtures over the flip of the row that differs, for whoever sees
+those of the others (`dpaudit.audit.replay.sampled`).
 """
 
 from dataclasses import replace

@@ -94,7 +94,8 @@ class Followed:
     pair : Pair, optional
         Of the datasets, where there are secret batches: the flips of the row that
         differs are in no transcript then, and losses are those of mixtures
-        (`dpaudit.audit.replay.sampled`).
+        (`dpaudit.audit.replay.sampled`). Without it flips are not supported, as they
+        may be hidden, but for a reading in which everybody sees them.
 
     Examples
     --------
