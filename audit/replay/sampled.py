@@ -19,10 +19,12 @@ too, is another one.
 depends on the flip of the row for one batch alone: so the density of all of them is a
 product, over batches, of mixtures of two products. That is so if all that the code
 carries from one batch to the next are noisy values. It is checked by more executions on
-either dataset, where the row is in some batches: every other one, every other two, some
-at random, and those of the transcript itself. Each law must be that with the row, or
-without it, as one of the last four batches has it. If it is not, nothing is concluded,
-and the place is shown (`NotThroughNoise`).
+either dataset, where the row is in some batches: every other one, and those in between;
+every other two, and those in between; some at random; and those of the transcript
+itself. Each law must be that with the row, or without it, as one of the last four
+batches has it. (Of any two of four batches one has the row and the other not, both ways
+round, in some of these executions: so nothing that depends on two of them passes.) If
+it is not, nothing is concluded, and the place is shown (`NotThroughNoise`).
 
 Nor is anything proven where a number without noise depends on the batch (its size,
 released), or where rows are drawn with other probabilities on the other side: then
@@ -148,8 +150,12 @@ class Side:
         if place is None:
             return cls(without, without, place, shapes, [])
         random = np.random.default_rng(seed).random(len(turns)) < 0.5
-        patterns = [turns % 2 == 1, turns // 2 % 2 == 1, random]
-        others = [(given(each), each) for each in patterns if each.any()]
+        odd, half = turns % 2 == 1, turns // 2 % 2 == 1
+        patterns = (odd, ~odd, half, ~half, random)
+        distinct = {
+            each.tobytes(): each for each in patterns if 0 < each.sum() < len(each)
+        }
+        others = [(given(each), each) for each in distinct.values()]
         return cls(without, given(turns >= 0), place, shapes, others)
 
     @property

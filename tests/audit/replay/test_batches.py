@@ -242,6 +242,18 @@ def stops_early(x, rng):
     return float(np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0))
 
 
+def over_two(x, rng):
+    batch = x[(rng.random(len(x)) < Q) | (rng.random(len(x)) < Q)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def test_a_value_over_two_batches_is_never_taken_for_one_over_one():
+    pair = Pair(rows(0.5, 1.0), rows(0.5))
+    for seed in range(8):
+        result = replay(over_two, pair=pair, claim=PureDP(0.1), seed=seed, **SEEN)
+        assert result.verdict == "NOT_FOLLOWED"
+
+
 @pytest.mark.parametrize(
     ("mechanism", "why"),
     [
