@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.selection import flip
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.terms import Image, Terms, no_kernel
 from dpaudit.audit.replay.tracked import (
@@ -25,6 +26,11 @@ from dpaudit.audit.replay.tracked import (
 )
 
 __all__ = ["followed", "matrix_product", "scaled", "sums"]
+
+
+_MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
+_LESS = frozenset({np.less, np.less_equal})
+_GREATER = frozenset({np.greater, np.greater_equal})
 
 
 def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
@@ -55,7 +61,26 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
         return matrix_product(left, right)
     if ufunc is np.copysign:
         return _with_random_sign(left, right)
+    if ufunc in _LESS or ufunc in _GREATER:
+        return _flipped(ufunc, left, right)
     return NotImplemented
+
+
+def _flipped(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of uniform draws with ordinary numbers, as flips."""
+    first = isinstance_tracked(left) and left.noisy
+    value, other = (left, right) if first else (right, left)
+    level = numeric(_unwrapped(other))
+    if level is None:
+        return NotImplemented
+    shape = np.broadcast_shapes(value.shape, level.shape)
+    made = flip(
+        _spread(value, shape),
+        np.broadcast_to(level, shape) if level.ndim else level,
+        ufunc if first else lambda numbers, levels: ufunc(levels, numbers),
+        below=(ufunc in _LESS) == first,
+    )
+    return NotImplemented if made is None else made
 
 
 def _unwrapped(value: Any) -> Any:
@@ -154,7 +179,9 @@ def _added(left: Any, right: Any, sign: float) -> Any:
             else:
                 mean = asarray((value.centre if own > 0 else -value.centre) + addend)
         shape = mean.shape
-        if value.shape != shape and mean.size > MOST_TERMS:
+        # Spread over no numbers, as where a batch is empty, it is looked at as well.
+        nowhere = not (mean.size or value.bare)
+        if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
             return NotImplemented
         if value.shape == shape and value.terms.image is None:
             terms = value.terms
@@ -216,7 +243,31 @@ def sums(
     coef = value.coef[rows].reshape(mean.size, -1)
     if keepdims:
         mean = np.expand_dims(mean, tuple(axes))
-    return Tracked(value.tape, mean, index, coef, bare=value.bare)
+    terms = Terms(index, coef, image=_summed(value, axes, mean.shape))
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+
+
+def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | None:
+    """Return what the sum of an image over axes is an image of.
+
+    As a noisy vector that is taken off every row of a batch, and the rows added up.
+    """
+    before, whole = value.terms.image, value.shape
+    if before is None:
+        return None
+
+    def apply(noise: Array) -> Array:
+        wide = np.broadcast_to(before.apply(noise), whole)
+        return asarray(wide.sum(axis=tuple(axes))).reshape(shape)
+
+    def injective() -> bool:
+        k = before.source.size
+        if k > min(math.prod(shape), _MOST_TRIED):
+            return False
+        columns = [apply(one.reshape(before.source.shape)).ravel() for one in np.eye(k)]
+        return no_kernel(np.stack(columns, axis=1))
+
+    return replace(before, apply=apply, injective=injective)
 
 
 def matrix_product(left: Any, right: Any) -> Any:

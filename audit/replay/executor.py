@@ -157,7 +157,14 @@ def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
     The outputs of declared primitives, whose draws nobody sees, are given back.
     """
     script = trace.tape.observations.seen_by(DECLARED)
-    return execute(mechanism, data, trace.tape.seed, script=script, follows=False)
+    return execute(
+        mechanism,
+        data,
+        trace.tape.seed,
+        script=script,
+        follows=False,
+        reading=trace.tape.reading,
+    )
 
 
 @telling_interrupts()

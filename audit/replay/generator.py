@@ -80,6 +80,11 @@ class Recorder(np.random.Generator):
         super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
 
+    @property
+    def _notes(self) -> bool:
+        """Whether draws are followed: not within a declared primitive."""
+        return self._follows and not self._tape.inside
+
     def _next(self) -> np.random.Generator:
         """Return the generator of the next call."""
         return self._tape.inner if self._tape.inside else self._streams.next()
@@ -88,7 +93,7 @@ class Recorder(np.random.Generator):
         self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any
     ) -> Any:
         values = draw(self._next(), size)
-        if not self._follows or self._tape.inside:
+        if not self._notes:
             return values
         key, call = self._streams.key, self._streams.calls
 
@@ -208,18 +213,71 @@ class Recorder(np.random.Generator):
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        if p is None or not (replace or size is None):
-            return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
+        if p is None and self._tape.reading.public:
+            places = self._next().choice(k, size, replace, shuffle=shuffle)
+            places = self._publicly(k, places)
+            return places if candidates.ndim == 0 else candidates.take(places, axis)
+        if p is None or not (replace or size is None):
+            return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         p = np.asarray(p, dtype=np.float64)
         places = self._next().choice(k, size, p=p)
-        if self._follows and not self._tape.inside:
+        if self._notes:
             law = Chances.of(p / p.sum(), np.size(places))
             places = self._tape.choose(law, places, np.shape(places))
         if candidates.ndim == 0:
             return places if size is not None else int(places)
         return np.take(candidates, places, axis=axis)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        if not self._tape.reading.public or isinstance_tracked(x):
+            return self._unfollowed("permutation", x, axis)
+        order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
+        return order if np.ndim(x) == 0 else np.take(x, order, axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        if not self._tape.reading.public or not isinstance(x, np.ndarray | list):
+            return self._unfollowed("shuffle", x, axis)
+        order = self._order(np.shape(x)[axis])
+        if isinstance(x, list):
+            x[:] = [x[place] for place in order]
+        else:
+            x[...] = np.take(x, order, axis)
+
+    def _order(self, count: int) -> Any:
+        return self._publicly(count, self._next().permutation(count))
+
+    def _publicly(self, outcomes: int, places: Any) -> Any:
+        """Return uniform choices that everybody sees.
+
+        Their law goes by how many there are among how many, and nothing else; that of
+        independent ones stands for it, which is the same where it is.
+        """
+        if not self._notes:
+            return places
+        law = Chances.of(np.full(outcomes, 1 / max(outcomes, 1)), np.size(places))
+        made = self._tape.choose(law, places, np.shape(places))
+        return made if np.ndim(places) else int(made)
+
+    def flips(self, p: float, size: Any) -> Any:
+        """Return independent flips, as `dpaudit.flips` asks for."""
+        held = self._next().random(size) < p
+        if not self._notes:
+            return held
+        law = Chances.flips(np.array([p], dtype=np.float64), held.size)
+        return self._tape.choose(law, held.astype(np.intp), held.shape).astype(bool)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        if np.ndim(n) or n != 1 or isinstance_tracked(p):
+            return self._unfollowed("binomial", n, p, size)
+        held = self._next().binomial(1, p, size)
+        if not self._notes:
+            return held
+        chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
+        law = Chances.flips(chance.ravel(), np.size(held))
+        held = self._tape.choose(law, held, np.shape(held))
+        return held if np.ndim(held) else int(held)
 
     # -- the generator itself
 

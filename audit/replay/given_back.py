@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.audit.replay.amplification import Sampled
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import Comparison, compare, loss, unit_losses
 from dpaudit.audit.replay.composition import pure_epsilon
@@ -26,7 +27,7 @@ from dpaudit.audit.replay.tape import DECLARED, Lost
 __all__ = ["Transcript"]
 
 _RUN = 10_000  # noisy values that are compared at once
-_HIDDEN = "a choice has the same probabilities on both sides, and may be hidden"
+_HIDDEN = "a choice, or a flip, may be hidden"
 
 
 @dataclass(eq=False)
@@ -42,8 +43,10 @@ class Transcript:
         Takes what is found.
     loss : float
         Of what has a known law.
-    compared : list of (Comparison, ndarray of int)
+    compared : list of (Comparison or Sampled, ndarray of int)
         Of the steps, some of them at once: how many units each has.
+    composed : list of Comparison or Sampled
+        The same, where what is over one secret batch is one.
     steps : Steps
     unknown_at : str, optional
         Where there is noise whose law is not known.
@@ -52,18 +55,24 @@ class Transcript:
     coins : list of Lost
         What stands in the way of a proof.
     lost : list of Lost
+    executions : tuple of two ints
+        That this took, on the transcript's own dataset and on the other.
     """
 
     mechanism: Any
     trace: Trace
     shown: Judgement | None
     loss: float = 0.0
-    compared: list[tuple[Comparison, NDArray[np.intp]]] = field(default_factory=list)
+    compared: list[tuple[Comparison | Sampled, NDArray[np.intp]]] = field(
+        default_factory=list
+    )
+    composed: list[Comparison | Sampled] = field(default_factory=list)
     steps: Steps = field(default_factory=Steps)
     unknown_at: str | None = None
     unmoved: dict[str, None] = field(default_factory=dict)
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
+    executions: tuple[int, int] = (0, 1)
 
     @classmethod
     def of(
@@ -117,6 +126,7 @@ class Transcript:
             run.places, [names[each] for each in kinds.tolist()], np.stack(numbers, 1)
         )
         self.compared.append((compared, run.units))
+        self.composed.append(compared)
         self.loss += float(losses.sum())
         for number in np.flatnonzero(np.isnan(losses))[:1].tolist():
             self._not_known(run.places[number])
@@ -136,10 +146,10 @@ class Transcript:
     def _take_one(self, one: Observation, other: Observation) -> None:
         compared = compare(one.law, other.law)
         self.add(one.place, compared, loss(one.law, other.law, one.value))
-        if one.how != DECLARED and not compared.moved:
+        seen = isinstance(one.law, Chances) and self.trace.tape.reading.public
+        if not (compared.moved or seen or one.how == DECLARED):
             self.unmoved[one.place] = None
-            if isinstance(one.law, Chances):
-                self.coins.append(Lost(one.place, _HIDDEN))
+        self.may_hide(one, compared)
         self.find(compared, one.place, other.place)
 
     @property
@@ -149,10 +159,10 @@ class Transcript:
         return self.trace.tape.place_of(int(law.draw[0])) if len(law.draw) else "?"
 
     @property
-    def by_step(self) -> Iterator[Comparison]:
+    def by_step(self) -> Iterator[Comparison | Sampled]:
         """The comparison of each step."""
         for compared, units in self.compared:
-            if len(units) == 1:
+            if isinstance(compared, Sampled) or len(units) == 1:
                 yield compared
                 continue
             ends = units.cumsum()
@@ -160,20 +170,50 @@ class Transcript:
                 yield compared.part(np.arange(end - size, end))
 
     def add(self, place: str, compared: Comparison, step_loss: float) -> None:
-        """Add a step."""
-        self.compared.append((compared, np.array([len(compared.shift)])))
-        if compared.bound is not None:
-            promised = pure_epsilon(compared.bound)
-            step_loss = np.nan if promised is None else promised
-        else:
-            self.loss += step_loss
-        self.steps.append(step_at(place, compared, step_loss))
-        unknown = compared.bound is None and compared.note is None
-        if unknown and np.isnan(step_loss):
+        """Add a step that composes by its comparison."""
+        self.composed.append(compared)
+        if compared.bound is None:
+            self.add_part(place, compared, step_loss, of=compared)
+            return
+        promised = pure_epsilon(compared.bound)
+        step_loss = np.nan if promised is None else promised
+        self._note(place, compared, step_loss, compared)
+
+    def add_part(
+        self,
+        place: str,
+        compared: Comparison,
+        step_loss: float,
+        *,
+        of: Comparison | Sampled,
+    ) -> None:
+        """Add a step that may compose with others; `of` is what it is by itself."""
+        self.loss += step_loss
+        self._note(place, compared, step_loss, of)
+        if np.isnan(step_loss) and compared.note is None:
             self._not_known(place)
+
+    def _note(
+        self,
+        place: str,
+        compared: Comparison,
+        step_loss: float,
+        of: Comparison | Sampled,
+    ) -> None:
+        self.compared.append((of, np.array([len(compared.shift)])))
+        self.steps.append(step_at(place, compared, step_loss))
 
     def _not_known(self, place: str) -> None:
         self.unknown_at = self.unknown_at or place
+
+    def may_hide(self, value: Observation, *compared: Comparison) -> None:
+        """Note that a value may be hidden: a flip, or what is alike on both sides."""
+        seen = value.how == DECLARED or self.trace.tape.reading.public
+        if seen or not isinstance(value.law, Chances):
+            return
+        moved = any(each.moved for each in compared)
+        if not moved or value.law.kind == "flip":
+            self.coins.append(Lost(value.place, _HIDDEN))
 
     def find(self, compared: Comparison, place: str, other: str) -> None:
         """Note what is to be said of a value's noise on the two sides."""
@@ -206,8 +246,12 @@ class Transcript:
         If not, the transcript is impossible there.
         """
         values, others = self.trace.tape.observations, again.tape.observations
-        if again.tape.diverged is not None or len(others) < len(values):
+        diverged = again.tape.diverged
+        if diverged is not None or len(others) < len(values):
             self.loss = np.inf
+            public = again.tape.reading.public
+            if diverged is not None and again.tape.left_at_choice and not public:
+                self.coins.append(Lost(diverged.place, _HIDDEN))
             if self.shown is not None:
                 _say_structure(self.shown, self.trace, again)
             return False

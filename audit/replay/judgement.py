@@ -56,6 +56,8 @@ class Judgement:
         Whether the losses of all transcripts are known: there are no coins.
     reading : Reading
         The lazy one in which the code could be followed.
+    sampled : bool
+        Whether there are secret batches.
     """
 
     pair: Pair
@@ -69,6 +71,7 @@ class Judgement:
     laws: Any = None
     transcripts: bool = False
     reading: Reading = LAZY
+    sampled: bool = False
 
     def find(
         self,

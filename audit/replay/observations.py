@@ -75,7 +75,8 @@ class Run:
 class Observations(Sequence[Observation]):
     """The noisy values of an execution, in their order.
 
-    Those of a law that falls into units are kept in columns, all others as they are.
+    Those of a law that falls into units are kept in columns, all others, and what was
+    not looked at, as they are.
     """
 
     def __init__(self, several: Iterable[Observation] = ()) -> None:
@@ -95,7 +96,11 @@ class Observations(Sequence[Observation]):
     def append(self, made: Observation) -> None:
         """Add a noisy value."""
         law = made.law
-        if type(law) is not Law or not law.known or law.mean.size != made.value.size:
+        looked_at = bool(made.how)
+        size = made.value.size
+        if type(law) is not Law or not (
+            looked_at and law.known and law.mean.size == size
+        ):
             self._others[len(self._kind)] = made
             self._kind.append(-1)
             return

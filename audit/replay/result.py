@@ -80,6 +80,10 @@ class ReplayResult:
         The last that was played: the one that refutes, or else the worst.
     sees : str
         Whether the claim is held to the release or to every noisy value.
+    batches : {"secret", "public", ""}
+        Whether rows are drawn in secret, of which `sees` takes those that differ for
+        hidden and the others for seen, or everybody sees them; empty where there are
+        no secret batches of rows.
     confidence : float
         Of a refutation that is no proof.
     proof : bool
@@ -108,6 +112,7 @@ class ReplayResult:
     relation: Relation
     pair: Pair
     sees: str
+    batches: str
     confidence: float
     proof: bool
     findings: tuple[Finding, ...]
@@ -134,6 +139,7 @@ class ReplayResult:
             "relation": self.relation.value,
             "layer": "replay",
             "sees": self.sees,
+            "batches": self.batches,
             "confidence": self.confidence,
             "proof": self.proof,
             "findings": [finding.to_dict() for finding in self.findings],
@@ -163,6 +169,10 @@ class ReplayResult:
         if self.refuted:
             how = " by proof" if self.proof else f" at confidence {self.confidence:g}"
         seen = "the release" if self.sees == "release" else "every noisy value"
+        if self.batches == "public":
+            seen += ", and every batch"
+        elif self.batches and self.sees == "transcript":
+            seen += ", and which of the other rows are in a batch"
         drawn = f", {self.samples:,} releases a side" if self.samples else ""
         # Of noise that was not followed nothing is in the number.
         followed = self.proof or all(each.kind != "coin" for each in self.findings)

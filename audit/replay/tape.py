@@ -68,12 +68,16 @@ class Reading:
         Whether noise is a noisy value as soon as an ordinary number is added to it, or
         only when the code looks at it.
     selects : bool
-        Whether the place of the largest of noisy numbers is one choice, or follows from
-        numbers that were looked at.
+        Whether the place of the largest of noisy numbers, or how uniform ones compare
+        with ordinary ones, is a choice, or follows from numbers that were looked at.
+    public : bool
+        Whether flips, permutations and other choices of rows are values that everybody
+        sees; if not, they may be hidden.
     """
 
     eager: bool = False
     selects: bool = True
+    public: bool = False
 
 
 LAZY, EAGER = Reading(), Reading(eager=True)
@@ -116,6 +120,8 @@ class Tape:
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     diverged: Lost | None = None
+    # Whether the script was left at a choice, which may be hidden.
+    left_at_choice: bool = False
     closed: bool = False
     selected: bool = False
     public: list[Public] = field(default_factory=list)
@@ -169,7 +175,7 @@ class Tape:
                 column.resize(room, refcheck=False)
         self._z[start:end] = block.values
         self._family[start:end] = block.family
-        self._state[start:end] = _SPENT if block.spent else _FRESH
+        self._state[start:end] = block.state
         self._size = end
         self._places.append(block.place)
         self._starts.append(start)
@@ -354,7 +360,8 @@ class Tape:
         """Return draws that follow each other, to which nothing was added."""
         block = whole.terms.block
         if block.start is None:
-            value, partly, spent = block.values.copy(), False, block.spent
+            value = block.values.copy()
+            partly, spent = block.state == _PARTLY, block.state == _SPENT
         else:
             state = self._state[block.numbers]
             value = self._z[block.numbers].copy()
@@ -370,7 +377,7 @@ class Tape:
             return value
         self._note(self.coins, place_of_caller(), "noise is used as an ordinary number")
         if block.start is None:
-            block.spent = True
+            block.state = _SPENT
         else:
             self._state[block.numbers] = _SPENT
         return value
@@ -427,6 +434,7 @@ class Tape:
         if number >= len(self.script):
             if not self.goes_on:
                 self.diverged = Lost(place, "one noisy value more than on D")
+                self.left_at_choice = type(law) is Chances
             return None
         recorded_shape, recorded = self.script.output(number)
         there = self.script.law_of(number)
@@ -438,7 +446,10 @@ class Tape:
                 place,
                 f"a noisy value has shape {recorded_shape} on D and {shape} on D'",
             )
-        return None if self.diverged is not None else recorded.copy()
+        if self.diverged is None:
+            return recorded.copy()
+        self.left_at_choice = Chances in (type(law), there and there[0])
+        return None
 
     def choose(
         self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]
@@ -449,9 +460,9 @@ class Tape:
         if not self.closed:
             if self.script is not None:
                 flat = self._given_back(law, flat, shape, place)
-            if flat.size and flat.max() >= law.outcomes:
-                self.diverged = Lost(place, "an outcome on D is none on D'")
-                flat = np.ravel(value)
+                if flat.size and flat.max() >= law.outcomes:
+                    self.diverged = Lost(place, "an outcome on D is none on D'")
+                    flat = np.ravel(value)
             if self.diverged is None:
                 made = Observation(place, "chosen", law, flat, shape, False)
                 self.observations.append(made)
@@ -466,13 +477,22 @@ class Tape:
     def is_fresh(self, block: Block) -> bool:
         """Say whether nothing was seen yet of draws that were made at once."""
         if block.start is None:
-            return not block.spent
+            return block.state == _FRESH
         return not self._state[block.numbers].any()
+
+    def drawn(self, draws: NDArray[np.intp]) -> Array:
+        """Return draws, by their numbers."""
+        return self._z[draws]
 
     def are_fresh(self, draws: NDArray[np.intp]) -> bool:
         """Say whether nothing was seen of some draws yet."""
         return bool((self._state[draws] == _FRESH).all())
 
-    def use_up(self, draws: NDArray[np.intp]) -> None:
+    def use_up(self, draws: NDArray[np.intp] | Block) -> None:
         """Mark draws that became part of others: nobody may use them again."""
-        self._state[draws] = _PARTLY
+        if not isinstance(draws, Block):
+            self._state[draws] = _PARTLY
+        elif draws.start is None:
+            draws.state = _PARTLY
+        else:
+            self._state[draws.numbers] = _PARTLY

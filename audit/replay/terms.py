@@ -65,8 +65,8 @@ class Block:
     place : str
     recipe : callable, optional
         Makes the draws that another seed would have given.
-    spent : bool
-        Whether the code has looked at them, before they had numbers.
+    state : int
+        What the code knows of them, before they have numbers, as `Tape` has it.
     start : int, optional
         The number of the first.
     """
@@ -76,7 +76,7 @@ class Block:
     values: Array
     place: str
     recipe: Callable[[int], Array] | None
-    spent: bool = False
+    state: int = 0
     start: int | None = None
 
     @property

@@ -341,7 +341,7 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
             target.terms = whole.terms
             target.bare = whole.bare
             return target
-        np.positive(_plain(result, ufunc.__name__), out=target, casting="same_kind")
+        np.copyto(target, _plain(result, ufunc.__name__), casting="same_kind")
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -16,8 +16,11 @@ from dpaudit.audit.replay.judgement import (
     fail_alike,
     unconfirmed,
 )
+from dpaudit.audit.replay.mixtures import sampled_transcript
+from dpaudit.audit.replay.sampled import NotThroughNoise, flips_by_row
 from dpaudit.audit.replay.tape import Lost
 from dpaudit.claims import Claim
+from dpaudit.neighbours import Pair
 
 __all__ = ["judge_replayed"]
 
@@ -42,7 +45,7 @@ def judge_replayed(
     shown : Judgement
         Takes what is found.
     """
-    pair = shown.pair
+    pair, shown.executions = shown.pair, 3
     if fail_alike(mechanism, first, second, shown):
         return
     for trace, data in ((first, pair.data), (second, pair.neighbour)):
@@ -51,8 +54,16 @@ def judge_replayed(
         lost = [*trace.tape.lost, *plain.tape.lost]
         if lost or not _same_release(plain, trace):
             unconfirmed(shown, lost, trace)
-    there = _held_against(mechanism, pair.neighbour, first, shown)
-    here = _held_against(mechanism, pair.data, second, None)
+    try:
+        there = _held_against(mechanism, pair, first, second, shown)
+        here = _held_against(mechanism, pair.swapped, second, first, None)
+    except NotThroughNoise as error:
+        shown.followed, shown.suspicious = False, True
+        shown.find("coin", error.place, error.why)
+        return
+    # What is the other dataset one way round is the own one the other way.
+    ways = zip(there.executions, reversed(here.executions), strict=True)
+    shown.executions = 2 + max(sum(way) for way in ways)
     for lost_place in (*there.lost, *here.lost):
         shown.followed = False
         shown.find("coin", lost_place.place, lost_place.why)
@@ -60,10 +71,7 @@ def judge_replayed(
     known = [each.loss for each in (there, here) if not np.isnan(each.loss)]
     shown.loss = max(known, default=np.nan)
     unknown = len(known) < 2 and not shown.loss == np.inf
-    spent, back_spent = (
-        Composition.of([compared for compared, _ in each.compared])
-        for each in (there, here)
-    )
+    spent, back_spent = Composition.of(there.composed), Composition.of(here.composed)
     possible = spent.holds(claim) and back_spent.holds(claim)
     promised = max(spent.promised, back_spent.promised)
     pure = pure_epsilon(claim)
@@ -111,13 +119,18 @@ _BARE = "noise is used as an ordinary number"
 
 
 def _held_against(
-    mechanism: Any, data: Array, trace: Trace, shown: Judgement | None
+    mechanism: Any, pair: Pair, trace: Trace, other: Trace, shown: Judgement | None
 ) -> Transcript:
-    """Return the transcript of an execution, given back on the other dataset."""
+    """Return the transcript of an execution on D, given back on D'."""
     tape = trace.tape
+    shapes = flips_by_row(pair, trace, other)
+    if shapes[0] and not tape.reading.public:
+        if shown is not None:
+            shown.sampled = True
+        return sampled_transcript(mechanism, pair, trace, shapes, shown)
     again = execute(
         mechanism,
-        data,
+        pair.neighbour,
         tape.seed,
         script=tape.observations,
         reading=tape.reading,
