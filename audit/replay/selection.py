@@ -5,6 +5,7 @@ A comparison of fresh uniform numbers with ordinary ones, such as
 known afterwards than whether it holds, which it does with probability t.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -93,19 +94,34 @@ def flip(noisy: Tracked, other: Array, compare: Any, *, below: bool) -> Any:
         values = tape.drawn(draws)
     else:
         return None
-    if not (np.isfinite(coef) & (coef != 0)).all():
+    if not np.all(np.isfinite(coef) & (coef != 0)):
         return None
+    as_drawn = block is not None and noisy.bare and coef == 1
     with np.errstate(all="ignore"):
-        chance = np.clip((level - mean) / coef, 0.0, 1.0)
-        as_drawn = noisy.bare and block is not None and coef == 1
-        numbers = values if as_drawn else mean + coef * values
-        held = np.asarray(compare(numbers, level))
-    chance = np.where((coef > 0) == below, chance, 1 - chance)
-    chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
+        gap = level - mean
+        held = np.asarray(compare(values if as_drawn else mean + coef * values, level))
+    if block is not None and gap.size == 1:
+        law = _alike(float(gap[0]), float(coef), below, noisy.size)
+    else:
+        law = _flips(gap, coef, below, noisy.size)
     tape.use_up(draws)
     tape.selected = True
-    law = Chances.flips(chance, noisy.size)
     return tape.choose(law, held.astype(np.intp), noisy.shape).astype(bool)[()]
+
+
+def _flips(gap: Array, coef: Any, below: bool, count: int) -> Chances:
+    """Return how multiples of uniform numbers compare with gaps, as flips."""
+    with np.errstate(all="ignore"):
+        chance = np.clip(gap / coef, 0.0, 1.0)
+    chance = np.where((coef > 0) == below, chance, 1 - chance)
+    chance = np.where(np.isnan(chance), 0.0, chance)  # no comparison with NaN holds
+    return Chances.flips(chance, count)
+
+
+@lru_cache(maxsize=256)
+def _alike(gap: float, coef: float, below: bool, count: int) -> Chances:
+    """Return flips that all have one probability: a loop comes by many times."""
+    return _flips(np.array([gap]), coef, below, count)
 
 
 def _even(noisy: Tracked) -> bool:
