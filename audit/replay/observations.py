@@ -96,10 +96,11 @@ class Observations(Sequence[Observation]):
     def append(self, made: Observation) -> None:
         """Add a noisy value."""
         law = made.law
-        looked_at = bool(made.how)
-        size = made.value.size
-        if type(law) is not Law or not (
-            looked_at and law.known and law.mean.size == size
+        if (
+            not made.how
+            or type(law) is not Law
+            or not law.known
+            or law.mean.size != made.value.size
         ):
             self._others[len(self._kind)] = made
             self._kind.append(-1)
