@@ -29,6 +29,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
+from dpaudit.flips import flips_of
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
@@ -257,6 +258,8 @@ def poisson_batches(
     cells = count * size
     if rate == 1:
         hits = np.arange(cells)
+    elif (flips := flips_of(rng)) is not None:
+        hits = np.flatnonzero(flips(rate, (size, count)))
     else:
         # The gaps between the successes of a Bernoulli process are geometric.
         hits = np.empty(0, dtype=np.int64)

@@ -208,9 +208,9 @@ class DPSGD(Batched[ArrayLike], Checked):
             drawing = self.batches.drawing(rows, rng)
             weights = np.zeros((min(width, size - first), d))
             for step in range(self.iterations):
-                noise = rng.standard_normal(weights.shape)
-                noisy = self.summed(drawing(len(weights)), weights)
-                noisy += self.noise_scale(count) * noise
+                noisy = rng.standard_normal((len(weights), d))
+                noisy *= self.noise_scale(count)
+                noisy += self.summed(drawing(len(weights)), weights)
                 yield slice(first, first + width), step, noisy
                 weights += rate * noisy
 

@@ -5,14 +5,19 @@ would have more terms than are worth following: then the numbers are looked at.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
+from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family
+from dpaudit.audit.replay.selection import flip
 from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.terms import Image, Terms, no_kernel
 from dpaudit.audit.replay.tracked import (
     MOST_TERMS,
     Tracked,
@@ -20,7 +25,12 @@ from dpaudit.audit.replay.tracked import (
     numeric,
 )
 
-__all__ = ["followed", "matrix_product", "sums"]
+__all__ = ["followed", "matrix_product", "scaled", "sums"]
+
+
+_MOST_TRIED = 100  # dimensions in which it is tried whether a map has a kernel
+_LESS = frozenset({np.less, np.less_equal})
+_GREATER = frozenset({np.greater, np.greater_equal})
 
 
 def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
@@ -28,7 +38,7 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
     if len(inputs) == 1:
         (only,) = inputs
         if ufunc is np.negative:
-            return _scaled(only, np.array(-1.0))
+            return scaled(only, np.array(-1.0))
         return only.copy() if ufunc in (np.positive, np.conjugate) else NotImplemented
     if len(inputs) != 2:
         return NotImplemented
@@ -42,36 +52,107 @@ def followed(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
                 return NotImplemented
             with np.errstate(all="ignore"):
                 inverse = ufunc is np.true_divide
-                return _scaled(left, factor, divide=inverse)
+                return scaled(left, factor, divide=inverse)
         if isinstance_tracked(right) and ufunc is np.multiply:
             factor = numeric(_unwrapped(left))
-            return NotImplemented if factor is None else _scaled(right, factor)
+            return NotImplemented if factor is None else scaled(right, factor)
         return NotImplemented
     if ufunc is np.matmul:
         return matrix_product(left, right)
     if ufunc is np.copysign:
         return _with_random_sign(left, right)
+    if ufunc in _LESS or ufunc in _GREATER:
+        return _flipped(ufunc, left, right)
     return NotImplemented
+
+
+def _flipped(ufunc: Any, left: Any, right: Any) -> Any:
+    """Return a comparison of uniform draws with ordinary numbers, as flips."""
+    first = isinstance_tracked(left) and left.noisy
+    value, other = (left, right) if first else (right, left)
+    level = numeric(_unwrapped(other))
+    if level is None:
+        return NotImplemented
+    shape = np.broadcast_shapes(value.shape, level.shape)
+    made = flip(
+        _spread(value, shape),
+        np.broadcast_to(level, shape) if level.ndim else level,
+        ufunc if first else lambda numbers, levels: ufunc(levels, numbers),
+        below=(ufunc in _LESS) == first,
+    )
+    return NotImplemented if made is None else made
 
 
 def _unwrapped(value: Any) -> Any:
     return value.centre if isinstance_tracked(value) and not value.noisy else value
 
 
-def _scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+def scaled(value: Tracked, factor: Array, *, divide: bool = False) -> Any:
+    """Return a multiple, or with `divide` a fraction."""
     if not value.noisy:
         return NotImplemented
-    shape = np.broadcast_shapes(value.shape, factor.shape)
-    wide = value if value.shape == shape else _spread(value, shape)
     with np.errstate(all="ignore"):
-        mean = wide.centre / factor if divide else wide.centre * factor
-        # A factor on every term: of the same sign and size as on the mean.
-        flat = np.broadcast_to(factor, shape).reshape(-1, 1)
-        coef = wide.coef / flat if divide else wide.coef * flat
-    return Tracked(wide.tape, np.asarray(mean), wide.index, coef, bare=wide.bare)
+        mean = asarray(value.centre / factor if divide else value.centre * factor)
+        shape = mean.shape
+        block = value.terms.block
+        if shape == value.shape and block is not None and not factor.ndim:
+            before, other = value.terms.factor, cast(np.float64, factor[()])
+            times = float(before / other if divide else before * other)
+            terms = Terms(block=block, factor=times)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+        if shape == value.shape and value.terms.image is None:
+            flat = factor
+            if factor.shape == shape:
+                flat = factor.reshape(-1, 1)
+            elif factor.ndim:
+                flat = np.broadcast_to(factor, shape).reshape(-1, 1)
+            # A factor on every term: of the same sign and size as on the mean.
+            coef = value.coef / flat if divide else value.coef * flat
+            terms = Terms(value.index, coef)
+            return Tracked.of(value.tape, mean, terms, bare=value.bare)
+    kept, by = value.copy(), factor.copy()
+
+    def of_noise(noise: Array) -> Array:
+        return asarray(noise / by if divide else noise * by)
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        wide = _spread(kept, shape)
+        flat = np.broadcast_to(by, shape).reshape(-1, 1)
+        with np.errstate(all="ignore"):
+            return wide.index, wide.coef / flat if divide else wide.coef * flat
+
+    invertible = bool(mean.size and np.isfinite(factor).all() and factor.all())
+    terms = _image(value, make, of_noise if invertible else None)
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+
+
+def _image(
+    value: Tracked,
+    make: Callable[[], tuple[NDArray[np.intp], Array]],
+    apply: Callable[[Array], Array] | None,
+    injective: Callable[[], bool] = lambda: True,
+) -> Terms:
+    """Return terms that are an image of those of a value, if it may be one."""
+    # Draws by themselves are no noisy value; what is to be looked at early, is.
+    if apply is None or value.bare or value.tape.reading.eager:
+        return Terms(*make())
+    before = value.terms.image
+    if before is None:
+        image = Image(value, value.copy(), apply, injective)
+        return Terms(make=make, image=image)
+
+    def whole(noise: Array) -> Array:
+        return apply(before.apply(noise))
+
+    def both() -> bool:
+        return before.injective() and injective()
+
+    return Terms(make=make, image=replace(before, apply=whole, injective=both))
 
 
 def _spread(value: Tracked, shape: tuple[int, ...]) -> Tracked:
+    if value.shape == shape:
+        return value
     places = np.arange(value.size).reshape(value.shape)
     return value.taken(np.broadcast_to(places, shape))
 
@@ -87,30 +168,51 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         return NotImplemented
     if len(noisy) == 1:
         ((value, own),) = noisy
+        value = cast(Tracked, value)
         other, others = parts[1] if parts[0][0] is value else parts[0]
         addend = numeric(_unwrapped(other))
         if addend is None:
             return NotImplemented
-        shape = np.broadcast_shapes(value.shape, addend.shape)
-        if value.shape != shape and math.prod(shape) > MOST_TERMS:
-            return NotImplemented
-        wide = value if value.shape == shape else _spread(value, shape)
         with np.errstate(all="ignore"):
-            mean = np.asarray(own * wide.centre + others * addend)
-        coef = wide.coef if own > 0 else -wide.coef
-        joined = Tracked(wide.tape, mean, wide.index, coef)
-        if wide.tape.reading.eager and not (type(other) is int and other == 0):
+            if others < 0:
+                mean = asarray(value.centre - addend)
+            else:
+                mean = asarray((value.centre if own > 0 else -value.centre) + addend)
+        shape = mean.shape
+        # Spread over no numbers, as where a batch is empty, it is looked at as well.
+        nowhere = not (mean.size or value.bare)
+        if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
+            return NotImplemented
+        if value.shape == shape and value.terms.image is None:
+            terms = value.terms
+            if own < 0 and terms.block is not None:
+                terms = Terms(block=terms.block, factor=-terms.factor)
+            elif own < 0:
+                terms = Terms(terms.index, -terms.coef)
+        else:
+            kept = value.copy()
+
+            def make() -> tuple[NDArray[np.intp], Array]:
+                wide = _spread(kept, shape)
+                return wide.index, own * wide.coef
+
+            def spread(noise: Array) -> Array:
+                return own * noise
+
+            terms = _image(value, make, spread if mean.size else None)
+        joined = Tracked.of(value.tape, mean, terms)
+        if value.tape.reading.eager and not (type(other) is int and other == 0):
             return joined.looked_at("sum")[()]
         return joined
     shape = np.broadcast_shapes(left.shape, right.shape)
     if left.tape is not right.tape:
         return NotImplemented
     wide = _spread(left, shape), _spread(right, shape)
-    terms = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
-    if terms > MOST_TERMS:
+    count = wide[0].size * (wide[0].index.shape[1] + wide[1].index.shape[1])
+    if count > MOST_TERMS:
         return NotImplemented
     with np.errstate(all="ignore"):
-        mean = np.asarray(wide[0].centre + sign * wide[1].centre)
+        mean = asarray(wide[0].centre + sign * wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
@@ -130,7 +232,7 @@ def sums(
     axes = sorted(each % value.ndim for each in axes) if value.ndim else []
     kept = [each for each in range(value.ndim) if each not in axes]
     count = math.prod(value.shape[each] for each in axes)
-    mean = np.asarray(value.centre.sum(axis=tuple(axes)))
+    mean = asarray(value.centre.sum(axis=tuple(axes)))
     if not count:
         return mean
     places = np.arange(value.size).reshape(value.shape)
@@ -141,7 +243,31 @@ def sums(
     coef = value.coef[rows].reshape(mean.size, -1)
     if keepdims:
         mean = np.expand_dims(mean, tuple(axes))
-    return Tracked(value.tape, mean, index, coef, bare=value.bare)
+    terms = Terms(index, coef, image=_summed(value, axes, mean.shape))
+    return Tracked.of(value.tape, mean, terms, bare=value.bare)
+
+
+def _summed(value: Tracked, axes: list[int], shape: tuple[int, ...]) -> Image | None:
+    """Return what the sum of an image over axes is an image of.
+
+    As a noisy vector that is taken off every row of a batch, and the rows added up.
+    """
+    before, whole = value.terms.image, value.shape
+    if before is None:
+        return None
+
+    def apply(noise: Array) -> Array:
+        wide = np.broadcast_to(before.apply(noise), whole)
+        return asarray(wide.sum(axis=tuple(axes))).reshape(shape)
+
+    def injective() -> bool:
+        k = before.source.size
+        if k > min(math.prod(shape), _MOST_TRIED):
+            return False
+        columns = [apply(one.reshape(before.source.shape)).ravel() for one in np.eye(k)]
+        return no_kernel(np.stack(columns, axis=1))
+
+    return replace(before, apply=apply, injective=injective)
 
 
 def matrix_product(left: Any, right: Any) -> Any:
@@ -162,20 +288,28 @@ def matrix_product(left: Any, right: Any) -> Any:
     if a.shape[-1] != right.shape[0]:
         return NotImplemented
     rows = a.reshape(-1, a.shape[-1])
-    columns = right if right.ndim == 2 else right.reshape(-1, 1)
+    columns = right.centre.reshape(len(right), -1)
     p, q = columns.shape
-    m = columns.index.shape[1]
+    m = right.index.shape[1]
     if len(rows) * q * p * m > MOST_TERMS:
         return NotImplemented
-    mean = rows @ columns.centre
-    index = columns.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
-    coef = columns.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
-    coef = coef * rows[:, np.newaxis, :, np.newaxis]
-    index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
+    mean = rows @ columns
     shape = (*a.shape[:-1], *right.shape[1:])
-    return Tracked(
-        right.tape, mean.reshape(shape), index, coef.reshape(-1, p * m), bare=right.bare
-    )
+    kept, rows = right.copy(), rows.copy()
+
+    def make() -> tuple[NDArray[np.intp], Array]:
+        index = kept.index.reshape(p, q, m).transpose(1, 0, 2).reshape(1, q, p * m)
+        coef = kept.coef.reshape(p, q, m).transpose(1, 0, 2)[np.newaxis]
+        coef = coef * rows[:, np.newaxis, :, np.newaxis]
+        index = np.broadcast_to(index, (len(rows), q, p * m)).reshape(-1, p * m)
+        return index, coef.reshape(-1, p * m)
+
+    def of_noise(noise: Array) -> Array:
+        return asarray(rows @ np.broadcast_to(noise, kept.shape)).reshape(shape)
+
+    tall = len(rows) >= p
+    terms = _image(right, make, of_noise if tall else None, lambda: no_kernel(rows))
+    return Tracked.of(right.tape, mean.reshape(shape), terms, bare=right.bare)
 
 
 def _with_random_sign(size: Any, sign: Any) -> Any:

@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dpaudit.audit.harness import EXECUTIONS, audit
-from dpaudit.audit.layers.layer import Layer
+from dpaudit.audit.replay.excess import refuted_by_losses
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
-from dpaudit.audit.replay.tape import EAGER, Reading
 from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -44,6 +44,7 @@ def replay(
     max_samples: int = EXECUTIONS,
     seed: int = 0,
     sees: Literal["release", "transcript"] = "release",
+    batches: Literal["secret", "public"] = "secret",
     name: str | None = None,
     reference: str | None = None,
     store: Store | str | Path | None = None,
@@ -66,6 +67,11 @@ def replay(
         To whom the claim applies: to whoever sees the release, or whoever sees every
         noisy value on the way too. The latter is what a proof by composition promises;
         a proof that hides values (a noisy maximum, secret batches) does not.
+    batches : {"secret", "public"}
+        Whether the flips, permutations and choices that make batches of rows may be
+        hidden, or are values that everybody sees. If they are secret, and each row is
+        in a batch by a flip of its own, nobody knows of the row that differs whether it
+        is, and everybody knows it of the others (`dpaudit.audit.replay.sampled`).
     name, reference : str, optional
         As for `dpaudit.audit.audit`.
     store : Store or path, optional
@@ -97,11 +103,14 @@ def replay(
     most = check_count("max_samples", max_samples, minimum=2)
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))
+    public = check_name("batches", batches, ("secret", "public")) == "public"
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
     with single_threaded():
         watch = Watch()
-        worst, pairs, executions = _worst(mechanism, source, promised, seed, sees)
+        worst, pairs, executions = _worst(
+            mechanism, source, promised, seed, sees, public=public
+        )
         if watch.used():
             worst.proven, worst.followed, worst.suspicious = False, False, True
             worst.laws = None
@@ -127,8 +136,9 @@ def replay(
             simulated: Any = Simulated(worst.pair, *worst.laws)
             refuted = audit(simulated, **options).refuted
         elif sees == "transcript" and worst.transcripts:
-            options |= {"layer": Layer.TRANSCRIPT}
-            refuted, samples = _both_readings(mechanism, worst.reading, options)
+            refuted, samples = _both_readings(
+                mechanism, worst, promised, alpha=alpha, most=most, seed=seed
+            )
             worst.followed |= samples > 0
         else:
             found = audit(mechanism, **options, reference=reference, store=store)
@@ -142,6 +152,7 @@ def replay(
             claim=promised,
             pair=worst.pair,
             sees=sees,
+            batches=batches,
             confidence=1 - alpha,
             seed=seed,
             findings=tuple(worst.findings),
@@ -158,10 +169,11 @@ def replay(
         relation=worst.pair.relation,
         pair=worst.pair,
         sees=sees,
+        batches="public" if public else "secret" if worst.sampled else "",
         confidence=1 - alpha,
         proof=worst.proven,
         findings=tuple(worst.findings),
-        steps=tuple(worst.steps),
+        steps=worst.steps,
         executions=executions,
         samples=samples,
         pairs=pairs,
@@ -173,27 +185,33 @@ def replay(
 
 
 def _both_readings(
-    mechanism: Any, lazy: Reading, options: dict[str, Any]
+    mechanism: Any, shown: Judgement, claim: Claim, **options: Any
 ) -> tuple[bool, int]:
     """Say whether transcripts refute a claim in both readings, and how many were drawn.
 
     A claim that is true in one of them is refuted with probability at most alpha.
     """
     samples = 0
-    for reading in (EAGER, lazy):
+    for reading in (replace(shown.reading, eager=True), shown.reading):
+        followed = Followed(mechanism, reading=reading, pair=shown.pair)
         try:
-            followed: Any = Followed(mechanism, reading=reading)
-            found = audit(followed, **options)
+            found, drawn = refuted_by_losses(followed, shown.pair, claim, **options)
         except UnsupportedError:
             return False, 0
-        samples = max(samples, found.samples)
-        if not found.refuted:
+        samples = max(samples, drawn)
+        if not found:
             return False, samples
     return True, samples
 
 
 def _worst(
-    mechanism: Any, source: PairSource, claim: Claim, seed: int, sees: str
+    mechanism: Any,
+    source: PairSource,
+    claim: Claim,
+    seed: int,
+    sees: str,
+    *,
+    public: bool,
 ) -> tuple[Judgement, int, int]:
     """Return what the worst pair shows, how many were tried, and the executions."""
     worst: Judgement | None = None
@@ -204,7 +222,7 @@ def _worst(
     def consider(pair: Pair) -> bool:
         nonlocal worst, refused, tried, executions
         try:
-            shown = judge(mechanism, pair, claim, seed, sees)
+            shown = judge(mechanism, pair, claim, seed, sees, public=public)
         except DPAuditError as error:
             refused = error
             return False

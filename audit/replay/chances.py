@@ -60,6 +60,16 @@ class Chances:
             log = np.log(np.asarray(p, dtype=np.float64))
         return cls(np.broadcast_to(log, (count, len(log))), kind)
 
+    @classmethod
+    def flips(cls, p: Array, count: int) -> "Chances":
+        """Return flips that turn out as 1, not 0, with probabilities p, shape (c,).
+
+        If c is 1, they all have one.
+        """
+        with np.errstate(divide="ignore"):
+            log = np.log(np.stack([1 - p, p], axis=-1))
+        return cls(np.broadcast_to(log, (count, 2)), "flip")
+
     @property
     def outcomes(self) -> int:
         """The number k of outcomes."""

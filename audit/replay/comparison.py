@@ -15,7 +15,7 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.laws import Family, Law, log_density
 from dpaudit.claims import Claim
 
-__all__ = ["Comparison", "Kernel", "compare", "loss", "losses"]
+__all__ = ["Comparison", "Kernel", "compare", "loss", "losses", "unit_losses"]
 
 _SAME = 1e-9  # relative: what differs by less is one number, rounded differently
 # Families of which the supremum of the loss is the distance divided by the scale.
@@ -96,6 +96,11 @@ class Comparison:
         names += ["suprema"] if self.suprema is not None else []
         parts: dict[str, Any] = {name: getattr(self, name)[units] for name in names}
         return replace(self, **parts)
+
+    @property
+    def moved(self) -> bool:
+        """Whether some input lies elsewhere on the other side."""
+        return self.singular is not None or bool(self.shift.any())
 
     @property
     def scales_differ(self) -> bool:
@@ -246,6 +251,11 @@ def loss(law: Law | Kernel, other: Law | Kernel, value: Array) -> float:
 
 def losses(law: Law, other: Law, values: Array) -> Array:
     """Return the losses of values, shape (..., n), where both laws have a density."""
+    return np.asarray(unit_losses(law, other, values).sum(axis=-1))
+
+
+def unit_losses(law: Law, other: Law, values: Array) -> Array:
+    """Return the losses of values by unit, shape (..., U); otherwise as `losses`."""
     white = None if law.known else _whitened(law, other)
     if isinstance(white, tuple):
         law, other, values = white[0], white[1], values @ white[2]
@@ -255,7 +265,7 @@ def losses(law: Law, other: Law, values: Array) -> Array:
             ratio = each.ratio[each.first]
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
-        return np.asarray((logs[0] - logs[1]).sum(axis=-1))
+        return np.asarray(logs[0] - logs[1])
 
 
 def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ have a joint law given all that was looked at before.
 """
 
 import time
+from array import array
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,11 +19,12 @@ from dpaudit.audit.drawing import ways_to_draw
 from dpaudit.audit.replay.generator import Recorder, Streams
 from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.libraries import declared_libraries, loaded_libraries
+from dpaudit.audit.replay.observations import Observations
 from dpaudit.audit.replay.patches import patched
 from dpaudit.audit.replay.primitives import recording
 from dpaudit.audit.replay.returns import watching_returns
-from dpaudit.audit.replay.tape import DECLARED, LAZY, Observation, Reading, Tape
-from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
+from dpaudit.audit.replay.tape import DECLARED, LAZY, Reading, Tape
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, joined
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
@@ -63,8 +65,7 @@ class Trace:
     @property
     def open(self) -> bool:
         """Whether no draw was looked at before the release."""
-        tape = self.tape
-        return not (tape.observations or tape.coins or tape.lost)
+        return self.tape.open
 
 
 def execute(
@@ -72,7 +73,7 @@ def execute(
     data: Array,
     seed: int,
     *,
-    script: list[Observation] | None = None,
+    script: Observations | None = None,
     follows: bool = True,
     reading: Reading = LAZY,
     goes_on: bool = False,
@@ -85,7 +86,7 @@ def execute(
     data : ndarray
     seed : int
         The same seed, the same draws, whatever `follows`.
-    script : list of Observation, optional
+    script : Observations, optional
         Of an execution whose noisy values are given back.
     follows : bool
         Whether draws are followed; if not, they are ordinary numbers.
@@ -136,7 +137,7 @@ def execute(
     whole = reader.joined()
     index, coef = whole.index, whole.coef
     law = tape.law(whole.centre, index, coef)
-    value = tape.value(whole.centre, index, coef)
+    value = tape.value(whole.centre, index, coef) if whole.noisy else whole.centre
     tape.closed = True
     return Trace(
         tape,
@@ -155,9 +156,15 @@ def execute_plainly(mechanism: Any, data: Array, trace: Trace) -> Trace:
 
     The outputs of declared primitives, whose draws nobody sees, are given back.
     """
-    seen = trace.tape.observations
-    script = [each for each in seen if each.how == DECLARED]
-    return execute(mechanism, data, trace.tape.seed, script=script, follows=False)
+    script = trace.tape.observations.seen_by(DECLARED)
+    return execute(
+        mechanism,
+        data,
+        trace.tape.seed,
+        script=script,
+        follows=False,
+        reading=trace.tape.reading,
+    )
 
 
 @telling_interrupts()
@@ -178,6 +185,7 @@ class _Reader:
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
         self._parts: list[Tracked] = []
+        self._scalars = array("d")
         self.words: list[str] = []
         self.unread = False
 
@@ -202,11 +210,15 @@ class _Reader:
             self._plain(value)
 
     def _plain(self, value: Any) -> None:
-        array = value if isinstance(value, np.ndarray) else None
+        if type(value) in (float, bool, np.float64):
+            self.words.append("()")
+            self._scalars.append(value)
+            return
+        given = value if isinstance(value, np.ndarray) else None
         if isinstance(value, int | float | np.number | np.bool_):
-            array = np.asarray(value)
-        if array is not None and array.dtype.kind in "fiub":
-            numbers = np.array(array, dtype=np.float64)
+            given = np.asarray(value)
+        if given is not None and given.dtype.kind in "fiub":
+            numbers = np.array(given, dtype=np.float64)
             self._numbers(Tracked.plain(self._tape, numbers))
             return
         output = read(value)
@@ -217,18 +229,20 @@ class _Reader:
                 self._numbers(Tracked.plain(self._tape, np.asarray(numbers)))
 
     def _numbers(self, value: Tracked) -> None:
+        self._end_scalars()
         self.words.append(str(value.shape))
         self._parts.append(value)
 
+    def _end_scalars(self) -> None:
+        """Make of the scalars that came one after the other a part."""
+        if self._scalars:
+            numbers = np.array(self._scalars)
+            self._parts.append(Tracked.plain(self._tape, numbers))
+            self._scalars = array("d")
+
     def joined(self) -> Tracked:
         """Return all numbers as one flat array."""
-        if not self._parts:
-            return Tracked.plain(self._tape, np.empty(0))
-        width = max(part.index.shape[1] for part in self._parts)
-        index, coef = [], []
-        for part in self._parts:
-            pad = ((0, 0), (0, width - part.index.shape[1]))
-            index.append(np.pad(part.index, pad, constant_values=-1))
-            coef.append(np.pad(part.coef, pad))
-        centre = np.concatenate([part.centre.ravel() for part in self._parts])
-        return Tracked(self._tape, centre, np.concatenate(index), np.concatenate(coef))
+        self._end_scalars()
+        return joined(
+            self._tape, self._parts or [Tracked.plain(self._tape, np.empty(0))]
+        )

@@ -12,6 +12,7 @@ release, which can only bring the two laws nearer, so what is refuted then is fa
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,8 @@ from dpaudit.audit.replay.comparison import compare
 from dpaudit.audit.replay.composition import pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
 from dpaudit.audit.replay.judgement import Judgement, returned_at, step_at
-from dpaudit.audit.replay.tape import Observation
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.steps import Steps
 from dpaudit.claims import Claim
 
 __all__ = ["judge_finite"]
@@ -126,9 +128,14 @@ def _leaves(
     """
     reading, seed = trace.tape.reading, trace.tape.seed
 
-    def along(script: list[Observation], turn: int) -> Trace:
+    def along(script: Iterable[Observation], turn: int) -> Trace:
         return execute(
-            mechanism, data, seed + turn, script=script, reading=reading, goes_on=True
+            mechanism,
+            data,
+            seed + turn,
+            script=Observations(script),
+            reading=reading,
+            goes_on=True,
         )
 
     if not _same(execute_plainly(mechanism, data, trace), trace):
@@ -205,11 +212,11 @@ def _masses(leaves: list[_Leaf], others: list[_Leaf]) -> tuple[Array, Array]:
     return p, q
 
 
-def _steps(first: Trace, second: Trace) -> list[Any]:
+def _steps(first: Trace, second: Trace) -> Steps:
     """Return the choices of the two executions, as far as they go together."""
     pairs = zip(first.tape.observations, second.tape.observations, strict=False)
     compared = [(one.place, compare(one.law, two.law)) for one, two in pairs]
-    return [step_at(place, each, each.supremum) for place, each in compared]
+    return Steps(step_at(place, each, each.supremum) for place, each in compared)
 
 
 def _say(

@@ -16,12 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.arithmetic import scaled
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
 __all__ = ["Recorder", "Streams"]
+
+_JUMP = 0x9E3779B97F4A7C15F39CC0605CEDC835
+"""How far the streams of two calls lie apart in the sequence of 2^128 numbers: what
+NumPy's ``jumped`` takes, so that no two of them overlap."""
 
 
 class Streams:
@@ -36,9 +41,9 @@ class Streams:
     def __init__(self, seed: int, *key: int) -> None:
         entropy = np.random.SeedSequence(seed, spawn_key=key)
         self.seed, self.key = seed, key
-        self._bits = np.random.Philox(entropy)
-        self._state: Any = self._bits.state
-        self._generator = np.random.Generator(self._bits)
+        self.bits = np.random.PCG64DXSM(entropy)
+        self._state: Any = self.bits.state
+        self._generator = np.random.Generator(self.bits)
         self.calls = self._spawned = 0
         self._lock = threading.Lock()
 
@@ -50,9 +55,8 @@ class Streams:
 
     def at(self, call: int) -> np.random.Generator:
         """Return a generator at the beginning of a call's stream."""
-        self._state["state"]["counter"][:] = 0, 0, 0, call
-        self._state["buffer_pos"], self._state["has_uint32"] = 4, 0
-        self._bits.state = self._state
+        self.bits.state = self._state
+        self.bits.advance(call * _JUMP)
         return self._generator
 
     def spawn(self) -> "Streams":
@@ -73,8 +77,13 @@ class Recorder(np.random.Generator):
     """
 
     def __init__(self, tape: Tape, streams: Streams, *, follows: bool = True) -> None:
-        super().__init__(np.random.PCG64(0))
+        super().__init__(streams.bits)
         self._tape, self._streams, self._follows = tape, streams, follows
+
+    @property
+    def _notes(self) -> bool:
+        """Whether draws are followed: not within a declared primitive."""
+        return self._follows and not self._tape.inside
 
     def _next(self) -> np.random.Generator:
         """Return the generator of the next call."""
@@ -84,7 +93,7 @@ class Recorder(np.random.Generator):
         self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any
     ) -> Any:
         values = draw(self._next(), size)
-        if not self._follows or self._tape.inside:
+        if not self._notes:
             return values
         key, call = self._streams.key, self._streams.calls
 
@@ -103,14 +112,20 @@ class Recorder(np.random.Generator):
         size: Any,
     ) -> Any:
         """Return loc + scale * standard draws, with NumPy's rules for the shapes."""
-        scales = np.asarray(scale, dtype=np.float64)
-        if bool((np.signbit(scales) & ~np.isnan(scales)).any()):
+        if type(scale) not in (float, int):
+            scale = np.asarray(scale, dtype=np.float64)
+        # Of the scale -0.0 the sign is set, of NaN it does not matter.
+        plain = type(scale) in (float, int) and scale > 0
+        if not plain and np.any(np.signbit(scale) & ~np.isnan(scale)):
             raise ValueError("scale < 0")
         if size is None:
-            size = np.broadcast_shapes(np.shape(loc), scales.shape) or None
+            size = np.broadcast_shapes(np.shape(loc), np.shape(scale)) or None
         values = self._noise(family, draw, size)
-        if scales.ndim or scales != 1.0:
-            values = values * scales
+        if np.ndim(scale) or scale != 1.0:
+            if isinstance_tracked(values):
+                values = scaled(values, np.asarray(scale, dtype=np.float64))
+            else:
+                values = values * scale
         if isinstance_tracked(loc) or np.ndim(loc) or loc != 0:
             values = values + loc
         return values
@@ -198,18 +213,71 @@ class Recorder(np.random.Generator):
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        if p is None or not (replace or size is None):
-            return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         candidates = np.asarray(a)
         k = int(candidates) if candidates.ndim == 0 else candidates.shape[axis]
+        if p is None and self._tape.reading.public:
+            places = self._next().choice(k, size, replace, shuffle=shuffle)
+            places = self._publicly(k, places)
+            return places if candidates.ndim == 0 else candidates.take(places, axis)
+        if p is None or not (replace or size is None):
+            return self._unfollowed("choice", a, size, replace, p, axis, shuffle)
         p = np.asarray(p, dtype=np.float64)
         places = self._next().choice(k, size, p=p)
-        if self._follows and not self._tape.inside:
+        if self._notes:
             law = Chances.of(p / p.sum(), np.size(places))
             places = self._tape.choose(law, places, np.shape(places))
         if candidates.ndim == 0:
             return places if size is not None else int(places)
         return np.take(candidates, places, axis=axis)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        if not self._tape.reading.public or isinstance_tracked(x):
+            return self._unfollowed("permutation", x, axis)
+        order = self._order(int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
+        return order if np.ndim(x) == 0 else np.take(x, order, axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        if not self._tape.reading.public or not isinstance(x, np.ndarray | list):
+            return self._unfollowed("shuffle", x, axis)
+        order = self._order(np.shape(x)[axis])
+        if isinstance(x, list):
+            x[:] = [x[place] for place in order]
+        else:
+            x[...] = np.take(x, order, axis)
+
+    def _order(self, count: int) -> Any:
+        return self._publicly(count, self._next().permutation(count))
+
+    def _publicly(self, outcomes: int, places: Any) -> Any:
+        """Return uniform choices that everybody sees.
+
+        Their law goes by how many there are among how many, and nothing else; that of
+        independent ones stands for it, which is the same where it is.
+        """
+        if not self._notes:
+            return places
+        law = Chances.of(np.full(outcomes, 1 / max(outcomes, 1)), np.size(places))
+        made = self._tape.choose(law, places, np.shape(places))
+        return made if np.ndim(places) else int(made)
+
+    def flips(self, p: float, size: Any) -> Any:
+        """Return independent flips, as `dpaudit.flips` asks for."""
+        held = self._next().random(size) < p
+        if not self._notes:
+            return held
+        law = Chances.flips(np.array([p], dtype=np.float64), held.size)
+        return self._tape.choose(law, held.astype(np.intp), held.shape).astype(bool)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        if np.ndim(n) or n != 1 or isinstance_tracked(p):
+            return self._unfollowed("binomial", n, p, size)
+        held = self._next().binomial(1, p, size)
+        if not self._notes:
+            return held
+        chance = np.broadcast_to(np.asarray(p, dtype=np.float64), np.shape(held))
+        law = Chances.flips(chance.ravel(), np.size(held))
+        held = self._tape.choose(law, held, np.shape(held))
+        return held if np.ndim(held) else int(held)
 
     # -- the generator itself
 

@@ -25,6 +25,10 @@ P(A) is the mean of e^loss 1_A under Q (and Q(A) = 0 where the loss is infinite)
 transcript refutes a pure claim for whoever sees transcripts. It says nothing to whoever
 sees releases only: a proof may hide noisy values (a noisy maximum, a test before a
 release, secret batches). Coins, which are drawn and not seen, are hidden as well.
+
+**Secret batches** of rows, drawn by a flip of each, are no coins: the loss of a
+transcript is that of mixtures over the flip of the row that differs, for whoever sees
+those of the others (`dpaudit.audit.replay.sampled`).
 """
 
 from dataclasses import replace
@@ -35,7 +39,7 @@ from dpaudit.audit.replay.finite import judge_finite
 from dpaudit.audit.replay.judgement import Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
 from dpaudit.audit.replay.public import hold_public
-from dpaudit.audit.replay.tape import EAGER, LAZY, Reading
+from dpaudit.audit.replay.tape import Reading
 from dpaudit.audit.replay.transcripts import judge_replayed
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
@@ -45,12 +49,24 @@ __all__ = ["Judgement", "judge"]
 _TURNS = 3  # seeds, where noisy values are looked at
 
 
-def judge(mechanism: Any, pair: Pair, claim: Claim, seed: int, sees: str) -> Judgement:
-    """Execute a mechanism on both datasets of a pair, and say what differs."""
+def judge(
+    mechanism: Any,
+    pair: Pair,
+    claim: Claim,
+    seed: int,
+    sees: str,
+    *,
+    public: bool = False,
+) -> Judgement:
+    """Execute a mechanism on both datasets of a pair, and say what differs.
+
+    `public` says that everybody sees which rows are chosen.
+    """
     shown = Judgement(pair)
-    first, second = _executed(mechanism, pair, seed, LAZY)
+    first, second = _executed(mechanism, pair, seed, Reading(public=public))
     if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
-        first, second = _executed(mechanism, pair, seed, Reading(selects=False))
+        reading = Reading(selects=False, public=public)
+        first, second = _executed(mechanism, pair, seed, reading)
     if first.open and second.open and first.law.followed and second.law.followed:
         judge_open(mechanism, claim, first, second, shown)
     elif not judge_finite(mechanism, claim, sees, first, second, shown):
@@ -89,13 +105,13 @@ def _judge_closed(
 
     What coins decide may be the same on both sides for one seed, and not for others.
     """
-    executions = 0
+    executions, reading = 0, replace(lazy[0].tape.reading, eager=True)
     worst: Judgement | None = None
     for turn in range(_TURNS):
         eager = Judgement(pair)
-        traces = _executed(mechanism, pair, seed + turn, EAGER)
+        traces = _executed(mechanism, pair, seed + turn, reading)
         judge_replayed(mechanism, claim, sees, *traces, eager)
-        executions += 3
+        executions += eager.executions
         if worst is None or eager.rank > worst.rank:
             worst = eager
         if eager.suspicious or not eager.followed:
@@ -105,9 +121,12 @@ def _judge_closed(
     worst.reading = lazy[0].tape.reading
     if worst.followed and not worst.suspicious:
         return worst
+    if turn:  # the other reading, of the same draws
+        lazy = _executed(mechanism, pair, seed + turn, worst.reading)
+        worst.executions += 1
     shown = Judgement(pair, reading=worst.reading)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
-    worst.executions += 2
+    worst.executions += shown.executions - 1
     if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
         shown.executions = worst.executions
         return shown

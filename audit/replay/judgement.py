@@ -9,8 +9,9 @@ import numpy as np
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.executor import Trace
 from dpaudit.audit.replay.laws import Family, kind_of
-from dpaudit.audit.replay.result import Finding, Step
+from dpaudit.audit.replay.result import Finding
 from dpaudit.audit.replay.returns import place_of_definition
+from dpaudit.audit.replay.steps import Step, Steps
 from dpaudit.audit.replay.tape import LAZY, Lost, Reading
 from dpaudit.neighbours import Pair
 
@@ -19,6 +20,7 @@ __all__ = [
     "Judgement",
     "distance_words",
     "fail_alike",
+    "family_names",
     "of_entry",
     "returned_at",
     "step_at",
@@ -38,7 +40,7 @@ class Judgement:
     ----------
     pair : Pair
     findings : list of Finding
-    steps : list of Step
+    steps : Steps
     loss : float
     executions : int
         On either side.
@@ -54,11 +56,13 @@ class Judgement:
         Whether the losses of all transcripts are known: there are no coins.
     reading : Reading
         The lazy one in which the code could be followed.
+    sampled : bool
+        Whether there are secret batches.
     """
 
     pair: Pair
     findings: list[Finding] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     loss: float = 0.0
     executions: int = 0
     proven: bool = False
@@ -67,6 +71,7 @@ class Judgement:
     laws: Any = None
     transcripts: bool = False
     reading: Reading = LAZY
+    sampled: bool = False
 
     def find(
         self,
@@ -96,10 +101,9 @@ def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:
     for each in lost[:1]:
         shown.find("coin", each.place, each.why)
     if not lost:
-        place = trace.tape.place_of(0) if len(trace.tape.families) else "?"
         shown.find(
             "coin",
-            place,
+            trace.tape.first_place or "?",
             "an ordinary execution gives another release than the one that was "
             "followed: there is randomness, or state, or arithmetic that is not seen",
         )
@@ -125,11 +129,16 @@ def returned_at(mechanism: Any, trace: Trace) -> str:
 def step_at(place: str, compared: Comparison, loss_: float) -> Step:
     """Return the step of a noisy value, given what is known of it on both sides."""
     l1, l2 = compared.distances
-    names = {kind_of(Family(int(kind))) for kind in compared.family}
+    names = family_names({int(kind) for kind in compared.family})
     if math.isnan(l1):
-        return Step(place, "+".join(sorted(names)), 0.0, l1, l2, loss_)
+        return Step(place, names, 0.0, l1, l2, loss_)
     scale = float(compared.scale.min()) if len(compared.scale) else 0.0
-    return Step(place, "+".join(sorted(names)), scale, l1, l2, loss_)
+    return Step(place, names, scale, l1, l2, loss_)
+
+
+def family_names(kinds: set[int]) -> str:
+    """Return the names of families, as a step shows them."""
+    return "+".join(sorted(kind_of(Family(kind)) for kind in kinds))
 
 
 def distance_words(step: Step) -> str:

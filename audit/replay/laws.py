@@ -28,13 +28,18 @@ for every other pair of the families here that is not one law.
 import math
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy import asarray, full  # the real ones, in an execution too
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
 
 __all__ = ["Family", "Law", "kind_of", "log_density"]
+
+_Families: TypeAlias = NDArray[np.integer[Any]]
 
 _MOST_DENSE = 200_000  # entries of a matrix of terms
 
@@ -123,7 +128,7 @@ class Law:
 
     @classmethod
     def of(
-        cls, mean: Array, index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+        cls, mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
     ) -> "Law":
         """Return the law of mean + (coef * draws[index]).sum(axis=1).
 
@@ -136,6 +141,12 @@ class Law:
             Of all draws.
         """
         n = len(mean)
+        if not index.shape[1]:
+            return cls._without_units(mean)
+        if index.shape[1] == 1 and _all_different(mean, index, coef):
+            units, draws = np.arange(n), index[:, 0]
+            kinds = family[draws].astype(np.intp)
+            return cls(mean, units, coef[:, 0], units, draws, kinds, units >= 0)
         index = np.where((coef == 0) | ~np.isfinite(mean)[:, np.newaxis], -1, index)
         if not np.isfinite(coef[index >= 0]).all():
             return cls._unknown(mean)
@@ -148,9 +159,7 @@ class Law:
                 )
             index, coef, combined = found
         draws, ratios = (
-            (index[:, 0], coef[:, 0])
-            if index.shape[1]
-            else (np.full(n, -1), np.zeros(n))
+            (index[:, 0], coef[:, 0]) if index.shape[1] else (full(n, -1), np.zeros(n))
         )
         noisy = np.flatnonzero(draws >= 0)
         distinct, first, inverse = np.unique(
@@ -159,7 +168,7 @@ class Law:
         order = np.argsort(first)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        unit = np.full(n, -1, dtype=np.intp)
+        unit = full(n, -1, dtype=np.intp)
         unit[noisy] = rank[inverse.ravel()]
         draw = distinct[order]
         return cls(
@@ -173,12 +182,32 @@ class Law:
         )
 
     @classmethod
+    def of_block(cls, mean: Array, coef: float, start: int, family: int) -> "Law":
+        """Return the law of finite numbers, each with the next draw.
+
+        Parameters
+        ----------
+        mean : ndarray, shape (n,)
+        coef : float
+            Of every draw, finite and not 0.
+        start : int
+            The first draw.
+        family : int
+            Of all of them.
+        """
+        units, kinds, alone = _one_each(len(mean), family)
+        ratio = full(len(mean), coef)
+        return cls(mean, units, ratio, units, units + start, kinds, alone)
+
+    @classmethod
     def _unknown(cls, mean: Array) -> "Law":
+        return replace(cls._without_units(mean), known=False)
+
+    @classmethod
+    def _without_units(cls, mean: Array) -> "Law":
         none = np.empty(0, dtype=np.intp)
-        unit = np.full(len(mean), -1)
-        alone = none.astype(bool)
-        zero = np.zeros(len(mean))
-        return cls(mean, unit, zero, none, none, none, alone, known=False)
+        unit, zero = np.broadcast_to(-1, mean.shape), np.broadcast_to(0.0, mean.shape)
+        return cls(mean, unit, zero, none, none, none, none.astype(bool))
 
     @property
     def followed(self) -> bool:
@@ -194,7 +223,7 @@ class Law:
         """Return independent values, shape (size, n)."""
         if self.factor is not None:
             normals = rng.standard_normal((size, self.factor.shape[1]))
-            return np.asarray(self.mean + normals @ self.factor.T)
+            return asarray(self.mean + normals @ self.factor.T)
         shape = size, len(self.first)
         draws = np.select(
             [self.family == kind for kind in _NOISE],
@@ -208,11 +237,36 @@ class Law:
             ],
         )
         padded = np.concatenate([draws, np.zeros((size, 1))], axis=1)
-        return np.asarray(self.mean + self.ratio * padded[:, self.unit])
+        return asarray(self.mean + self.ratio * padded[:, self.unit])
+
+
+@lru_cache(maxsize=64)
+def _one_each(
+    n: int, family: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the units, families and whether they are alone, of n draws."""
+    units = np.arange(n)
+    made = units, full(n, family, dtype=np.intp), units >= 0
+    for each in made:
+        each.flags.writeable = False
+    return made
+
+
+def _all_different(mean: Array, index: NDArray[np.intp], coef: Array) -> bool:
+    """Say whether entries are finite, and each has the next draw, or a later one."""
+    draws = index[:, 0]
+    return bool(
+        len(draws)
+        and draws[0] >= 0
+        and (draws[1:] > draws[:-1]).all()
+        and coef.all()
+        and np.isfinite(coef).all()
+        and np.isfinite(mean).all()
+    )
 
 
 def _one_term_each(
-    index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+    index: NDArray[np.intp], coef: Array, family: _Families
 ) -> tuple[NDArray[np.intp], Array, NDArray[np.intp]] | None:
     """Return entries of one term each, None if that cannot be done.
 
@@ -260,7 +314,7 @@ def _one_term_each(
 
 
 def _dense(
-    mean: Array, index: NDArray[np.intp], coef: Array, family: NDArray[np.intp]
+    mean: Array, index: NDArray[np.intp], coef: Array, family: _Families
 ) -> Array | None:
     """Return the matrix of Gaussian terms, None if it is none, or a large one."""
     draws, column = np.unique(index[index >= 0], return_inverse=True)

@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.audit.replay.arithmetic import matrix_product
 from dpaudit.audit.replay.selection import select
 from dpaudit.audit.replay.tape import Tape
-from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, numeric
+from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, joined, numeric
 
 __all__ = ["call", "has_noise", "stacked"]
 
@@ -99,24 +99,7 @@ class _Pool:
         """Return entries in place of their places."""
         if isinstance(places, list | tuple):
             return type(places)(self.gather(part) for part in places)
-        width = max(part.index.shape[1] for part in self._parts)
-        pads = [((0, 0), (0, width - part.index.shape[1])) for part in self._parts]
-        index = np.concatenate(
-            [
-                np.pad(part.index, pad, constant_values=-1)
-                for part, pad in zip(self._parts, pads, strict=True)
-            ]
-        )
-        coef = np.concatenate(
-            [
-                np.pad(part.coef, pad)
-                for part, pad in zip(self._parts, pads, strict=True)
-            ]
-        )
-        mean = np.concatenate([part.centre.ravel() for part in self._parts])
-        bare = all(part.bare for part in self._parts)
-        whole = Tracked(self._tape, mean, index, coef, bare=bare)
-        return whole.taken(np.asarray(places))
+        return joined(self._tape, self._parts).taken(np.asarray(places))
 
 
 def call(func: Any, args: Any, kwargs: Any, tape: Tape) -> Any:

@@ -19,6 +19,7 @@ from dpaudit.audit.replay.judgement import (
     step_at,
     unconfirmed,
 )
+from dpaudit.audit.replay.steps import Steps
 from dpaudit.claims import Claim
 
 __all__ = ["judge_open"]
@@ -81,7 +82,9 @@ def judge_open(
         shown.find(kind, where, compared.singular, neighbour=there, proof=True)
         return
     parts = _parts_by_place(first, compared)
-    shown.steps = [step_at(place, part, part.supremum) for place, part in parts.items()]
+    shown.steps = Steps(
+        step_at(place, part, part.supremum) for place, part in parts.items()
+    )
     spent = Composition.of([compared])
     shown.proven = spent.refutes(claim)
     shown.suspicious = shown.proven or (

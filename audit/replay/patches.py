@@ -15,7 +15,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
@@ -23,7 +23,8 @@ import numpy as np
 
 from dpaudit.audit.replay.generator import Recorder
 from dpaudit.audit.replay.moves import has_noise, stacked
-from dpaudit.audit.replay.tape import Tape, called_by_name, is_code
+from dpaudit.audit.replay.places import called_by_name, is_code
+from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
 __all__ = ["Watch", "patched", "unwatched"]
@@ -71,157 +72,220 @@ def _choices(
     return [population[place] for place in places]
 
 
+_NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
+
 _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 
 @contextmanager
 def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
     """Replace what has to be replaced, and put it back whatever happens."""
-    with _ONE_AT_A_TIME, ExitStack() as stack:
-
-        def put(owner: Any, name: str, value: Any) -> None:
-            old = getattr(owner, name)
-            if owner in (np.random, random):
-                value = _for_this_thread(tape, value, old)
-            stack.callback(setattr, owner, name, old)
-            setattr(owner, name, value)
-
-        for owner, name, value in list(_replacements(tape, rng, follows)):
-            if hasattr(owner, name):
-                put(owner, name, value)
-        watch = Watch([random._inst, np.random.mtrand._rand])
+    with _ONE_AT_A_TIME:
+        replaced = _made.get(follows)
+        if replaced is None or not replaced.in_place:
+            replaced = _made[follows] = _Replacements(follows)
         try:
-            yield
+            replaced.put(tape, rng)
+            watch = Watch([random._inst, np.random.mtrand._rand])
+            try:
+                yield
+            finally:
+                if watch.used():
+                    tape.lose("a global generator is used that was imported by name")
         finally:
-            if watch.used():
-                tape.lose("a global generator is used that was imported by name")
+            replaced.put_back()
 
 
-def _replacements(
-    tape: Tape, rng: Recorder, follows: bool
-) -> Iterator[tuple[Any, str, Any]]:
-    if follows:
-        for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
-            yield np, name, _maker(tape, getattr(np, name))
-        for name in ("zeros", "empty", "ones", "full"):
-            yield np, name, _canvas(tape, getattr(np, name))
+class _Replacements:
+    """Functions in place of others, for whichever execution it is that runs now.
+
+    They are made once, and again if what they stand for is not there any more: where a
+    mechanism executes another, say, or somebody else replaced a function meanwhile.
+    Code that keeps one of them has, after the execution, the function that it stands
+    for.
+
+    Parameters
+    ----------
+    follows : bool
+        Whether arrays keep noise.
+    """
+
+    def __init__(self, follows: bool) -> None:
+        self.tape: Tape | None = None
+        self.rng: Any = None
+        # By the owner: what stands in its namespace, and what shall stand there.
+        self._real: dict[Any, dict[str, Any]] = {}
+        self._ours: dict[Any, dict[str, Any]] = {}
+        for owner, name, function in self._all(follows):
+            if hasattr(owner, name):
+                self._real.setdefault(owner, {})[name] = getattr(owner, name)
+                self._ours.setdefault(owner, {})[name] = function
+
+    @property
+    def in_place(self) -> bool:
+        """Whether all that is to be replaced is there, and nothing is replaced."""
+        return all(
+            vars(owner).get(name) is real
+            for owner, functions in self._real.items()
+            for name, real in functions.items()
+        )
+
+    def put(self, tape: Tape, rng: Recorder) -> None:
+        """Replace what there is, for an execution."""
+        self.tape, self.rng = tape, rng
+        for owner, functions in self._ours.items():
+            vars(owner).update(functions)
+
+    def put_back(self) -> None:
+        """Make all as it was."""
+        for owner, functions in self._real.items():
+            vars(owner).update(functions)
+        self.tape = self.rng = None
+
+    def _all(self, follows: bool) -> Iterator[tuple[Any, str, Any]]:
+        if follows:
+            for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
+                yield np, name, _maker(self, getattr(np, name))
+            for name in ("zeros", "empty", "ones", "full"):
+                yield np, name, _canvas(self, getattr(np, name))
+        for owner, name, function in _of_generators():
+            real = getattr(owner, name, None)
+            yield owner, name, _for_this_thread(self, function, real)
+        for owner, name in (
+            *((np.random, name) for name in _SEEDING),
+            (random, "seed"),
+            (os, "urandom"),
+            (os, "getrandom"),
+            (random, "_urandom"),
+            (os, "fork"),
+            (os, "forkpty"),
+            (os, "posix_spawn"),
+        ):
+            if hasattr(owner, name):
+                yield owner, name, _losing(self, owner, name)
+
+
+_made: dict[bool, _Replacements] = {}
+
+
+def _of_generators() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Yield functions that draw, and what draws in their place from a recorder."""
     for name in dir(np.random):
-        if name.startswith("_"):
+        if name.startswith("_") or name in _SEEDING:
             continue
         if name in _LEGACY:
-            yield np.random, name, _bound(_LEGACY[name], rng)
-        elif name in _SEEDING:
-            yield np.random, name, _losing(tape, getattr(np.random, name), name)
+            yield np.random, name, _LEGACY[name]
         elif hasattr(np.random.Generator, name) and hasattr(
             np.random.RandomState, name
         ):
-            yield np.random, name, getattr(rng, name)
-    yield np.random, "default_rng", _default_rng(rng, np.random.default_rng)
+            yield np.random, name, getattr(Recorder, name)
+    yield np.random, "default_rng", _default_rng(np.random.default_rng)
     for name, function in _PYTHON.items():
-        yield random, name, _bound(function, rng)
+        yield random, name, function
     for name in _PYTHON_COINS:
-        yield random, name, _python_coin(tape, rng, name)
-    yield random, "seed", _losing(tape, random.seed, "random.seed")
-    for owner, name in (
-        (os, "urandom"),
-        (os, "getrandom"),
-        (random, "_urandom"),
-        (os, "fork"),
-        (os, "forkpty"),
-        (os, "posix_spawn"),
-    ):
-        if hasattr(owner, name):
-            yield owner, name, _losing(tape, getattr(owner, name), name)
+        yield random, name, _python_coin(name)
 
 
-def _for_this_thread(tape: Tape, function: Any, real: Any) -> Callable[..., Any]:
-    """Return a function that is the real one to every other thread."""
+def _for_this_thread(
+    now: _Replacements, function: Callable[..., Any], real: Any
+) -> Callable[..., Any]:
+    """Return a function of the recorder; the real one to every other thread."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if tape.check_thread():
-            return function(*args, **kwargs)
+        if now.tape is not None and now.tape.check_thread():
+            return function(now.rng, *args, **kwargs)
         return real(*args, **kwargs)
 
     return call
 
 
-def _bound(function: Callable[..., Any], rng: Recorder) -> Callable[..., Any]:
-    return lambda *args, **kwargs: function(rng, *args, **kwargs)
+def _losing(now: _Replacements, owner: Any, name: str) -> Callable[..., Any]:
+    real = getattr(owner, name)
+    shown = "random.seed" if owner is random and name == "seed" else name
 
-
-def _losing(tape: Tape, real: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        if tape.inside and name in _ENTROPY and tape.is_mine:
-            size, *_ = (*args, *kwargs.values())
-            return tape.inner.bytes(size)
-        tape.lose(f"{name} is called")
+        tape = now.tape
+        if tape is not None and (owner is os or tape.check_thread()):
+            if tape.inside and name in _ENTROPY and tape.is_mine:
+                size, *_ = (*args, *kwargs.values())
+                return tape.inner.bytes(size)
+            tape.lose(f"{shown} is called")
         return real(*args, **kwargs)
 
     return call
 
 
-def _default_rng(rng: Recorder, real: Any) -> Callable[..., Any]:
-    def default_rng(seed: Any = None) -> Any:
+def _default_rng(real: Any) -> Callable[..., Any]:
+    def default_rng(rng: Recorder, seed: Any = None) -> Any:
         return rng.spawn(1)[0] if seed is None else real(seed)
 
     return default_rng
 
 
-def _python_coin(tape: Tape, rng: Recorder, name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        tape.coin(f"random.{name} draws from a law that is not followed")
+def _python_coin(name: str) -> Callable[..., Any]:
+    def call(rng: Recorder, *args: Any, **kwargs: Any) -> Any:
+        rng._tape.coin(f"random.{name} draws from a law that is not followed")
         bits = int(np.random.Generator.integers(rng._next(), 2**62))
         return getattr(random.Random(bits), name)(*args, **kwargs)
 
     return call
 
 
-def _maker(tape: Tape, real: Any) -> Callable[..., Any]:
+def _maker(now: _Replacements, real: Any) -> Callable[..., Any]:
     """Return np.array, or one of its kin, that keeps noise."""
+    name = real.__name__
 
     def make(*args: Any, **kwargs: Any) -> Any:
+        if args and type(args[0]) in _NEVER_NOISY:
+            return real(*args, **kwargs)
+        tape = now.tape
         if (
             args
+            and has_noise(args[0])
+            and tape is not None
             and not (tape.closed or tape.inside)
             and tape.is_mine
-            and has_noise(args[0])
-            and called_by_name(sys._getframe(1), real.__name__)
+            and called_by_name(sys._getframe(1), name)
         ):
             dtype = kwargs.get("dtype", args[1] if len(args) > 1 else None)
             plain = len(args) <= 2 and not set(kwargs) - {"dtype", "copy", "order"}
             if plain and (dtype is None or _is_float(dtype)):
                 value = args[0]
                 if isinstance_tracked(value):
-                    return value.copy() if real.__name__ == "array" else value
+                    return value.copy() if name == "array" else value
                 result = stacked(tape, value)
                 if result is not NotImplemented:
                     return result
         return real(*args, **kwargs)
 
-    make.__name__ = real.__name__
+    make.__name__ = name
     return make
 
 
-def _canvas(tape: Tape, real: Any) -> Callable[..., Any]:
+def _canvas(now: _Replacements, real: Any) -> Callable[..., Any]:
     """Return np.zeros, or one of its kin, whose arrays noise can be written into."""
+    name = real.__name__
 
     def make(*args: Any, **kwargs: Any) -> Any:
         array = real(*args, **kwargs)
+        tape = now.tape
+        caller = sys._getframe(1)
         dtype_given = kwargs.get("dtype")
         if (
-            tape.closed
+            tape is None
+            or tape.closed
             or tape.inside
-            or not tape.is_mine
             or type(array) is not np.ndarray
             or array.dtype != np.float64
+            or not is_code(caller.f_code.co_filename)
             or not (dtype_given is None or _is_float(dtype_given))
-            or not is_code(sys._getframe(1).f_code.co_filename)
-            or not called_by_name(sys._getframe(1), real.__name__)
+            or not tape.is_mine
+            or not called_by_name(caller, name)
         ):
             return array
         return Tracked.plain(tape, array)
 
-    make.__name__ = real.__name__
+    make.__name__ = name
     return make
 
 

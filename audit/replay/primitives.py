@@ -22,8 +22,9 @@ from dpaudit.audit.replay.declarations import KERNELS
 from dpaudit.audit.replay.kernels import Candidates
 from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.moves import has_noise
+from dpaudit.audit.replay.observations import Observation
 from dpaudit.audit.replay.patches import unwatched
-from dpaudit.audit.replay.tape import Observation, Tape
+from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import isinstance_tracked, looked_at_within
 from dpaudit.errors import InputError
 from dpaudit.validation import check_name

@@ -1,9 +1,11 @@
 """What a replay says: its verdict, what it found and where, and the steps it saw."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dpaudit.audit.replay.steps import Step
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.printable import printable
@@ -11,7 +13,7 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Finding", "ReplayResult", "ReplayVerdict", "Step"]
+__all__ = ["Finding", "ReplayResult", "ReplayVerdict"]
 
 
 class ReplayVerdict(StrEnum):
@@ -61,31 +63,6 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A noisy value of the two executions.
-
-    Parameters
-    ----------
-    place : str
-    family : str
-    scale : float
-        The smallest of its entries.
-    l1, l2 : float
-        The distance of its inputs on D and on D'.
-    loss : float
-        Of this transcript; where nothing was looked at before the release, the
-        supremum over transcripts. Of a trusted primitive its epsilon.
-    """
-
-    place: str
-    family: str
-    scale: float
-    l1: float
-    l2: float
-    loss: float
-
-
-@dataclass(frozen=True)
 class ReplayResult:
     """The outcome of a replay.
 
@@ -103,12 +80,16 @@ class ReplayResult:
         The last that was played: the one that refutes, or else the worst.
     sees : str
         Whether the claim is held to the release or to every noisy value.
+    batches : {"secret", "public", ""}
+        Whether rows are drawn in secret, of which `sees` takes those that differ for
+        hidden and the others for seen, or everybody sees them; empty where there are
+        no secret batches of rows.
     confidence : float
         Of a refutation that is no proof.
     proof : bool
         Whether a refutation is one.
     findings : tuple of Finding
-    steps : tuple of Step
+    steps : sequence of Step
     executions : int
         Of the mechanism, on either side, those of a statistical test left out.
     samples : int
@@ -131,10 +112,11 @@ class ReplayResult:
     relation: Relation
     pair: Pair
     sees: str
+    batches: str
     confidence: float
     proof: bool
     findings: tuple[Finding, ...]
-    steps: tuple[Step, ...]
+    steps: Sequence[Step]
     executions: int
     samples: int
     pairs: int
@@ -157,6 +139,7 @@ class ReplayResult:
             "relation": self.relation.value,
             "layer": "replay",
             "sees": self.sees,
+            "batches": self.batches,
             "confidence": self.confidence,
             "proof": self.proof,
             "findings": [finding.to_dict() for finding in self.findings],
@@ -186,6 +169,10 @@ class ReplayResult:
         if self.refuted:
             how = " by proof" if self.proof else f" at confidence {self.confidence:g}"
         seen = "the release" if self.sees == "release" else "every noisy value"
+        if self.batches == "public":
+            seen += ", and every batch"
+        elif self.batches and self.sees == "transcript":
+            seen += ", and which of the other rows are in a batch"
         drawn = f", {self.samples:,} releases a side" if self.samples else ""
         # Of noise that was not followed nothing is in the number.
         followed = self.proof or all(each.kind != "coin" for each in self.findings)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpaudit.audit.drawing import ways_to_draw
-from dpaudit.audit.replay.tape import is_code, place_in
+from dpaudit.audit.replay.places import is_code, place_in
 
 __all__ = ["place_of_definition", "watching_returns"]
 

@@ -10,17 +10,28 @@ say of their own losses, which serve it as an attack:
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import compare, loss, losses
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.laws import Law
-from dpaudit.audit.replay.tape import EAGER, Observation, Reading
+from dpaudit.audit.replay.mixtures import mixed_losses
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.sampled import (
+    NotThroughNoise,
+    Shapes,
+    Side,
+    flips_by_row,
+    owners,
+)
+from dpaudit.audit.replay.tape import EAGER, Reading
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import Mechanism
@@ -81,6 +92,11 @@ class Followed:
         By default the mechanism's own.
     reading : Reading
         What is taken for one noisy value; by default whatever data are added to.
+    pair : Pair, optional
+        Of the datasets, where there are secret batches: the flips of the row that
+        differs are in no transcript then, and losses are those of mixtures
+        (`dpaudit.audit.replay.sampled`). Without it flips are not supported, as they
+        may be hidden, but for a reading in which everybody sees them.
 
     Examples
     --------
@@ -98,6 +114,7 @@ class Followed:
     claim: Claim | None = None
     relation: Relation | None = None
     reading: Reading = EAGER
+    pair: Pair | None = None
     _known: dict[bytes, float] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
@@ -127,7 +144,7 @@ class Followed:
             seed = int(rng.integers(_MOST_SEED))
             trace = execute(self.mechanism, data, seed, reading=self.reading)
             _check_followed(trace)
-            rows.append(_values(trace))
+            rows.append(self._seen(trace, data))
         layouts = {tuple((k, v.shape) for k, v in row.items()) for row in rows}
         if len(layouts) > 1:
             raise UnsupportedError(
@@ -154,6 +171,65 @@ class Followed:
             ]
         )
 
+    @cached_property
+    def _by_row(self) -> tuple[Shapes, Shapes]:
+        """The shapes of the flips by row on the two datasets of the pair."""
+        if self.pair is None or self.reading.public:
+            return {}, {}
+        sides = (
+            execute(self.mechanism, data, 0, reading=self.reading)
+            for data in (self.pair.data, self.pair.neighbour)
+        )
+        return flips_by_row(self.pair, *sides)
+
+    def _side(self, data: Array) -> tuple[int | None, Shapes]:
+        """Return where a dataset has the row that differs, and its flips by row."""
+        assert self.pair is not None
+        same = np.array_equal(data, self.pair.data, equal_nan=True)
+        return self.pair.changed[not same], self._by_row[not same]
+
+    def _seen(self, trace: Trace, data: Array) -> dict[str, Array]:
+        """Return a transcript, without the flips that are hidden."""
+        place, shapes = self._side(data) if self._by_row[0] else (None, {})
+        values: dict[str, Array] = {}
+        for number, one in enumerate(trace.tape.observations):
+            value = one.value.reshape(one.shape)
+            if number in shapes and one.shape == shapes[number]:
+                value = one.value if place is None else np.delete(one.value, place)
+            elif number in shapes or (_is_flip(one) and not self.reading.public):
+                raise UnsupportedError(f"{one.place}: flips may be hidden")
+            values[f"value {number}"] = value
+        return {**values, _RELEASE: trace.value}
+
+    def _mixed(
+        self, script: list[Observation], release: Array, data: Array, other: Array
+    ) -> float:
+        """Return the loss of a transcript over secret batches."""
+        here, there = (
+            Side.of(self.mechanism, each, 0, self.reading, script, *self._side(each))
+            for each in (data, other)
+        )
+        try:
+            over = owners(self.mechanism, here, there)
+        except NotThroughNoise as error:
+            raise UnsupportedError(f"{error.place}: {error.why}") from None
+        traces = here.without, here.within, there.without, there.within
+        for trace in traces:
+            _check_followed(trace)
+        possible = [_comes_to(trace, script, release) for trace in traces]
+        if any(possible) and not all(possible):
+            if not any(possible[2:]) and all(possible[:2]):
+                return math.inf
+            if not any(possible[:2]) and all(possible[2:]):
+                return -math.inf
+        if not all(possible):
+            raise UnsupportedError("a number without noise depends on the batch")
+        numbers = [*range(len(script)), -1]
+        if any(here.differs(there, number) for number in numbers):
+            raise UnsupportedError("a number has no noise, or rows other probabilities")
+        of = here.without
+        return sum(mixed_losses(here, there, script, over, release, of))
+
     def _loss(self, values: dict[str, Array], data: Array, other: Array) -> float:
         """Return the loss of one transcript; an audit asks for each many times."""
         parts = (*values.values(), data, other)
@@ -164,7 +240,10 @@ class Followed:
 
     def _replayed(self, values: dict[str, Array], data: Array, other: Array) -> float:
         release = values.pop(_RELEASE)
-        script = [_scripted(value) for value in values.values()]
+        given = [_scripted(value) for value in values.values()]
+        if self._by_row[0]:
+            return _known(self._mixed(given, release, data, other))
+        script = Observations(given)
         here, there = (
             execute(self.mechanism, side, 0, script=script, reading=self.reading)
             for side in (data, other)
@@ -184,18 +263,17 @@ class Followed:
                 # What is given back here is the place of an outcome.
                 raise UnsupportedError("a choice is among others on the neighbour")
             found += loss(one.law, two.law, one.value)
-        if math.isnan(found):
-            raise UnsupportedError("the loss of a noisy value is not known")
-        return found
+        return _known(found)
 
 
-def _values(trace: Trace) -> dict[str, Array]:
-    seen = trace.tape.observations
-    values = {
-        f"value {number}": one.value.reshape(one.shape)
-        for number, one in enumerate(seen)
-    }
-    return {**values, _RELEASE: trace.value}
+def _known(loss_: float) -> float:
+    if math.isnan(loss_):
+        raise UnsupportedError("the loss of a noisy value is not known")
+    return loss_
+
+
+def _is_flip(value: Observation) -> bool:
+    return isinstance(value.law, Chances) and value.law.kind == "flip"
 
 
 def _check_followed(trace: Trace) -> None:
@@ -210,7 +288,7 @@ def _scripted(value: Array) -> Observation:
     return Observation("", "", none, np.ravel(value), np.shape(value), False)
 
 
-def _comes_to(trace: Trace, script: list[Observation], release: Array) -> bool:
+def _comes_to(trace: Trace, script: Sequence[Observation], release: Array) -> bool:
     """Say whether a replay comes to all values, and can come to the release."""
     complete = trace.tape.diverged is None and len(trace.tape.observations) == len(
         script

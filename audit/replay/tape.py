@@ -9,28 +9,26 @@ have been on these data: so, whatever else is made of the same draws later is wh
 would be if the neighbour's execution had shown those very outputs.
 """
 
-import dis
-import os
-import sys
+import math
 import threading
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
-from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy
+from numpy import asarray  # the real ones, in an execution too
 from numpy.typing import NDArray
 
-from dpaudit import interrupts
 from dpaudit.arrays import Array
-from dpaudit.audit import drawing
 from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import Kernel
 from dpaudit.audit.replay.laws import Family, Law
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.places import goes_straight_out, place_of_caller
+from dpaudit.audit.replay.terms import Block
 from dpaudit.outputs import Output, read
 
 __all__ = [
@@ -42,133 +40,14 @@ __all__ = [
     "Public",
     "Reading",
     "Tape",
-    "called_by_name",
-    "is_code",
-    "place_in",
-    "place_of_caller",
 ]
 
 Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
+_MANY = 1_000_000  # draws from which on there is less room to spare
 _WITHIN = 2**31  # of the streams of declared primitives
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_EXECUTOR = "executor.py"  # where the code under audit is called from
-# What may stand between the two.
-_DRAWN_BY = os.path.split(os.path.abspath(drawing.__file__))
-_INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
 _HANDED_OUT = frozenset({"float", "item", "tolist"})
-_LIBRARY = os.path.dirname(os.__file__)
-_NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
-
-
-def place_of_caller() -> str:
-    """Return "file:line" of the code under audit that is running now.
-
-    That is the innermost frame outside NumPy, SciPy, Python's own library and this
-    package.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        kind = _kind(file)
-        if kind == "code":
-            return place_in(file, frame.f_lineno)
-        if kind == "end":
-            break
-        frame = frame.f_back
-    return "?"
-
-
-def goes_straight_out() -> bool:
-    """Say whether what is looked at now is all that the mechanism returns.
-
-    So it is where the code under audit that runs now is the mechanism's own function,
-    and its next instruction returns what the present one leaves: nothing else can
-    depend on the number.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _kind(frame.f_code.co_filename) == "own":
-        frame = frame.f_back
-    if frame is None or frame.f_back is None:
-        return False
-    caller = os.path.split(os.path.abspath(frame.f_back.f_code.co_filename))
-    called_by_us = caller in ((_HERE, _EXECUTOR), _DRAWN_BY, _INTERRUPTS)
-    return called_by_us and _returns_next(frame.f_code, frame.f_lasti)
-
-
-@lru_cache(maxsize=4096)
-def _returns_next(code: CodeType, at: int) -> bool:
-    """Say whether the instruction after one is a plain return, within no handler."""
-    if code.co_exceptiontable or code.co_flags & 0x2A0:  # generators and coroutines
-        return False
-    listed = list(dis.get_instructions(code))
-    for instruction, following in pairwise(listed):
-        if instruction.offset <= at < following.offset:
-            return following.opname == "RETURN_VALUE"
-    return False
-
-
-def called_by_name(frame: FrameType, name: str) -> bool:
-    """Say whether the call that a frame is in spells the name of the function.
-
-    NumPy's functions are looked up by compiled code as well, which has no frame of its
-    own, and which trusts what they return to be an array.
-    """
-    return _spells(frame.f_code, frame.f_lasti, name)
-
-
-@lru_cache(maxsize=4096)
-def _spells(code: CodeType, at: int, name: str) -> bool:
-    """Say whether the function of the call at an instruction is called so there."""
-    listed = list(dis.get_instructions(code))
-    # The interpreter may stand at one of the empty slots that follow a call.
-    call = [each for each in listed if each.offset <= at][-1]
-    if not call.positions or call.positions.col_offset is None:
-        return False
-    start = call.positions[0], call.positions[2]
-    loads = [
-        each.argval
-        for each in listed
-        if each.offset < at
-        and each.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
-        and each.positions
-        and (each.positions[0], each.positions[2]) == start
-    ]
-    return bool(loads) and loads[-1] == name
-
-
-def place_in(file: str, line: int) -> str:
-    """Return "file:line", the file as seen from the current folder if it is below."""
-    return f"{_shown(file, os.getcwd())}:{line}"
-
-
-def is_code(file: str) -> bool:
-    """Say whether a file is the code under audit: neither a library nor its caller."""
-    return _kind(file) == "code" and "site-packages" not in file
-
-
-@lru_cache(maxsize=4096)
-def _shown(file: str, folder: str) -> str:
-    try:
-        near = os.path.relpath(file, folder)
-    except (ValueError, OSError):
-        return file
-    return file if near.startswith("..") else near
-
-
-@lru_cache(maxsize=4096)
-def _kind(file: str) -> str:
-    """Return whether a file is the code under audit, what calls it, or neither."""
-    folder, name = os.path.split(os.path.abspath(file))
-    if folder == _HERE:
-        return "end" if name == _EXECUTOR else "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS):
-        return "own"
-    if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
-        return "own"
-    within = f"{folder}/".startswith(f"{_LIBRARY}/")
-    return "own" if within and "site-packages" not in folder else "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +68,16 @@ class Reading:
         Whether noise is a noisy value as soon as an ordinary number is added to it, or
         only when the code looks at it.
     selects : bool
-        Whether the place of the largest of noisy numbers is one choice, or follows from
-        numbers that were looked at.
+        Whether the place of the largest of noisy numbers, or how uniform ones compare
+        with ordinary ones, is a choice, or follows from numbers that were looked at.
+    public : bool
+        Whether flips, permutations and other choices of rows are values that everybody
+        sees; if not, they may be hidden.
     """
 
     eager: bool = False
     selects: bool = True
+    public: bool = False
 
 
 LAZY, EAGER = Reading(), Reading(eager=True)
@@ -215,21 +98,6 @@ class Public:
     after: int
 
 
-@dataclass(slots=True)
-class Observation:
-    """A noisy value that the code looked at, or a choice that was made.
-
-    `bare` says that nothing had been added to its draws: it is a coin.
-    """
-
-    place: str
-    how: str
-    law: Law | Kernel
-    value: Array
-    shape: tuple[int, ...]
-    bare: bool
-
-
 @dataclass
 class Tape:
     """What one execution drew and looked at.
@@ -237,7 +105,7 @@ class Tape:
     Parameters
     ----------
     seed : int
-    script : list of Observation, optional
+    script : Observations, optional
         Of the execution that is replayed.
     reading : Reading
     goes_on : bool
@@ -245,13 +113,15 @@ class Tape:
     """
 
     seed: int
-    script: list[Observation] | None = None
+    script: Observations | None = None
     reading: Reading = LAZY
     goes_on: bool = False
-    observations: list[Observation] = field(default_factory=list)
+    observations: Observations = field(default_factory=Observations)
     coins: list[Lost] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     diverged: Lost | None = None
+    # Whether the script was left at a choice, which may be hidden.
+    left_at_choice: bool = False
     closed: bool = False
     selected: bool = False
     public: list[Public] = field(default_factory=list)
@@ -260,51 +130,65 @@ class Tape:
     primitives: int = 0
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
+    # Where the first draw was made.
+    first_place: str = ""
     _places: list[str] = field(default_factory=list)
     _recipes: list[Recipe | None] = field(default_factory=list)
-    _starts: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._size = 0
         self._z = np.empty(256)
-        self._family = np.empty(256, dtype=np.intp)
+        self._family = np.empty(256, dtype=np.int8)
         self._state = np.zeros(256, dtype=np.int8)
+        self._starts = array("q")
         self._thread = threading.get_ident()
 
     @property
-    def families(self) -> NDArray[np.intp]:
+    def families(self) -> NDArray[np.int8]:
         """The family of every draw."""
         return self._family[: self._size]
 
+    @property
+    def open(self) -> bool:
+        """Whether no draw was looked at yet, and nothing lost."""
+        return not (len(self.observations) or self.coins or self.lost)
+
     def draw(
         self, family: Family, values: Array, recipe: Recipe | None = None
-    ) -> NDArray[np.intp]:
-        """Put new draws on the tape, and return their numbers.
+    ) -> Block:
+        """Return new draws.
 
         A recipe makes the draws that another seed would have given.
         """
         self.check_thread()
-        start, end = self._size, self._size + values.size
+        place = place_of_caller()
+        self.first_place = self.first_place or place
+        return Block(self, family, values.reshape(-1), place, recipe)
+
+    def number(self, block: Block) -> int:
+        """Put draws on the tape, and return the number of the first."""
+        start, end = self._size, self._size + block.values.size
         if end > len(self._z):
-            room = max(2 * len(self._z), end)
-            for name in ("_z", "_family", "_state"):
-                old = getattr(self, name)
-                new = np.zeros(room, dtype=old.dtype)
-                new[:start] = old[:start]
-                setattr(self, name, new)
-        self._z[start:end] = values.ravel()
-        self._family[start:end] = family
-        self._state[start:end] = _FRESH
+            spare = self._size if self._size < _MANY else self._size // 4
+            room = max(end, self._size + spare)
+            for column in (self._z, self._family, self._state):
+                column.resize(room, refcheck=False)
+        self._z[start:end] = block.values
+        self._family[start:end] = block.family
+        self._state[start:end] = block.state
         self._size = end
-        self._places.append(place_of_caller())
+        self._places.append(block.place)
         self._starts.append(start)
-        self._recipes.append(recipe)
-        return np.arange(start, end).reshape(values.shape)
+        if self.open:
+            self._recipes.append(block.recipe)
+        else:  # nobody will ask for them
+            self._recipes.clear()
+        return start
 
     def redrawn(self, seed: int) -> bool:
         """Make all draws those of another seed; False if that cannot be done."""
         recipes = [recipe for recipe in self._recipes if recipe is not None]
-        if len(recipes) < len(self._recipes):
+        if len(recipes) < len(self._starts):
             return False
         for start, recipe in zip(self._starts, recipes, strict=True):
             values = np.ravel(recipe(seed))
@@ -313,7 +197,7 @@ class Tape:
 
     def place_of(self, draw: int) -> str:
         """Return where a draw was made."""
-        block = int(np.searchsorted(self._starts, draw, side="right")) - 1
+        block = bisect_right(self._starts, draw) - 1
         return self._places[block]
 
     def lose(self, why: str, *, within: bool = False) -> None:
@@ -321,13 +205,19 @@ class Tape:
 
         Within a declared primitive nothing needs to be, unless it says so.
         """
-        if not self.closed and (within or not self.inside):
-            self.lost.append(Lost(place_of_caller(), why))
+        if within or not self.inside:
+            self._note(self.lost, place_of_caller(), why)
 
     def coin(self, why: str) -> None:
         """Note that randomness was used as ordinary numbers."""
-        if not (self.closed or self.inside):
-            self.coins.append(Lost(place_of_caller(), why))
+        if not self.inside:
+            self._note(self.coins, place_of_caller(), why)
+
+    def _note(self, several: list[Lost], place: str, why: str) -> None:
+        note = Lost(place, why)
+        # A loop comes by many times.
+        if not self.closed and note not in several:
+            several.append(note)
 
     @contextmanager
     def within(self) -> Iterator[None]:
@@ -367,7 +257,8 @@ class Tape:
 
         The last says whether a draw is among them of which only a sum was seen.
         """
-        if not index.size:
+        # An index of -1 reads some draw or other, which at worst is looked up again.
+        if not (index.size and self._state[index].any()):
             return mean, index, coef, False
         state = np.where(index >= 0, self._state[index], _FRESH)
         known = state == _SPENT
@@ -388,45 +279,64 @@ class Tape:
 
     def value(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Array:
         """Return what a value is in this execution, without looking at it."""
-        if not index.shape[1]:
+        if not index.size:
             return mean.copy()
+        if index.shape[1] == 1 and index.min() >= 0 and coef.all():
+            with np.errstate(all="ignore"):
+                return asarray(mean + coef[:, 0] * self._z[index[:, 0]])
         with np.errstate(all="ignore"):
             parts = np.where((index >= 0) & (coef != 0), coef * self._z[index], 0.0)
-            return np.asarray(mean + parts.sum(axis=1))
+            return asarray(mean + parts.sum(axis=1))
 
-    def observe(
-        self,
-        whole: Any,
-        mean: Array,
-        index: NDArray[np.intp],
-        coef: Array,
-        shape: tuple[int, ...],
-        bare: bool,
-        how: str,
-    ) -> Array:
-        """Return a value that the code looks at, flat, as ordinary numbers."""
+    def hands_out(self, how: str) -> bool:
+        """Say whether a number is looked at only to be what the mechanism returns."""
+        return how in _HANDED_OUT and goes_straight_out()
+
+    def observe(self, whole: Any, how: str) -> Array:
+        """Return a value that the code looks at, flat, as ordinary numbers.
+
+        Parameters
+        ----------
+        whole : Tracked
+        how : str
+        """
         self.check_thread()
-        place = place_of_caller()
-        mean, index, coef, partly = self.settled(mean, index, coef)
-        value = self.value(mean, index, coef)
-        if self.closed:
+        bare, terms, mean = whole.bare, whole.terms, whole.centre.ravel()
+        block = terms.block
+        if bare and block is not None and terms.factor == 1.0:
+            return self._look_at_block(whole, how)
+        law: Law | None = None
+        coef = mean
+        if block is not None and self._is_plain(mean, block, terms.factor):
+            draws = block.numbers
+            law = Law.of_block(mean, terms.factor, draws.start, block.family)
+            index = law.draw
+            with np.errstate(all="ignore"):
+                value = asarray(mean + terms.factor * self._z[draws])
+            if self.closed:
+                return value
+        else:
+            mean, index, coef, partly = self.settled(mean, whole.index, whole.coef)
+            value = self.value(mean, index, coef)
+            if self.closed:
+                return value
+            if partly:
+                self.lose("a draw is used again of which only a sum was seen")
+            if not (index >= 0).any():
+                return value
+        if self.hands_out(how):
+            self.final = whole.copy()
             return value
-        if partly:
-            self.lose("a draw is used again of which only a sum was seen")
-        if not (index >= 0).any():
-            return value
-        if how in _HANDED_OUT and goes_straight_out():
-            self.final = whole
-            return value
-        law = Law.of(mean, index, coef, self.families)
+        place, shape = place_of_caller(), whole.shape
+        if law is None:
+            law = Law.of(mean, index, coef, self.families)
         if bare:
-            self.coins.append(Lost(place, "noise is used as an ordinary number"))
+            self._note(self.coins, place, "noise is used as an ordinary number")
             self._spend(index, law)
             return value
         if not law.followed:
-            self.lost.append(
-                Lost(place, "noise of this form has no density that is known here")
-            )
+            why = "noise of this form has no density that is known here"
+            self._note(self.lost, place, why)
         if self.script is not None:
             value = self._given_back(law, value, shape, place)
             if self.diverged is not None:
@@ -437,6 +347,41 @@ class Tape:
         self._spend(index, law)
         return value
 
+    def _is_plain(self, mean: Array, block: Block, factor: float) -> bool:
+        """Say whether finite numbers have a draw each, of which nothing was seen."""
+        return bool(
+            factor
+            and math.isfinite(factor)
+            and self.is_fresh(block)
+            and np.isfinite(mean).all()
+        )
+
+    def _look_at_block(self, whole: Any, how: str) -> Array:
+        """Return draws that follow each other, to which nothing was added."""
+        block = whole.terms.block
+        if block.start is None:
+            value = block.values.copy()
+            partly, spent = block.state == _PARTLY, block.state == _SPENT
+        else:
+            state = self._state[block.numbers]
+            value = self._z[block.numbers].copy()
+            partly, spent = (state == _PARTLY).any(), (state == _SPENT).all()
+        if self.closed:
+            return value
+        if partly:
+            self.lose("a draw is used again of which only a sum was seen")
+        if spent:
+            return value
+        if self.hands_out(how):
+            self.final = whole.copy()
+            return value
+        self._note(self.coins, place_of_caller(), "noise is used as an ordinary number")
+        if block.start is None:
+            block.state = _SPENT
+        else:
+            self._state[block.numbers] = _SPENT
+        return value
+
     def declare(
         self, law: Law | Kernel, value: Array, shape: tuple[int, ...]
     ) -> Observation | None:
@@ -444,16 +389,17 @@ class Tape:
 
         None where there is no script, or the execution has left it.
         """
-        place = place_of_caller()
-        recorded = None if self.script is None else self._next(law, shape, place)
+        place, number = place_of_caller(), len(self.observations)
+        given = self._next(law, shape, place)
         if self.diverged is None:
-            seen = value if recorded is None else recorded.value.copy()
+            seen = value if given is None else given
             self.observations.append(
                 Observation(place, DECLARED, law, seen, shape, False)
             )
-        if recorded is None or recorded.how:
-            return recorded
-        return self.observations[-1]  # whose law is this one
+        if self.script is None or given is None:
+            return None
+        recorded = self.script[number]
+        return recorded if recorded.how else self.observations[-1]  # of this very law
 
     def note_public(self, name: str, value: Any) -> None:
         """Note a value that must not depend on the data."""
@@ -465,41 +411,45 @@ class Tape:
         self, law: Law | Kernel, value: Array, shape: tuple[int, ...], place: str
     ) -> Array:
         """Return the output of the script, and make the draws agree with it."""
-        assert self.script is not None
         recorded = self._next(law, shape, place)
-        if recorded is None or not isinstance(law, Law):
-            return value if recorded is None else recorded.value.copy()
-        if law.known and len(law.first):
+        if recorded is None:
+            return value
+        if isinstance(law, Law) and law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
-                u = (recorded.value[law.first] - law.mean[law.first]) / ratio
+                u = (recorded[law.first] - law.mean[law.first]) / ratio
             self._z[law.draw[law.alone]] = u[law.alone]
-        return recorded.value.copy()
+        return recorded
 
     def _next(
         self, law: Law | Kernel, shape: tuple[int, ...], place: str
-    ) -> Observation | None:
-        """Return what the script has next; None where the execution left it."""
-        assert self.script is not None
+    ) -> Array | None:
+        """Return the value that the script has next.
+
+        None where there is no script, or the execution left it.
+        """
         number = len(self.observations)
-        if self.diverged is not None:
+        if self.script is None or self.diverged is not None:
             return None
         if number >= len(self.script):
             if not self.goes_on:
                 self.diverged = Lost(place, "one noisy value more than on D")
+                self.left_at_choice = type(law) is Chances
             return None
-        recorded = self.script[number]
-        if recorded.how and type(law) is not type(recorded.law):
-            there, here = (
-                getattr(each, "kind", "a noisy number") for each in (recorded.law, law)
-            )
-            self.diverged = Lost(place, f"{there} on D is {here} on D'")
-        elif recorded.shape != shape:
+        recorded_shape, recorded = self.script.output(number)
+        there = self.script.law_of(number)
+        if there is not None and type(law) is not there[0]:
+            here = getattr(law, "kind", "a noisy number")
+            self.diverged = Lost(place, f"{there[1]} on D is {here} on D'")
+        elif recorded_shape != shape:
             self.diverged = Lost(
                 place,
-                f"a noisy value has shape {recorded.shape} on D and {shape} on D'",
+                f"a noisy value has shape {recorded_shape} on D and {shape} on D'",
             )
-        return None if self.diverged is not None else recorded
+        if self.diverged is None:
+            return recorded.copy()
+        self.left_at_choice = Chances in (type(law), there and there[0])
+        return None
 
     def choose(
         self, law: Chances, value: NDArray[Any], shape: tuple[int, ...]
@@ -510,9 +460,9 @@ class Tape:
         if not self.closed:
             if self.script is not None:
                 flat = self._given_back(law, flat, shape, place)
-            if flat.size and flat.max() >= law.outcomes:
-                self.diverged = Lost(place, "an outcome on D is none on D'")
-                flat = np.ravel(value)
+                if flat.size and flat.max() >= law.outcomes:
+                    self.diverged = Lost(place, "an outcome on D is none on D'")
+                    flat = np.ravel(value)
             if self.diverged is None:
                 made = Observation(place, "chosen", law, flat, shape, False)
                 self.observations.append(made)
@@ -520,13 +470,29 @@ class Tape:
 
     def _spend(self, index: NDArray[np.intp], law: Law) -> None:
         """Mark the draws of an observation: known, or known by a sum alone."""
-        self._state[index[index >= 0]] = _PARTLY
+        if index is not law.draw:
+            self._state[index[index >= 0]] = _PARTLY
         self._state[law.draw[law.alone]] = _SPENT
+
+    def is_fresh(self, block: Block) -> bool:
+        """Say whether nothing was seen yet of draws that were made at once."""
+        if block.start is None:
+            return block.state == _FRESH
+        return not self._state[block.numbers].any()
+
+    def drawn(self, draws: NDArray[np.intp]) -> Array:
+        """Return draws, by their numbers."""
+        return self._z[draws]
 
     def are_fresh(self, draws: NDArray[np.intp]) -> bool:
         """Say whether nothing was seen of some draws yet."""
         return bool((self._state[draws] == _FRESH).all())
 
-    def use_up(self, draws: NDArray[np.intp]) -> None:
+    def use_up(self, draws: NDArray[np.intp] | Block) -> None:
         """Mark draws that became part of others: nobody may use them again."""
-        self._state[draws] = _PARTLY
+        if not isinstance(draws, Block):
+            self._state[draws] = _PARTLY
+        elif draws.start is None:
+            draws.state = _PARTLY
+        else:
+            self._state[draws.numbers] = _PARTLY

@@ -10,8 +10,8 @@ on. There is no other way to the numbers than through the tape: a `Tracked` is n
 ndarray to NumPy's own C code, which has to ask for one (``__array__``).
 """
 
-import math
-import operator
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,26 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.conversions import Conversions
 from dpaudit.audit.replay.laws import Family
 from dpaudit.audit.replay.tape import Tape
+from dpaudit.audit.replay.terms import Terms
 
-__all__ = ["MOST_TERMS", "Tracked", "isinstance_tracked", "looked_at_within", "numeric"]
+__all__ = [
+    "MOST_TERMS",
+    "Tracked",
+    "isinstance_tracked",
+    "joined",
+    "looked_at_within",
+    "numeric",
+]
 
 MOST_TERMS = 300_000  # of one value; beyond, it is looked at
-_IN_PLACE = frozenset({"fill", "sort", "partition", "put", "itemset", "resize"})
+_ZERO = bytes(8)
+_HARMLESS = {"dtype", "casting", "subok"}
 
 
-class Tracked(NDArrayOperatorsMixin):
+class Tracked(Conversions, NDArrayOperatorsMixin):
     """An array with noise.
 
     Parameters
@@ -43,7 +53,7 @@ class Tracked(NDArrayOperatorsMixin):
     """
 
     __array_priority__ = 1e6
-    __slots__ = ("bare", "centre", "coef", "index", "tape")
+    __slots__ = ("bare", "centre", "tape", "terms")
 
     def __init__(
         self,
@@ -55,22 +65,41 @@ class Tracked(NDArrayOperatorsMixin):
         bare: bool = False,
     ) -> None:
         self.tape, self.centre, self.bare = tape, mean, bare
-        self.index, self.coef = index, coef
+        self.terms = Terms(index, coef)
+
+    @classmethod
+    def of(
+        cls, tape: Tape, mean: Array, terms: Terms, *, bare: bool = False
+    ) -> "Tracked":
+        """Return an array whose terms may not be written out yet."""
+        made = cls.__new__(cls)
+        made.tape, made.centre, made.bare, made.terms = tape, mean, bare, terms
+        return made
 
     @classmethod
     def fresh(
         cls, tape: Tape, family: Family, values: Array, recipe: Any = None
     ) -> "Tracked":
         """Return new draws."""
-        index = tape.draw(family, values, recipe).reshape(-1, 1)
-        zero = np.zeros(values.shape)
-        return cls(tape, zero, index, np.ones(index.shape), bare=True)
+        terms = Terms(block=tape.draw(family, values, recipe))
+        # One zero for all entries; who writes into it takes an array of its own.
+        zero = np.ndarray(values.shape, buffer=_ZERO, strides=(0,) * values.ndim)
+        return cls.of(tape, zero, terms, bare=True)
 
     @classmethod
     def plain(cls, tape: Tape, mean: Array) -> "Tracked":
         """Return numbers without noise, which noise may be written into."""
-        none = np.empty((mean.size, 0))
-        return cls(tape, mean, none.astype(np.intp), none, bare=True)
+        return cls.of(tape, mean, Terms.none(mean.size), bare=True)
+
+    @property
+    def index(self) -> NDArray[np.intp]:
+        """The draws in each entry, shape (size, m); -1 is none."""
+        return self.terms.index
+
+    @property
+    def coef(self) -> Array:
+        """Their coefficients, shape (size, m)."""
+        return self.terms.coef
 
     # -- what an array has
 
@@ -110,7 +139,7 @@ class Tracked(NDArrayOperatorsMixin):
     @property
     def noisy(self) -> bool:
         """Whether there is any noise in it."""
-        return self.index.shape[1] > 0
+        return self.terms.any
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -151,11 +180,12 @@ class Tracked(NDArrayOperatorsMixin):
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
             value = looked_at_within(value)
-            self.centre[key] = value
+            self._own_centre()[key] = value
             if self.noisy:
                 places = np.arange(self.size).reshape(self.shape)[key]
-                self.index[places] = -1
-                self.coef[places] = 0.0
+                index, coef = self.index.copy(), self.coef.copy()
+                index[places], coef[places] = -1, 0.0
+                self.terms = Terms(index, coef)
             return
         places = np.arange(self.size).reshape(self.shape)[key]
         spread = np.broadcast_to(
@@ -163,12 +193,19 @@ class Tracked(NDArrayOperatorsMixin):
         )
         flat, source = np.ravel(places), spread.ravel()
         width = max(self.index.shape[1], value.index.shape[1])
-        index, coef = _widened(self.index, self.coef, width)
-        other_index, other_coef = _widened(value.index, value.coef, width)
+        index, coef = _widened(self, width)
+        index, coef = index.copy(), coef.copy()
+        other_index, other_coef = _widened(value, width)
         index[flat], coef[flat] = other_index[source], other_coef[source]
-        self.centre[key] = value.centre
-        self.index, self.coef = index, coef
+        self._own_centre()[key] = value.centre
+        self.terms = Terms(index, coef)
         self.bare = self.bare and value.bare
+
+    def _own_centre(self) -> Array:
+        """Return the mean, to write into."""
+        if not self.centre.flags.writeable:
+            self.centre = self.centre.copy()
+        return self.centre
 
     def reshape(self, *shape: Any, order: Any = "C", copy: Any = None) -> "Tracked":
         shape = shape[0] if len(shape) == 1 else shape
@@ -178,7 +215,7 @@ class Tracked(NDArrayOperatorsMixin):
         return self.moved(lambda places: places.transpose(*axes))
 
     def copy(self, order: str = "C") -> "Tracked":
-        return self.moved(lambda places: places)
+        return Tracked.of(self.tape, self.centre.copy(), self.terms, bare=self.bare)
 
     def __copy__(self) -> "Tracked":
         return self.copy()
@@ -213,12 +250,21 @@ class Tracked(NDArrayOperatorsMixin):
 
     def settle(self) -> None:
         """Make draws that are known by now part of the ordinary numbers."""
-        mean, index, coef, _ = self.tape.settled(
-            self.centre.ravel(), self.index, self.coef
-        )
+        terms, tape = self.terms, self.tape
+        if terms.block is not None and tape.is_fresh(terms.block):
+            return
+        if terms.image is not None:
+            source = terms.image.source
+            known = tape.settled(source.centre.ravel(), source.index, source.coef)
+            if known[1] is source.index:
+                return
+            if not (known[1] >= 0).any():
+                self._become(terms, known[0].reshape(source.shape))
+                return
+        mean, index, coef, _ = tape.settled(self.centre.ravel(), self.index, self.coef)
         if index is not self.index:
             used = (index >= 0).any(axis=0)
-            self.index, self.coef = index[:, used], coef[:, used]
+            self.terms = Terms(index[:, used], coef[:, used])
             self.centre = mean.reshape(self.shape)
             self.bare = False
 
@@ -227,98 +273,46 @@ class Tracked(NDArrayOperatorsMixin):
     def looked_at(self, how: str) -> Array:
         """Return the numbers as an ordinary array, with a note on the tape."""
         if self.noisy:
-            flat = self.tape.observe(
-                self.copy(),
-                self.centre.ravel(),
-                self.index,
-                self.coef,
-                self.shape,
-                self.bare,
-                how,
-            )
-            self.centre = flat.reshape(self.shape)
-            self.index = np.empty((self.size, 0), dtype=np.intp)
-            self.coef = np.empty((self.size, 0))
-            self.bare = False
+            image = self.terms.image
+            if image is not None and not self.tape.hands_out(how) and image.injective():
+                value = image.source.copy().looked_at(how)
+                self._become(self.terms, value)
+                image.origin._learn(image.source, value)
+            else:
+                flat = self.tape.observe(self, how)
+                self._set(flat.reshape(self.shape))
         return self.centre
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = self.looked_at("array")
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+    def _set(self, value: Array) -> None:
+        """Become ordinary numbers."""
+        self.centre, self.bare = value, False
+        self.terms = Terms.none(value.size)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.looked_at(name), name)
+    def _learn(self, source: "Tracked", value: Array) -> None:
+        """Become what is known of the source of an image, if still the same as it."""
+        if self.terms is source.terms and np.array_equal(self.centre, source.centre):
+            self._set(value.copy())
 
-    def __float__(self) -> float:
-        return float(self.looked_at("float"))
-
-    def __int__(self) -> int:
-        return int(self.looked_at("int"))
-
-    def __index__(self) -> int:
-        return operator.index(self.looked_at("index")[()])
-
-    def __complex__(self) -> complex:
-        return complex(self.looked_at("complex"))
-
-    def __bool__(self) -> bool:
-        return bool(self.looked_at("bool"))
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(float(self.looked_at("round")), digits)
-
-    def __trunc__(self) -> int:
-        return math.trunc(float(self.looked_at("trunc")))
-
-    def __floor__(self) -> int:
-        return math.floor(float(self.looked_at("floor")))
-
-    def __ceil__(self) -> int:
-        return math.ceil(float(self.looked_at("ceil")))
-
-    def __format__(self, form: str) -> str:
-        return format(self._native("format"), form)
-
-    def __str__(self) -> str:
-        return str(self._native("str"))
-
-    def __repr__(self) -> str:
-        return repr(self._native("repr"))
-
-    def __contains__(self, item: Any) -> bool:
-        return item in self.looked_at("in")
-
-    def __reduce__(self) -> Any:
-        return self._native("pickle").__reduce__()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return np.asarray(self.looked_at("pickle")).__reduce_ex__(protocol)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _native(self, how: str) -> Any:
-        array = self.looked_at(how)
-        return array if array.ndim else float(array)
+    def _become(self, terms: Terms, value: Array) -> None:
+        """Become ordinary numbers, the source of the image having some value."""
+        assert terms.image is not None
+        with np.errstate(all="ignore"):
+            noise = value - terms.image.source.centre
+            self._set(np.asarray(self.centre + terms.image.apply(noise)))
 
     # -- arithmetic
 
     def __array_ufunc__(
         self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     ) -> Any:
-        from dpaudit.audit.replay.arithmetic import followed, sums
-
         out = kwargs.pop("out", None)
         result = NotImplemented
-        if not any(isinstance_tracked(each) and each.noisy for each in inputs):
+        if not any([type(each) is Tracked and each.noisy for each in inputs]):
             pass
-        elif method == "__call__" and not set(kwargs) - {"dtype", "casting", "subok"}:
-            result = followed(ufunc, inputs)
+        elif method == "__call__" and not kwargs.keys() - _HARMLESS:
+            result = _arithmetic().followed(ufunc, inputs)
         elif method == "reduce" and ufunc is np.add:
-            result = sums(*inputs, **kwargs)
+            result = _arithmetic().sums(*inputs, **kwargs)
         if result is NotImplemented:
             ordinary = [_plain(each, ufunc.__name__) for each in inputs]
             kwargs = {k: looked_at_within(v) for k, v in kwargs.items()}
@@ -339,21 +333,29 @@ class Tracked(NDArrayOperatorsMixin):
                 else result
             )
         if isinstance_tracked(target):
-            whole = np.broadcast_to(
-                np.arange(result.size).reshape(result.shape), target.shape
-            )
-            whole = result.taken(whole)
-            target.centre[...] = whole.centre
-            target.index, target.coef = whole.index, whole.coef
+            whole = result
+            if result.shape != target.shape:
+                places = np.arange(result.size).reshape(result.shape)
+                whole = result.taken(np.broadcast_to(places, target.shape))
+            target._own_centre()[...] = whole.centre
+            target.terms = whole.terms
             target.bare = whole.bare
             return target
-        np.positive(_plain(result, ufunc.__name__), out=target, casting="same_kind")
+        np.copyto(target, _plain(result, ufunc.__name__), casting="same_kind")
         return target
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from dpaudit.audit.replay.moves import call
+        return _moves().call(func, args, kwargs, self.tape)
 
-        return call(func, args, kwargs, self.tape)
+
+@cache
+def _arithmetic() -> Any:
+    return import_module("dpaudit.audit.replay.arithmetic")  # which imports this
+
+
+@cache
+def _moves() -> Any:
+    return import_module("dpaudit.audit.replay.moves")
 
 
 def isinstance_tracked(value: Any) -> bool:
@@ -374,14 +376,28 @@ def numeric(value: Any) -> Array | None:
     return array.astype(np.float64, copy=False)
 
 
-def _widened(
-    index: NDArray[np.intp], coef: Array, width: int
-) -> tuple[NDArray[np.intp], Array]:
-    """Return terms as copies, with room for so many an entry."""
-    more = width - index.shape[1]
+def joined(tape: Tape, parts: list[Tracked]) -> Tracked:
+    """Return the entries of some arrays as one flat array."""
+    width = max(part.index.shape[1] for part in parts)
+    terms = [_widened(part, width) for part in parts]
+    return Tracked(
+        tape,
+        np.concatenate([part.centre.ravel() for part in parts]),
+        np.concatenate([index for index, _ in terms]),
+        np.concatenate([coef for _, coef in terms]),
+        bare=all(part.bare for part in parts),
+    )
+
+
+def _widened(value: Tracked, width: int) -> tuple[NDArray[np.intp], Array]:
+    """Return the terms of an array, with room for so many to an entry."""
+    index, coef = value.index, value.coef
+    if width == index.shape[1]:
+        return index, coef
+    shape = value.size, width - index.shape[1]
     return (
-        np.pad(index, ((0, 0), (0, more)), constant_values=-1),
-        np.pad(coef, ((0, 0), (0, more))),
+        np.concatenate([index, np.full(shape, -1)], axis=1),
+        np.concatenate([coef, np.zeros(shape)], axis=1),
     )
 
 

@@ -43,6 +43,7 @@ class ReplayWitness(StoredWitness):
     confidence : float
     findings : tuple of Finding
         The first difference first.
+    batches : {"secret", "public"}
     """
 
     form: ClassVar[str] = "dpaudit-replay-witness"
@@ -56,6 +57,7 @@ class ReplayWitness(StoredWitness):
     confidence: float
     seed: int
     findings: tuple[Finding, ...]
+    batches: str = "secret"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as JSON-ready Python."""
@@ -69,6 +71,7 @@ class ReplayWitness(StoredWitness):
             "data": encode(self.pair.data),
             "neighbour": encode(self.pair.neighbour),
             "sees": self.sees,
+            "batches": self.batches,
             "confidence": self.confidence,
             "seed": self.seed,
             "findings": [finding.to_dict() for finding in self.findings],
@@ -80,6 +83,9 @@ class ReplayWitness(StoredWitness):
         return cls(
             **accusation(stored, values),
             sees=check_name("sees", stored["sees"], ("release", "transcript")),
+            batches=check_name(
+                "batches", stored.get("batches", "secret"), ("secret", "public")
+            ),
             confidence=check_fraction("the confidence", stored["confidence"]),
             seed=check_count("the seed", stored["seed"], minimum=0),
             findings=tuple(_finding(each) for each in stored["findings"]),
@@ -172,6 +178,7 @@ def verify_replay(
         max_samples=200 if max_samples is None else max_samples,
         seed=seed,
         sees="transcript" if witness.sees == "transcript" else "release",
+        batches="public" if witness.batches == "public" else "secret",
         name=witness.name,
     )
     return ReplayVerification(result.refuted, result, tuple(warnings))

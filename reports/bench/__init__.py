@@ -6,6 +6,7 @@
 - `limits`: the same for black boxes of known laws, at two confidences.
 - `suite`: lower bounds on the standard suite, against the best published ones.
 - `cost`: the engine's share of an audit's time, and its memory.
+- `replay`: the time of a recorded execution, and its memory.
 
 `bench_audit` runs them; finished units of work are kept in the output folder, so that
 the same call resumes where it was interrupted.

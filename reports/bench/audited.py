@@ -18,6 +18,7 @@ from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
+from dpaudit.reports.bench.replaying import Replaying
 from dpaudit.reports.bench.study import Study
 from dpaudit.reports.bench.suite import SuiteBounds
 from dpaudit.reports.bench.summary import (
@@ -40,6 +41,7 @@ STUDIES: tuple[Study, ...] = (
     Limits(),
     SuiteBounds(),
     Cost(),
+    Replaying(),
 )
 """In the order in which they run."""
 

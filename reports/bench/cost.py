@@ -23,7 +23,13 @@ from dpaudit.audit import audit
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
 from dpaudit.reports.words import count
 
-__all__ = ["Cost", "audit_and_tell_memory", "engine_share", "peak_memory"]
+__all__ = [
+    "Cost",
+    "audit_and_tell_memory",
+    "engine_share",
+    "peak_memory",
+    "peak_resident",
+]
 
 _SHARE, _MEMORY = "engine's share of the time", "peak memory"
 _DIMENSION = 20
@@ -146,10 +152,10 @@ def audit_and_tell_memory(releases: int, seed: int) -> None:
     """Audit the Laplace mechanism, and print this process's peak memory in MB."""
     mechanism: Any = Laplace(1.0)
     audit(mechanism, max_samples=releases, stop_when_refuted=False, seed=seed)
-    print(json.dumps(_peak()))
+    print(json.dumps(peak_resident()))
 
 
-def _peak() -> float:
+def peak_resident() -> float:
     """Return the peak resident memory of this process in MB."""
     status = Path("/proc/self/status")
     if status.exists():

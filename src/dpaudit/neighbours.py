@@ -116,6 +116,23 @@ class Pair:
         return build, (self.data, self.neighbour, self.relation)
 
     @cached_property
+    def changed(self) -> tuple[int | None, int | None]:
+        """Where the row stands that differs, in `data` and in `neighbour`.
+
+        None in the one that does not have it. All other rows are the same, in order.
+        """
+        shorter, longer = sorted((self.data, self.neighbour), key=len)
+        place = _first_other(shorter, longer)
+        has = (len(each) == len(longer) for each in (self.data, self.neighbour))
+        first, second = (place if each else None for each in has)
+        return first, second
+
+    @cached_property
+    def swapped(self) -> "Pair":
+        """The same datasets the other way round."""
+        return Pair(self.neighbour, self.data, self.relation, allow_nonfinite=True)
+
+    @cached_property
     def finite(self) -> bool:
         """Whether there is no NaN and no infinity in either dataset."""
         return bool(np.isfinite(self.data).all() and np.isfinite(self.neighbour).all())
@@ -175,7 +192,12 @@ def _check_neighbours(
     shorter, longer = sorted((first, second), key=len)
     if len(longer) - len(shorter) != 1:
         raise InputError(f"{problem}: they have {len(first)} and {len(second)} rows")
-    same = same_rows(shorter, longer[:-1])
-    place = len(shorter) if same.all() else int(np.argmin(same))
+    place = _first_other(shorter, longer)
     if not same_rows(shorter[place:], longer[place + 1 :]).all():
         raise InputError(f"{problem}: they differ in more than the row added")
+
+
+def _first_other(shorter: NDArray[np.float64], longer: NDArray[np.float64]) -> int:
+    """Return the first place at which the rows of two datasets are not the same."""
+    same = same_rows(shorter, longer[: len(shorter)])
+    return len(shorter) if same.all() else int(np.argmin(same))

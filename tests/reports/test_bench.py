@@ -54,6 +54,7 @@ from dpaudit.reports.bench.coverage_cases import (
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
+from dpaudit.reports.bench.replaying import Replaying, overhead, replay_memory
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
@@ -290,7 +291,7 @@ def invented(study, unit):
             return {"refuted": unit.index != 1, "samples": 50 + unit.index}
         case SuiteBounds():
             return {"epsilon_lower": unit.option("releases") / 1e6, "seconds": 3.0}
-        case Cost():
+        case Cost() | Replaying():
             return {"measured": 0.15}
     raise AssertionError(study)
 
@@ -788,6 +789,22 @@ def test_the_cost_of_an_audit_is_measured():
 
 def test_the_memory_of_an_audit_is_measured():
     assert 50 < peak_memory(500, 0) < 1000
+
+
+def test_the_cost_of_a_recorded_execution_is_measured():
+    assert overhead(build("analyze-gauss"), 50, 0) > 0
+    assert 50 < replay_memory(500, 0) < 1000
+
+
+def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():
+    for ratio, met in ((3.0, True), (3.0 + 1e-9, False)):
+        figures = {0: ratio, 1: 9.0, 2: 1.0, 3: 1.0, 4: 9.0}
+        rows = rows_of(
+            Replaying(), "full", lambda unit, f=figures: {"measured": f[unit.index]}
+        )
+        assert [row.met for row in rows.values()] == [met, met, True]
+    quick = rows_of(Replaying(), "quick", lambda unit: {"measured": 600.0})
+    assert [row.met for row in quick.values()] == [False, False, None]
 
 
 def test_a_bound_of_the_suite_is_measured():

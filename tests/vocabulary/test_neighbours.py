@@ -202,3 +202,13 @@ def test_relations_are_parsed_from_their_names(relation):
 def test_unknown_relations_are_named(bad):
     with pytest.raises(InputError, match=r"one of \['add-remove', 'replace-one'\]"):
         Relation.parse(bad)
+
+
+def test_the_row_that_differs_has_a_place_on_either_side():
+    for place in range(4):
+        pair = Pair([[0], [1], [2]], np.insert([[0], [1], [2]], place, 9, axis=0))
+        assert pair.changed == (None, place)
+        assert pair.swapped.changed == (place, None)
+        assert pair.swapped.data.tolist() == pair.neighbour.tolist()
+    assert Pair([[0], [1]], [[0], [5]]).changed == (1, 1)
+    assert Pair([[3], [3]], [[3], [3], [3]]).changed == (None, 2)

@@ -65,6 +65,13 @@ __all__ = ["audit_command"]
     "value on the way too.",
 )
 @click.option(
+    "--batches",
+    type=click.Choice(["secret", "public"]),
+    default="secret",
+    show_default=True,
+    help="With --layer replay: whether everybody sees which rows are drawn.",
+)
+@click.option(
     "--bits",
     is_flag=True,
     help="Audit the doubles that are returned, not the mechanism over real numbers.",
@@ -127,6 +134,7 @@ def audit_command(
     dimension: int | None,
     layer: str,
     sees: str,
+    batches: str,
     bits: bool,
     confidence: float,
     max_samples: int,
@@ -194,6 +202,7 @@ def audit_command(
             max_samples=None if _is_default("max_samples") else max_samples,
             seed=seed,
             sees=sees,
+            batches=batches,
             store=store,
             **options,
         )

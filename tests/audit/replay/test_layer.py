@@ -29,6 +29,7 @@ def test_audit_hands_over_to_replay():
     ("wrong", "message"),
     [
         ({"sees": "everything"}, "unknown sees"),
+        ({"batches": "hidden"}, "unknown batches"),
         ({"confidence": 1.5}, "confidence must be in"),
         ({"max_samples": 1}, "max_samples must be an integer >= 2"),
         ({"seed": -1}, "seed must be an integer >= 0"),
@@ -105,6 +106,8 @@ def test_witnesses_are_confirmed_from_another_seed(tmp_path):
     witness = load_witness(file)
 
     assert witness.to_dict() == result.witness.to_dict()
+    older = {k: v for k, v in witness.to_dict().items() if k != "batches"}
+    assert ReplayWitness.from_dict(older).batches == "secret"
     assert verify_replay(witness).confirmed
     mended = verify_replay(witness, mechanism=right_count)
     assert not mended.confirmed
@@ -164,6 +167,7 @@ def test_the_command_line_replays_and_verifies(folder):
     verified = run("verify", "w.json", "--json")
     assert verified.exit_code == 1
     assert json.loads(verified.output)["confirmed"]
+    options += ("--batches", "public")
     held = run("audit", "glue_of_layer:right_count", *options, "--json")
     assert held.exit_code == 0
     assert json.loads(held.output)["verdict"] == "NOT_REFUTED"

@@ -176,7 +176,10 @@ def test_a_naive_bayes_tells_how_many_rows_there_are():
         made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int))
         return made.theta_, made.var_
 
-    assert judged(bayes, REPLACED).findings == ()
+    # A row that goes to the other class moves two counts, in both readings.
+    replaced = judged(bayes, REPLACED)
+    assert replaced.proof
+    assert found(replaced) == [("budget", "naive_bayes.py")]
     result = judged(bayes, ADDED)
     assert result.proof
     assert ("scale", "naive_bayes.py") in found(result)

@@ -1,0 +1,455 @@
+"""Secret batches: mixtures over the flip of the row that differs, and public ones."""
+
+import linecache
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from replay_cases import rows
+from scipy.stats import norm
+
+from dpaudit import ApproxDP, Pair, PureDP, UnsupportedError
+from dpaudit.algorithms.catalogue import build
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
+from dpaudit.audit import replay
+from dpaudit.audit.replay import auditing, primitive
+from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay.statistics import Followed
+from dpaudit.audit.replay.tape import LAZY, Reading
+
+Q, B, STEPS, D = 0.2, 4.0, 6, 2
+CLAIM = ApproxDP(1.0, 1e-5)
+SIGMA = noise_multiplier(1.0, 1e-5, rate=Q, steps=STEPS)
+ROWS = np.random.default_rng(0).standard_normal((12, D))
+FAR = np.array([[30.0, 30.0]])
+# In the middle, so that the rows after it are at other places on the other side.
+PAIR = Pair(np.vstack([ROWS[:5], FAR, ROWS[5:]]), ROWS)
+
+
+def clipped(gradients):
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients / np.maximum(norms, 1.0)
+
+
+def dp_sgd(x, rng, sigma=SIGMA, q=Q):
+    w = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        batch = x[rng.random(len(x)) < q]
+        total = clipped(batch - w).sum(axis=0)
+        w = w + 0.5 * (total + rng.normal(0, sigma, w.shape)) / B
+    return w
+
+
+def clips_the_batch(x, rng, steps=STEPS):
+    x = x.reshape(len(x), -1)
+    w = np.zeros(x.shape[1])
+    for _ in range(steps):
+        total = (x[rng.random(len(x)) < Q] - w).sum(axis=0, keepdims=True)
+        w = w + 0.5 * (clipped(total)[0] * 2 + rng.normal(0, SIGMA, w.shape)) / B
+    return w
+
+
+def noise_for_the_batch(x, rng):
+    w = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        batch = x[rng.random(len(x)) < Q]
+        mean = clipped(batch - w).sum(axis=0) / max(len(batch), 1)
+        w = w + 0.5 * (mean + rng.normal(0, SIGMA / B, w.shape))
+    return w
+
+
+def fixed_batches(x, rng):
+    w = np.zeros(x.shape[1])
+    for step in range(STEPS):
+        total = clipped(x[step % 2 :: 2] - w).sum(axis=0)
+        w = w + 0.5 * (total + rng.normal(0, SIGMA, w.shape)) / B
+    return w
+
+
+def rule_of_thumb(x, rng):
+    return dp_sgd(x, rng, sigma=Q * np.sqrt(STEPS))
+
+
+def private_count(x, rng):
+    w = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        total = clipped(x[rng.random(len(x)) < Q] - w).sum(axis=0)
+        w = w + 0.5 * (total + rng.normal(0, SIGMA, w.shape)) / (Q * len(x))
+    return w
+
+
+@pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_dp_sgd_is_held_to_the_composition_of_its_samples(pair, sees):
+    result = replay(dp_sgd, pair=pair, claim=CLAIM, sees=sees)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    assert (result.samples, len(result.steps)) == (0, STEPS)
+    assert [step.l2 for step in result.steps] == pytest.approx([1.0] * STEPS)
+    assert {step.scale for step in result.steps} == {SIGMA}
+    assert ("other rows" in str(result)) == (sees == "transcript")
+
+
+def test_a_claim_that_needs_one_percent_less_noise_is_not_held():
+    # The accountant's noise is the least, up to 0.1 %.
+    result = replay(
+        lambda x, rng: dp_sgd(x, rng, sigma=0.99 * SIGMA),
+        pair=PAIR,
+        claim=CLAIM,
+        sees="transcript",
+        max_samples=2,
+    )
+    assert result.samples > 0
+
+
+def densities(x, y, places, bits):
+    """Return the log-densities of steps, the rows in each batch being known."""
+    w, logs = np.zeros(D), []
+    for noisy, batch in zip(y, bits, strict=True):
+        total = clipped(x[batch] - w).sum(axis=0)
+        logs.append(norm.logpdf(noisy, total, SIGMA).sum())
+        w = w + 0.5 * noisy / B
+    return np.array(logs)
+
+
+@pytest.mark.parametrize("reading", [Reading(eager=True), LAZY], ids=["eager", "lazy"])
+@pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
+def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
+    followed = Followed(dp_sgd, pair=pair, reading=reading)
+    seen = followed.transcript(pair.data, 5, rng=np.random.default_rng(1))
+    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+    for turn in range(5):
+        values = [v[turn] for k, v in seen.items() if k != "release"]
+        masks = [v.astype(bool) for v in values if v.shape == (len(ROWS),)]
+        sums = [v for v in values if v.shape == (D,)]
+        if reading == LAZY:
+            # It sees the weights; the last of them are the release.
+            weights = np.array([np.zeros(D), *sums, seen["release"][turn]])
+            sums = list(np.diff(weights, axis=0) * B / 0.5)
+        assert (len(masks), len(sums)) == (STEPS, STEPS)
+        out = densities(ROWS, sums, None, masks)
+        with_row = [np.insert(mask, 5, True) for mask in masks]
+        within = densities(np.insert(ROWS, 5, FAR, axis=0), sums, None, with_row)
+        mixed = np.logaddexp(np.log(1 - Q) + out, np.log(Q) + within)
+        loss = (mixed - out).sum() * (1 if len(pair.data) > len(ROWS) else -1)
+        assert found[turn] == pytest.approx(loss, abs=1e-9)
+
+
+def test_a_row_that_is_replaced_is_a_mixture_on_either_side():
+    pair = Pair(np.vstack([ROWS, FAR]), np.vstack([ROWS, -FAR]), "replace-one")
+    sigma = noise_multiplier(2.0, 1e-5, rate=Q, steps=STEPS, replaced="opposite")
+    options = {"pair": pair, "sees": "transcript", "max_samples": 2}
+    right = replay(
+        lambda x, rng: dp_sgd(x, rng, sigma), claim=ApproxDP(2.0, 1e-5), **options
+    )
+    assert (right.verdict, right.findings) == ("NOT_REFUTED", ())
+    assert max(step.l2 for step in right.steps) > 1.99
+    # At a quarter of the noise.
+    wrong = replay(
+        lambda x, rng: dp_sgd(x, rng, sigma / 4), claim=ApproxDP(2.0, 1e-5), **options
+    )
+    assert any(finding.kind in ("distance", "budget") for finding in wrong.findings)
+
+
+FAULTS = {
+    clips_the_batch: ("distance", "rng.normal"),
+    noise_for_the_batch: ("distance", "rng.normal"),
+    fixed_batches: ("distance", "rng.normal"),
+    rule_of_thumb: ("distance", "rng.normal"),
+    private_count: ("release", "return w"),
+}
+
+
+@pytest.mark.parametrize("mechanism", FAULTS)
+def test_a_fault_of_dp_sgd_is_refuted_at_its_line(mechanism):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    result = replay(mechanism, pair=PAIR, claim=CLAIM, sees="transcript")
+    assert (result.verdict, result.proof) == ("REFUTED", False)
+    assert result.samples <= 40
+    kind, piece = FAULTS[mechanism]
+    (finding,) = [each for each in result.findings if each.kind == kind]
+    file, _, line = finding.where.rpartition(":")
+    assert piece in linecache.getline(file, int(line))
+    assert finding.proof == 0.999
+
+
+def test_clipping_per_batch_is_found_without_a_pair(monkeypatch):
+    monkeypatch.setattr(auditing, "_RANDOM", 1)
+    monkeypatch.setattr(auditing, "_MOVES", 1)
+    result = replay(
+        lambda x, rng: clips_the_batch(x, rng, steps=2),
+        domain="scalar:-20,20:rows=3",
+        relation="add-remove",
+        claim=ApproxDP(0.5, 1e-5),
+        sees="transcript",
+    )
+    assert result.verdict == "REFUTED"
+    assert result.pairs > 1
+
+
+def laplace_step(x, rng, b=1.0):
+    batch = x[rng.random(len(x)) < Q]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, b)
+
+
+def test_one_sampled_step_of_laplace_noise_is_held_to_its_supremum():
+    # log(1 - q + q e), and one transcript over it is a proof for whoever sees it.
+    pair = Pair(rows(0.3, 1.0, 0.7), rows(0.3, 0.7))
+    exact = np.log1p(Q * np.expm1(1.0))
+    kept = replay(laplace_step, pair=pair, claim=PureDP(exact), sees="transcript")
+    assert (kept.verdict, kept.findings) == ("NOT_REFUTED", ())
+    broken = [
+        replay(laplace_step, pair=pair, claim=PureDP(0.9 * exact), seed=seed, **SEEN)
+        for seed in range(8)
+    ]
+    assert any(result.proof for result in broken)
+    for result in broken:
+        assert result.loss <= exact + 1e-9
+
+
+SEEN = {"sees": "transcript", "max_samples": 2}
+
+
+def test_no_tight_mechanism_is_ever_refuted_by_proof():
+    # Proofs have no false alarms: sampled steps with the least epsilon that is true.
+    rng = np.random.default_rng(7)
+    for seed in range(40):
+        b, data = rng.uniform(0.3, 3), rng.random((int(rng.integers(1, 5)), 1))
+        place = int(rng.integers(len(data) + 1))
+        pair = Pair(data, np.insert(data, place, 1.0, axis=0))
+        pair = pair if seed % 2 else pair.swapped
+        result = replay(
+            lambda x, g, b=b: laplace_step(x, g, b),
+            pair=pair,
+            claim=PureDP(float(np.log1p(Q * np.expm1(1 / b)))),
+            seed=seed,
+            **SEEN,
+        )
+        assert result.verdict == "NOT_REFUTED"
+
+
+def remembers(x, rng):
+    """The noise of a step is less once a row has been in a batch."""
+    total, seen = 0.0, False
+    for _ in range(6):
+        batch = x[rng.random(len(x)) < Q]
+        seen = seen or bool((batch > 0.9).any())
+        total += float(np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0 + seen))
+    return total
+
+
+def stops_early(x, rng):
+    batch = x[rng.random(len(x)) < Q]
+    if not len(batch):
+        return 0.0
+    return float(np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0))
+
+
+def over_two(x, rng):
+    batch = x[(rng.random(len(x)) < Q) | (rng.random(len(x)) < Q)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def test_a_value_over_two_batches_is_never_taken_for_one_over_one():
+    pair = Pair(rows(0.5, 1.0), rows(0.5))
+    for seed in range(8):
+        result = replay(over_two, pair=pair, claim=PureDP(0.1), seed=seed, **SEEN)
+        assert result.verdict == "NOT_FOLLOWED"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "why"),
+    [
+        (remembers, "more than the batch that it is over"),
+        (stops_early, "what is looked at depends on the batch"),
+    ],
+)
+def test_batches_that_show_otherwise_are_not_followed(mechanism, why):
+    pair = Pair(rows(1.0), rows())
+    for sees in ("release", "transcript"):
+        result = replay(
+            mechanism, pair=pair, claim=PureDP(0.1), sees=sees, max_samples=2
+        )
+        assert result.verdict == "NOT_FOLLOWED"
+        assert any(why in finding.message for finding in result.findings)
+        assert all("test_batches.py" in finding.where for finding in result.findings)
+
+
+def shows_the_size(x, rng):
+    mask = rng.random(len(x)) < Q
+    return int(mask.sum()), np.clip(x[mask], 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def rate_of_the_data(x, rng):
+    batch = x[rng.random(len(x)) < 1 / len(x)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+@pytest.mark.parametrize("mechanism", [shows_the_size, rate_of_the_data])
+def test_batches_that_show_more_than_noisy_values_prove_nothing(mechanism):
+    pair = Pair(rows(0.3, 0.2, 1.0), rows(0.3, 0.2))
+    for seed in range(6):
+        result = replay(mechanism, pair=pair, claim=PureDP(0.01), seed=seed, **SEEN)
+        assert not result.proof
+
+
+def fixed_size(x, rng):
+    batch = x[rng.choice(len(x), 2, replace=False)]
+    return np.clip(batch, 0, 1).sum() + rng.laplace(0, 1.0)
+
+
+def shuffled(x, rng):
+    order = rng.permutation(len(x))
+    x = x.copy()
+    rng.shuffle(x)
+    first = float(np.clip(x[:2], 0, 1).sum() + rng.laplace(0, 2.0))
+    return first, np.clip(x[order[2:]], 0, 1).sum() + rng.laplace(0, 2.0)
+
+
+@pytest.mark.parametrize("mechanism", [fixed_size, shuffled, laplace_step])
+def test_public_batches_are_values_that_are_the_same_on_both_sides(mechanism):
+    pair = Pair(rows(0.3, 0.7, 0.0, 0.2), rows(0.3, 0.7, 1.0, 0.2))
+    options = {"pair": pair, "sees": "transcript", "max_samples": 2}
+    results = [
+        replay(mechanism, claim=PureDP(1.0), batches="public", seed=seed, **options)
+        for seed in range(6)
+    ]
+    assert {result.verdict for result in results} == {"NOT_REFUTED"}
+    assert "and every batch" in str(results[0])
+    assert max(result.loss for result in results) > 0.4
+    worst = [
+        replay(mechanism, claim=PureDP(0.4), batches="public", seed=seed, **options)
+        for seed in range(6)
+    ]
+    assert any(result.proof for result in worst)
+    if mechanism is not laplace_step:
+        secret = replay(mechanism, claim=PureDP(0.4), **options)
+        assert not secret.proof
+
+
+def test_transcripts_over_secret_batches_need_the_pair():
+    with pytest.raises(UnsupportedError, match="flips may be hidden"):
+        Followed(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_losses_of_dp_sgd_are_its_own(relation):
+    mechanism = build("dp-sgd", relation=relation)
+    pair = mechanism.worst_case()
+    followed = Followed(mechanism, pair=pair)
+    seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
+    steps = [v for k, v in seen.items() if k != "release" and v.ndim == 3]
+    own = {"steps": np.concatenate(steps, axis=1)}
+    exact = mechanism.transcript_loss(own, pair.data, pair.neighbour)
+    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+    assert found == pytest.approx(exact, abs=1e-9)
+    assert np.abs(exact).min() > 1e-3
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_losses_of_dp_sggd_are_its_own(relation):
+    # No row is common: then nobody sees any flip, and the two losses are of one thing.
+    mechanism = build("dp-sggd", relation=relation)
+    row, other = np.array([[1.0, 0.2]]), np.array([[-0.3, 1.0]])
+    pair = Pair(row, row[:0] if relation == "add-remove" else other)
+    for way in (pair, pair.swapped):
+        followed = Followed(mechanism, pair=way)
+        seen = followed.transcript(way.data, 3, rng=np.random.default_rng(0))
+        values = [v for k, v in seen.items() if k != "release"]
+        own = {
+            "start": values[0][:, 0],
+            "steps": np.concatenate([v for v in values if v.ndim == 4], axis=1),
+        }
+        exact = mechanism.transcript_loss(own, way.data, way.neighbour)
+        found = followed.transcript_loss(seen, way.data, way.neighbour)
+        assert found == pytest.approx(exact, abs=1e-9)
+        assert np.abs(exact).min() > 1e-4
+
+
+PLANTED = {
+    "dp-sgd-clipped-batches": "budget",
+    "dp-sgd-batch-means": "distance",
+    "dp-sgd-fixed-batches": "distance",
+    "dp-sgd-rule-of-thumb": "distance",
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_faults_of_the_catalogue_are_refuted(name):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    result = replay(build(name), sees="transcript", seed=2)
+    assert result.verdict == "REFUTED"
+    assert result.samples <= 60
+    assert PLANTED[name] in {finding.kind for finding in result.findings}
+
+
+def test_a_private_number_of_rows_is_refuted_where_rows_have_gradients():
+    row = [[1.0, 1.0]]
+    pair = Pair(row, row * 2)
+    # Slow enough that no weight is so large that the gradient is lost beside it.
+    mechanism = replace(build("dp-sgd-private-count"), learning_rate=0.01)
+    result = replay(mechanism, pair=pair, sees="transcript")
+    assert (result.verdict, result.samples) == ("REFUTED", 4)
+    assert [finding.kind for finding in result.findings] == ["release"]
+
+
+def test_dp_sgd_of_the_catalogue_is_followed():
+    for relation in ("add-remove", "replace-one"):
+        mechanism = build("dp-sgd", relation=relation)
+        result = replay(mechanism, **SEEN)
+        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+        # The row is so long that it is clipped wherever the weights are likely to be.
+        apart = 1.0 if relation == "add-remove" else 2.0
+        distances = [step.l2 for step in result.steps]
+        assert len(distances) == mechanism.iterations
+        assert np.median(distances) == pytest.approx(apart)
+        assert max(distances) <= apart + 1e-9
+        assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
+
+
+def test_a_declared_answer_of_every_row_is_no_batch():
+    # It is a noisy value that everybody sees: of its own loss, and of no mixture.
+    @primitive("randomised-response", value="bits", truth=0.75)
+    def answers(bits, rng):
+        kept = rng.random(len(bits)) < 0.75
+        return np.where(kept, bits, 1 - bits)
+
+    def shares(x, rng):
+        return answers((x[:, 0] > 0.5).astype(int), rng).mean()
+
+    pair = Pair(rows(0, 1, 0), rows(0, 1, 1))
+    results = [
+        replay(shares, pair=pair, claim=PureDP(claimed), sees="transcript")
+        for claimed in (np.log(3) + 1e-6, np.log(3) - 1e-3)
+    ]
+    assert [result.proof for result in results] == [False, True]
+    assert {result.batches for result in results} == {""}
+    assert results[0].loss == pytest.approx(np.log(3))
+
+
+def test_a_primitive_over_a_secret_batch_has_the_loss_of_a_mixture():
+    @primitive("laplace", value="value", scale="scale")
+    def noisy(value, scale, rng):
+        return value + rng.laplace(0, scale)
+
+    def declared(x, rng):
+        return noisy(x[rng.random(len(x)) < 0.25].clip(0, 1).sum(), 1.0, rng)
+
+    pair = Pair(rows(0.0, 0.5), rows(0.0, 0.5, 1.0))
+    for turn in range(4):
+        result = replay(
+            declared, pair=pair, claim=PureDP(1.0), sees="transcript", seed=turn
+        )
+        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+        assert 0 < result.loss <= np.log(0.75 + 0.25 * np.e) + 1e-12
+
+
+def test_a_sum_over_a_batch_of_differences_looks_at_the_vector():
+    def summed(x, rng):
+        w = x.sum(axis=0) + rng.normal(0, 1.0, x.shape[1])
+        return np.tanh((x[rng.random(len(x)) < 0.5] - w).sum(axis=0, keepdims=True))
+
+    for seed in range(4):
+        seen = execute(summed, ROWS, seed, reading=LAZY).tape.observations
+        (value,) = [one for one in seen if one.how != "chosen"]
+        assert (value.shape, value.law.ratio.tolist()) == ((2,), [1.0, 1.0])
+        assert np.allclose(value.law.mean, ROWS.sum(axis=0))

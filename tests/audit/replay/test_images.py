@@ -1,0 +1,266 @@
+"""Terms that are not written out: images of noisy values, blocks of draws, columns.
+
+The clear path, which writes all terms out at once, is the oracle of the short ones.
+"""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from replay_cases import rows
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit.replay import arithmetic, replay
+from dpaudit.audit.replay.comparison import compare, loss, losses
+from dpaudit.audit.replay.executor import execute
+from dpaudit.audit.replay.laws import Law
+from dpaudit.audit.replay.observations import Observation, Observations
+from dpaudit.audit.replay.steps import Step, Steps
+from dpaudit.audit.replay.tape import EAGER, LAZY
+from dpaudit.audit.replay.terms import Terms, no_kernel
+
+ROWS = np.random.default_rng(3).standard_normal((12, 4))
+PAIR = Pair(ROWS[:-1], ROWS)
+
+
+def noisy_mean(x, rng):
+    return x.sum(axis=0) / 10 + rng.normal(0, 0.7, x.shape[1])
+
+
+def differences(x, rng):
+    w = noisy_mean(x, rng)
+    return w - x[:5], w
+
+
+def products(x, rng):
+    w = noisy_mean(x, rng)
+    return ROWS @ w, 2 * (ROWS[:6] @ w) - np.arange(6.0), w
+
+
+def chains(x, rng):
+    w = noisy_mean(x, rng)
+    image = -(ROWS[:7] @ (w - 1.0)) * np.linspace(1, 2, 7) / 3
+    return image + np.ones((2, 7)), 1.0 - image, w * 0.1
+
+
+def changed(x, rng):
+    w = noisy_mean(x, rng)
+    image = w - x[:3]
+    w += 5.0
+    w[0] = 0.0
+    return image, w
+
+
+def shifted(x, rng):
+    w = noisy_mean(x, rng)
+    image = w - x[:3]
+    w += 5.0
+    return image, w
+
+
+def factors(x, rng):
+    z = rng.laplace(0, 2.0, 3)
+    return 3 - 2 * z / 5 + x[0, :3], -z * np.array(0.0) + 1, z * np.ones((1, 3))
+
+
+MECHANISMS = [differences, products, chains, changed, shifted, factors]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.__name__)
+def test_laws_are_those_of_terms_that_are_written_out(mechanism, monkeypatch):
+    short = execute(mechanism, ROWS, 5)
+    monkeypatch.setattr(arithmetic, "_image", lambda v, make, *_: Terms(*make()))
+    clear = execute(mechanism, ROWS, 5)
+    plain = execute(mechanism, ROWS, 5, follows=False)
+    assert short.open
+    assert np.array_equal(short.release.index, clear.release.index)
+    assert np.allclose(short.release.coef, clear.release.coef, rtol=1e-15)
+    for other in (clear, plain):
+        assert np.allclose(short.value, other.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[:-1], ids=lambda m: m.__name__)
+def test_who_looks_at_an_image_learns_its_source(mechanism):
+    def looked_at(x, rng):
+        parts = mechanism(x, rng)
+        return [np.array([float(e) for e in np.ravel(np.cbrt(p))]) for p in parts]
+
+    seen = execute(looked_at, ROWS, 5)
+    plain = execute(looked_at, ROWS, 5, follows=False)
+    assert np.allclose(seen.value, plain.value, rtol=1e-9)
+    assert [one.shape for one in seen.tape.observations] == [(4,)]
+    assert not [*seen.tape.lost, *seen.tape.coins]
+    assert not len(seen.law.first)
+    assert seen.tape.observations[0].law.alone.all()
+
+
+def test_an_image_of_draws_alone_hides_no_data():
+    # A noisy value is the sum of both, not the draws, which are the same on both sides.
+    def correlated(x, rng):
+        noisy = np.tril(np.ones((3, 3))) @ rng.normal(0, 5.0, 3) + x[:, :3].sum(axis=0)
+        return np.maximum(noisy, 0)
+
+    here, there = (execute(correlated, x, 1) for x in (PAIR.data, PAIR.neighbour))
+    (one,), (other,) = (each.tape.observations for each in (here, there))
+    assert loss(one.law, other.law, one.value) != 0
+
+
+def test_descent_on_products_is_followed_in_both_readings():
+    def logistic(x, rng):
+        w = np.zeros(3)
+        for _ in range(6):
+            batch = x[rng.random(len(x)) < 0.5]
+            slope = np.tanh(batch[:, :3] @ w) - batch[:, 3]
+            sizes = np.clip(slope, -1, 1)[:, np.newaxis] * np.clip(batch[:, :3], -1, 1)
+            w -= 0.1 * (sizes.sum(axis=0) + rng.normal(0, 8.0, 3))
+        return w
+
+    for reading in (EAGER, LAZY):
+        trace = execute(logistic, ROWS, 2, reading=reading)
+        assert not trace.tape.lost
+        noisy = [one for one in trace.tape.observations if isinstance(one.law, Law)]
+        assert {one.shape for one in noisy} == {(3,)}
+    result = replay(logistic, pair=PAIR, claim=ApproxDP(8.0, 1e-3), max_samples=2)
+    assert result.verdict == "NOT_REFUTED"
+    assert len(result.steps) == 6
+
+
+def test_a_value_that_shares_its_terms_keeps_them():
+    def halves(x, rng):
+        noisy = np.array([len(x), 0.0]) + rng.laplace(0, 1.0, 2)
+        half = noisy / 2
+        other = +noisy
+        half[0] = other[1] = 0.0
+        return noisy, half[1]
+
+    result = replay(halves, pair=Pair(rows(0), rows(0, 1)), claim=PureDP(1.0))
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+
+
+@pytest.mark.parametrize(
+    ("matrix", "without"),
+    [
+        (np.eye(3), True),
+        (np.vander(np.linspace(-1, 1, 40), 4), True),
+        (np.ones((9, 2)), False),
+        (np.eye(3)[:2], False),
+        (np.eye(3)[[0, 0, 1, 1]], False),
+        (np.vstack([np.zeros((50, 2)), np.eye(2)]), True),
+        (np.array([[1.0], [np.inf]]), False),
+        (np.zeros((4, 2)), False),
+    ],
+)
+def test_a_matrix_without_a_kernel_is_known(matrix, without):
+    assert no_kernel(matrix) is without
+
+
+def test_both_readings_are_of_the_same_draws():
+    # Gaussian noise meets no pure claim; some draws show it, and in both readings.
+    def walk(x, rng):
+        total, above = float(np.sum(x)), 0
+        for _ in range(30):
+            total += rng.normal()
+            above += total > 0
+        return above
+
+    pair = Pair(rows(0.2), rows(0.2, 0.9))
+    found = [
+        replay(walk, pair=pair, claim=PureDP(1.0), sees="transcript", seed=seed)
+        for seed in range(6)
+    ]
+    assert all(each.verdict == "REFUTED" for each in found if each.loss > 1.0)
+    assert sum(each.executions == 10 for each in found) > 0  # in a later turn
+
+
+# Columns
+
+
+def observed():
+    rng = np.random.default_rng(8)
+    made = []
+    for number in range(40):
+        n = int(rng.integers(1, 4))
+        index = np.where(rng.random((n, 2)) < 0.3, -1, rng.integers(0, 9, (n, 2)))
+        family = np.arange(9) % 2
+        law = Law.of(rng.normal(size=n), index, rng.normal(size=(n, 2)), family)
+        made.append(
+            Observation(f"a.py:{number % 3}", "x", law, law.mean + 1, (n,), False)
+        )
+    return made
+
+
+def test_observations_come_back_as_they_were():
+    made = observed()
+    kept = Observations(made)
+    assert len(kept) == len(made)
+    assert {each.law.known for each in made} == {True, False}
+    for one, other in zip(kept, made, strict=True):
+        assert (one.place, one.shape, one.bare) == (other.place, other.shape, False)
+        assert np.array_equal(one.value, other.value)
+        for name in ("mean", "unit", "ratio", "first", "draw", "family", "alone"):
+            assert np.array_equal(getattr(one.law, name), getattr(other.law, name))
+    shape, value = kept.output(7)
+    assert shape == made[7].shape
+    assert np.array_equal(value, made[7].value)
+
+
+def test_a_run_has_the_losses_of_its_values():
+    known = [each for each in observed() if each.law.known]
+    there = Observations(
+        Observation(e.place, e.how, _moved(e.law), e.value, e.shape, False)
+        for e in known
+    )
+    here = Observations(known)
+    run, other = here.run(3, len(known)), there.run(3, len(known))
+    alone = [
+        loss(a.law, b.law, a.value) for a, b in zip(here[3:], there[3:], strict=True)
+    ]
+    assert compare(run.law, other.law).known
+    assert losses(run.law, other.law, run.value) == pytest.approx(sum(alone))
+    assert run.entries.sum() == len(run.value)
+    assert run.units.sum() == len(run.law.first)
+
+
+def _moved(law):
+    # Constants may not move, nor entries of one unit apart from each other.
+    mean = law.mean + np.append(0.1 * np.arange(1.0, len(law.first) + 1), 0.0)[
+        law.unit
+    ] * (law.ratio)
+    parts = law.unit, law.ratio, law.first, law.draw, law.family, law.alone
+    return Law(mean, *parts)
+
+
+def test_steps_are_a_sequence():
+    several = [
+        Step("a.py:1", "laplace", 2.0, 1.0, 1.0, 0.5),
+        Step("b", "", 0.0, 0, 0, -1),
+    ]
+    steps = Steps(several)
+    assert steps == several
+    assert steps[-1] == several[1]
+    assert steps[:1] == several[:1]
+    assert steps.losses.tolist() == [0.5, -1.0]
+
+
+def test_a_million_noisy_values_need_little_memory():
+    def sums(x, rng):
+        total = np.sum(x)
+        return sum(total + rng.laplace(0, 9.0) > 0 for _ in range(many))
+
+    many = 200
+    execute(sums, ROWS, 0)
+    tracemalloc.start()
+    try:
+        few = _held(sums)
+        many = 2200
+        more = _held(sums)
+    finally:
+        tracemalloc.stop()
+    assert more - few < 2000 * 150  # bytes to a value, of two kilobytes once
+
+
+def _held(mechanism):
+    before = tracemalloc.get_traced_memory()[0]
+    kept = execute(mechanism, ROWS, 0)
+    assert len(kept.tape.observations) >= 200
+    return tracemalloc.get_traced_memory()[0] - before
