@@ -125,7 +125,7 @@ def test_mechanisms_are_noisy_values_with_their_exact_losses():
     assert both.loss <= 1 + 1e-9
     wrong = judged(half_the_noise)
     assert (wrong.proof, wrong.findings[0].kind) == (True, "distance")
-    assert "test_libraries.py" in wrong.findings[0].where
+    assert "test_declared_libraries.py" in wrong.findings[0].where
 
 
 def test_all_is_put_back_after_any_exit():
@@ -209,7 +209,7 @@ def test_the_map_of_a_measurement_bounds_its_loss():
         over = judged(lambda x, rng, use=use: use(noisy_count(0.5), x.tolist()))
         assert str(over.verdict) == "NOT_FOLLOWED"
         assert over.findings[0].kind in ("distance", "budget")
-        assert "test_libraries.py" in over.findings[0].where
+        assert "test_declared_libraries.py" in over.findings[0].where
 
 
 def test_another_measurement_on_the_neighbour_promises_nothing():
