@@ -1,8 +1,11 @@
 """Laws of noisy values: closed forms, and the catalogue's own exact losses."""
 
+import math
+
 import numpy as np
 import pytest
 from replay_cases import rows
+from scipy.stats import binomtest
 
 from dpaudit import GaussianDP, Pair, PureDP
 from dpaudit.algorithms.catalogue import CATALOGUE, build
@@ -174,6 +177,59 @@ def test_tight_mechanisms_are_never_refuted_by_proof():
         result = replay(tight, pair=pair, claim=PureDP(2.8), seed=seed)
         assert result.verdict == "NOT_REFUTED"
         assert result.loss == pytest.approx(2.8)
+
+
+def flipped(x, rng):
+    """Randomised response of one bit, at epsilon 1."""
+    return bool(x[-1, 0] > 0.5) ^ bool(rng.random() < 1 / (1 + math.e))
+
+
+def chosen(x, rng):
+    """An exponential mechanism over two candidates, at epsilon 1."""
+    odds = np.exp([0.0, 2.0 * (x[-1, 0] > 0.5) - 1.0])
+    return int(rng.choice(2, p=odds / odds.sum()))
+
+
+def looked_at(x, rng):
+    """A sum whose noise is looked at; at epsilon 1."""
+    noisy = float(x[-1, 0] + rng.laplace(0, 1.0))
+    return max(noisy, 0.0)
+
+
+def gaussian(x, rng):
+    return x[-1] + rng.normal(0, 1.0)
+
+
+TIGHT = [(flipped, PureDP(1.0)), (chosen, PureDP(1.0)), (looked_at, PureDP(1.0))]
+TIGHT += [(gaussian, GaussianDP(1.0))]
+
+
+def refutations(replays, **options):
+    """Replay mechanisms that meet their claims with equality; count what falls."""
+    fallen = proofs = 0
+    for seed in range(replays):
+        mechanism, claim = TIGHT[seed % len(TIGHT)]
+        pair = Pair([[0.0]], [[1.0]], "replace-one")
+        sees = "transcript" if seed % 8 >= 4 else "release"
+        found = replay(
+            mechanism, pair=pair, claim=claim, seed=seed, sees=sees, **options
+        )
+        fallen += found.verdict == "REFUTED"
+        proofs += found.proof
+    return fallen, proofs
+
+
+def test_what_holds_with_equality_is_not_refuted():
+    # False-alarm probability of each statistical test 1e-3; a proof has none.
+    assert refutations(8, max_samples=10) == (0, 0)
+
+
+@pytest.mark.hard
+def test_false_refutations_over_two_thousand_replays():
+    # Null: at most 5 % of the replays refute at confidence 0.95. False alarm 1e-6.
+    fallen, proofs = refutations(2400, confidence=0.95, max_samples=60)
+    assert proofs == 0
+    assert binomtest(fallen, 2400, 0.05, alternative="greater").pvalue > 1e-6
 
 
 def prefix_sums(x, rng):
