@@ -247,6 +247,21 @@ def test_randomness_that_is_not_seen_makes_no_law():
     assert not result.proof
 
 
+def test_randomness_in_a_branch_that_is_seldom_taken_makes_no_law_either():
+    # Both sides release a count that goes on: no number of it is had by both.
+    state = {"turn": 0}
+
+    def with_state(x, rng):
+        if rng.choice(2, p=[0.999, 0.001]):
+            state["turn"] += 1
+            return state["turn"]
+        return 0
+
+    for sees in ("release", "transcript"):
+        options = {"claim": PureDP(1.0), "max_samples": 2, "sees": sees}
+        assert not replay(with_state, pair=PAIR, **options).proof
+
+
 def test_a_choice_that_cannot_be_made_fails_as_numpy_does():
     def broken(x, rng):
         return rng.choice(2, p=[0.7, 0.7])
