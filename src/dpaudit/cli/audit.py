@@ -176,10 +176,11 @@ def audit_command(
     )
     if layer in ("exact", "white-box"):
         unused = (domain, witness_path, store, max_seconds)
-        if bits or workers != 1 or any(option is not None for option in unused):
+        asked = bits or workers != 1 or not _is_default("refine")
+        if asked or any(option is not None for option in unused):
             raise InputError(
                 f"--layer {layer} takes no --domain, --bits, --witness, --workers, "
-                "--store or --max-seconds"
+                "--store, --refine or --max-seconds"
             )
         claim = options.get("claim")
         refuted = _analyse(
@@ -187,9 +188,10 @@ def audit_command(
         )
         return REFUTED if refuted else 0
     if layer == "replay":
-        if bits or workers != 1 or max_seconds is not None:
+        asked = bits or workers != 1 or not _is_default("refine")
+        if asked or max_seconds is not None:
             raise InputError(
-                "--layer replay takes no --bits, --workers or --max-seconds"
+                "--layer replay takes no --bits, --workers, --refine or --max-seconds"
             )
         return _replay(
             subject,
