@@ -13,11 +13,12 @@ from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
-from dpaudit.audit.replay.witness import ReplayWitness, stored_mechanism
+from dpaudit.audit.replay.witness import ReplayWitness
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.settings import name_of, stated
 from dpaudit.audit.store import Store
+from dpaudit.audit.stored_witness import stored_mechanism
 from dpaudit.audit.workers import single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain

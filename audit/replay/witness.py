@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.replay.result import Finding, ReplayResult
-from dpaudit.audit.stored_witness import StoredWitness, accusation, stored_mechanism
+from dpaudit.audit.stored_witness import StoredWitness, accusation
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
@@ -26,7 +26,6 @@ __all__ = [
     "ReplayVerification",
     "ReplayWitness",
     "load_witness",
-    "stored_mechanism",
     "verify_replay",
 ]
 
