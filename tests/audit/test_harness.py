@@ -976,3 +976,11 @@ def test_a_loss_beyond_arithmetic_does_not_end_an_audit(sigma):
     result = audit(mechanism, pair=PAIR, max_samples=200, attacks=IDENTITY)
     assert result.exact is None
     assert result.refuted == (sigma < 1)
+
+
+def test_refining_draws_both_sides_alike():
+    # The event is impossible on D': to refute it is enough to draw there alone.
+    mechanism = SymmetricNoise.as_published(1.0)
+    result = audit(mechanism, max_samples=20_000, refine=0.1)
+    assert result.samples > result.refuted_at + 1000
+    assert abs(result.drawn[0] - result.drawn[1]) <= 2 * result.refuted_at
