@@ -82,7 +82,8 @@ CLAIMED = 0.1
 _BITS, _INCREMENTS = 8, 10
 # Best attacked on the pair of half the answers 0 and half 1, against the reverse.
 _HALVES = frozenset({"svt-3", "svt-4", "svt-6", "svt-3-4-parallel"})
-_IMPOSSIBLE = 1e-300  # instead of 0: projections want positive probabilities
+# Instead of 0: projections want positive probabilities, and lose those below 1e-14.
+_IMPOSSIBLE = 1e-12
 
 
 @dataclass(frozen=True)

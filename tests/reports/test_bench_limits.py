@@ -7,8 +7,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import binomtest
 
+from dpaudit.claims import PureDP
 from dpaudit.reports.bench import limits
-from dpaudit.reports.bench.best_events import best_events
+from dpaudit.reports.bench.best_events import (
+    BestEvent,
+    best_events,
+    information_limit,
+)
 from dpaudit.reports.bench.limits import SUBJECTS, Limits, growth
 from dpaudit.reports.bench.refutation import limit as refutation_limit
 
@@ -116,3 +121,11 @@ def test_a_unit_is_an_audit_of_releases_alone():
     record = Limits().measure(unit)
     assert record["refuted"]
     assert 20 < record["samples"] < 500
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.999])
+def test_the_limit_of_two_cells_is_that_of_their_event(confidence):
+    p, q = (tuple(law.tolist()) for law in SUBJECTS["symmetric-noise"].laws())
+    expected = information_limit(BestEvent(p, q), PureDP(1.0), 1 - confidence)
+    found = limits._limit("symmetric-noise", confidence)
+    assert found == pytest.approx(expected, rel=1e-6)
