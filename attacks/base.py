@@ -160,9 +160,12 @@ def consult_rows(
     MechanismError
         If it fails on ordinary releases, see `consult`.
     """
-    finite = np.asarray(np.isfinite(flatten(releases)).all(axis=1))
-    if finite.all():
+    flat = flatten(releases)
+    with np.errstate(all="ignore"):
+        total = flat.sum()  # finite only if every entry is
+    if np.isfinite(total):
         return np.asarray(consult(capability, releases, *arguments))
+    finite = np.asarray(np.isfinite(flat).all(axis=1))
 
     def ask(places: NDArray[np.intp]) -> Any:
         return capability(map_arrays(releases, lambda a: a[places]), *arguments)

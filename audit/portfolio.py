@@ -168,9 +168,13 @@ class _Contender:
 
     def events(self, index: int) -> Events:
         """Return the candidate events of the attack, which goes by that index."""
-        events = self.record.events(index, exclusive=self.attack.exclusive)
-        simple = not (self.attack.exclusive or self.attack.sufficient)
-        return self.record.modelled(events) if simple else events
+        return self.record.events(index, exclusive=self.attack.exclusive)
+
+    def sharpened(self, events: Events, *, unbeaten: bool) -> Events:
+        """Return its events with what is known, or can be fitted, of their ratios."""
+        if self.attack.sufficient:
+            return self.record.informed(events) if unbeaten else events
+        return events if self.attack.exclusive else self.record.modelled(events)
 
 
 class Portfolio:
@@ -221,7 +225,14 @@ class Portfolio:
             for index, contender in enumerate(self._contenders)
             if scored[index] >= telling
         ]
-        return Events.join(self._without_the_beaten(offers))
+        offers = self._without_the_beaten(offers)
+        unbeaten = len(offers) == 1
+        return Events.join(
+            [
+                self._contenders[e.attack[0]].sharpened(e, unbeaten=unbeaten)
+                for e in offers
+            ]
+        )
 
     def _without_the_beaten(self, offers: list[Events]) -> list[Events]:
         """Return the events of the sufficient attack, if any, and of who beats it."""
@@ -236,10 +247,7 @@ class Portfolio:
                     if _separation(other)[0]
                     > reached + _CLEARLY * max(error, _separation(other)[1])
                 ]
-                if better:
-                    return [events, *better]
-                record = self._contenders[events.attack[0]].record
-                return [record.informed(events)]
+                return [events, *better]
         return offers
 
     def trust(self, events: Events, in_use: NDArray[np.intp]) -> None:

@@ -38,7 +38,7 @@ _SMALLEST_ROUND = 4
 # Growth of the past by one round: the share of the releases that stopping at the end
 # of a round costs at most. Less while a refutation may be a matter of dozens, more
 # later, where rounds are dear and evidence is steady.
-_GROWTH = {50_000: 0.15, math.inf: 0.25}
+_GROWTH = {10_000: 0.15, math.inf: 0.25}
 _GROWTH_TO_REFUTE = {200: 0.1, **_GROWTH}
 _GROWTH_TO_REFINE = 0.5  # a bound may stop at any release
 _OPENING, _OPENING_GROWTH = 200, 1.0  # a bound hardly rests on its first 1/200

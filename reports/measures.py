@@ -76,6 +76,7 @@ def audited_privacy(cell: Cell) -> list[Record]:
             "samples": result.samples,
             "samples_to_refute": math.nan if first is None else first.samples,
             "attack": (first or result).attack,
+            "event": (first or result).event,
             "log_evidence": result.log_evidence,
             "detectable_epsilon": _number(result.detectable_epsilon),
             "rarest_event": result.rarest_event,

@@ -1,6 +1,5 @@
 """From the runner's tables to plain Python, and to verdicts that are ready to print."""
 
-import json
 import math
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -123,13 +122,7 @@ def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
 def _hint(row: Row) -> str:
     """Return what convicts a mechanism, or what the audit could not have seen."""
     if isinstance(row["witness"], str):
-        seen = json.loads(row["witness"])["counts"]
-        data, neighbour = seen["data"], seen["neighbour"]
-        return (
-            f"An event (attack: {row['attack']}) was seen in {data['hits']} of "
-            f"{data['releases']} releases on the data and in {neighbour['hits']} of "
-            f"{neighbour['releases']} on its neighbour."
-        )
+        return f"{row['event'][:1].upper()}{row['event'][1:]} (attack: {row['attack']})."
     blind = f"blind to events rarer than {delta(row['rarest_event'])}"
     if not math.isfinite(row["detectable_epsilon"]):
         return f"Its last event could have shown no violation; {blind}."

@@ -27,7 +27,7 @@ Where nothing is known of the score, a ratio of densities that was fitted to the
 all releases, instead of two for each event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -141,7 +141,8 @@ class ScoreRecord:
     """What is remembered of the scores of one fitted attack."""
 
     def __init__(self) -> None:
-        self._scores: tuple[list[Array], list[Array]] = ([], [])
+        # Of either side: first what is in increasing order, then what came later.
+        self._scores: tuple[list[Array], list[Array]] = ([np.empty(0)], [np.empty(0)])
         self._thresholds: Array | None = None
         self._hits = np.zeros((2, 0), dtype=np.intp)
         self._shares = np.zeros((2, 1))
@@ -168,16 +169,13 @@ class ScoreRecord:
     def events(self, attack: int, *, exclusive: bool = False) -> Events:
         """Return the candidate events of the attack of that index."""
         if self._thresholds is None:
-            both = [np.concatenate([*scores, []]) for scores in self._scores]
-            thresholds = _thresholds(np.concatenate(both))
-            hits = np.stack([count_hits(scores, thresholds) for scores in both])
+            both = self._in_order()
+            thresholds = _thresholds(np.sort(np.concatenate(both), kind="stable"))
+            hits = np.stack([_hits(scores, thresholds) for scores in both])
             if self.scored.min() >= _REMEMBERED:
                 self._thresholds, self._hits = thresholds, hits
-                self._shares = np.stack([_shares_of_hits(x, thresholds) for x in both])
-                self._scores = ([], [])
-            else:
-                for side in (0, 1):
-                    self._scores[side][:] = [both[side]]
+                self._shares = self._sums(thresholds, expit)
+                self._scores = ([np.empty(0)], [np.empty(0)])
         else:
             thresholds, hits = self._thresholds, self._hits
         shape = (2, len(thresholds))
@@ -206,12 +204,7 @@ class ScoreRecord:
         the events come back as they were.
         """
         if self._thresholds is None:
-            shares = np.stack(
-                [
-                    _shares_of_hits(np.concatenate(x), events.threshold)
-                    for x in self._scores
-                ]
-            )
+            shares = self._sums(events.threshold, expit)
         else:
             shares = self._shares
         mass = self._cells(np.column_stack([events.hits, self.scored])).sum(axis=0)
@@ -228,12 +221,12 @@ class ScoreRecord:
             return events
         if len(events) < _FEWEST_EVENTS:
             return events
-        scores = np.concatenate([x for side in self._scores for x in side])
-        largest = np.abs(scores).max()
+        both = self._in_order()
+        largest = max(abs(scores[end]) for scores in both for end in (0, -1))
         if not (np.isfinite(largest) and largest > 0):
             return events
-        reached = _reached(scores, events.threshold)
-        total = np.bincount(reached, scores / largest, minlength=len(events) + 1)[::-1]
+        sums = self._sums(events.threshold, lambda scores: scores / largest)
+        total = np.diff(sums.sum(axis=0), prepend=0.0)
         cells = self._cells(np.column_stack([events.hits, self.scored]))
         counts = cells * self.scored[:, np.newaxis]
         mass, number = cells.sum(axis=0), counts.sum(axis=0)
@@ -244,6 +237,25 @@ class ScoreRecord:
         share = np.zeros(len(mass))
         share[used] = fitted
         return self._with_ratio(events, mass, share * mass, _FITTED)
+
+    def _in_order(self) -> list[Array]:
+        """Return the remembered scores of either side, in increasing order."""
+        for side in self._scores:
+            if len(side) > 1:
+                # A stable sort merges what is in order already.
+                side[:] = [np.sort(np.concatenate(side), kind="stable")]
+        return [side[0] for side in self._scores]
+
+    def _sums(self, thresholds: Array, weight: Callable[[Array], Array]) -> Array:
+        """Return the weights of scores that reach each threshold, and of all, added.
+
+        Shape (2, T + 1).
+        """
+        sums = []
+        for scores in self._in_order():
+            added = np.cumsum(np.append(0.0, weight(scores[::-1])))
+            sums.append(added[np.append(_hits(scores, thresholds), len(scores))])
+        return np.stack(sums)
 
     def _cells(self, reached: Array) -> Array:
         """Return what is in the cells between thresholds, over the scores of a side."""
@@ -329,22 +341,19 @@ def _balance(mass: Array, tilt: Array) -> Array | None:
     return np.asarray(1 / (1 + brentq(imbalance, low, high) * slope))
 
 
-def _shares_of_hits(losses: Array, thresholds: Array) -> Array:
-    """Return the sum of s(L) over the losses that reach each threshold, and over all.
-
-    Shape (T + 1,).
-    """
-    reached = _reached(losses, thresholds)
-    return _from_the_rarest(reached, thresholds, expit(losses))
+def _hits(scores: Array, thresholds: Array) -> Counts:
+    """Return how many of the increasing scores reach each threshold."""
+    return len(scores) - np.searchsorted(scores, thresholds, side="left")
 
 
-def _thresholds(scores: Array) -> Array:
+def _thresholds(values: Array) -> Array:
     """Return decreasing thresholds, dense in both tails and at the middle of the ROC.
+
+    The scores come in increasing order.
 
     Ranks grow geometrically from either end, so that rare events are resolved in
     relative terms wherever they are. The lowest score would be no event.
     """
-    values = np.sort(scores)
     last = len(values) - 1
     ranks = [0]
     while ranks[-1] < len(values) / 2:

@@ -18,6 +18,8 @@ __all__ = ["DOUBT", "Excess", "coefficients", "find_anchor", "violation"]
 Counts = NDArray[np.intp]
 
 _CLEAR = 4.0  # standard errors that chance hardly gives to the best of many events
+_RESOLUTION = 500  # so much of a family is one step of an anchor,
+_AROUND = np.array([-16, -4, -1, 0, 1, 4, 16])  # and it is looked for so near at first
 _LUCK = 1.5  # standard errors that it easily does
 DOUBT = 2.0
 """Standard errors inside a null from which an event may yet turn out to violate it."""
@@ -71,12 +73,22 @@ class Excess:
         return cls(on_p, on_q, excess, variance)
 
 
-def find_anchor(family: NullFamily, events: Events) -> tuple[int, int]:
+def find_anchor(
+    family: NullFamily, events: Events, near: int | None = None
+) -> tuple[int, int]:
     """Return the largest null that some event violates clearly, and where doubt ends.
 
     Near the truth the event that seems to violate a null by most is one that chance
     favoured. So events are chosen where they stand out from chance, at the anchor, and
     are kept for the nulls above it.
+
+    Parameters
+    ----------
+    family : NullFamily
+    events : Events
+        At least one.
+    near : int, optional
+        Where the anchor was before: it is looked for there first.
 
     Returns
     -------
@@ -86,19 +98,22 @@ def find_anchor(family: NullFamily, events: Events) -> tuple[int, int]:
         The largest null that the anchor's best event may yet turn out to violate.
     """
     anchor, high = 0, len(family) - 1
+    fine = len(family) // _RESOLUTION
+    around = np.empty(0) if near is None else near + max(fine, 1) * _AROUND
     scored = events.scored.sum(axis=0)
     error, share = 1 / np.sqrt(scored), events.scored[0] / scored
     while True:
-        nulls = np.unique(np.linspace(anchor, high, 16).astype(np.intp))
+        nulls = np.append(np.linspace(anchor, high, 16), np.clip(around, anchor, high))
+        nulls = np.unique(nulls.astype(np.intp))
         found = Excess.of(family, nulls, events, share)
         z = found.excess / (np.sqrt(found.variance) * error)
         clear = np.flatnonzero(np.max(z, axis=1) >= _CLEAR)
         last = int(clear[-1]) if len(clear) else 0
         anchor, main = int(nulls[last]), int(np.argmax(z[last]))
         high = int(nulls[last + 1]) - 1 if last + 1 < len(nulls) else anchor
-        if high - anchor <= len(family) // 500:
+        if high - anchor <= fine:
             break
-    above = np.arange(anchor, len(family))
+    above = np.arange(anchor, len(family), max(fine, 1))
     found = Excess.of(family, above, events.take([main]), share[main])
     z = (found.excess / np.sqrt(found.variance))[:, 0] / error[main]
     doubtful = np.flatnonzero(z > -DOUBT)

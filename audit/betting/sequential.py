@@ -74,6 +74,7 @@ class SequentialTest:
         start = np.log(shares)
         self._accounts = np.repeat(start[:, np.newaxis], len(family), axis=1)
         self._plan: PlannedBets | None = None
+        self._anchor: int | None = None
         self._sizes = (0, 0)
         self._playing = np.empty(0, dtype=np.intp)
         self._bet = np.empty(0, dtype=np.intp)
@@ -137,7 +138,8 @@ class SequentialTest:
         self._plan = None
         if not len(events) or self.rejected.all():
             return np.empty(0, dtype=np.intp)
-        anchor, top = find_anchor(self.family, events)
+        anchor, top = find_anchor(self.family, events, self._anchor)
+        self._anchor = anchor
         nulls = self._worth_planning(top)
         plan = plan_bets(self.family, nulls, events, n_p, n_q, anchor)
         open_ = np.flatnonzero(~self.rejected[: nulls[-1] + 1])

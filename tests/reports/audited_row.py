@@ -18,6 +18,7 @@ def audited(**columns):
         "epsilon_lower": 1.5,
         "delta_lower": 0.2,
         "attack": "support",
+        "event": "the release >= 3 in 3 of 5 on D, 1 of 7 on D'",
         "detectable_epsilon": 3.0,
         "rarest_event": 0.0625,
         "witness": None,

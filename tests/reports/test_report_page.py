@@ -124,10 +124,6 @@ def made(written, monkeypatch):
 
 
 def wall(refuted=("bad",), names=("good", "bad"), **columns):
-    counts = (
-        '{"counts": {"data": {"hits": 30, "releases": 50}, '
-        '"neighbour": {"hits": 1, "releases": 50}}}'
-    )
     return pd.DataFrame(
         [
             {
@@ -148,7 +144,8 @@ def wall(refuted=("bad",), names=("good", "bad"), **columns):
                 "detectable_epsilon": np.nan if name in refuted else 1.2,
                 "rarest_event": 0.007,
                 "confidence": 0.999,
-                "witness": counts if name in refuted else None,
+                "event": "the release < 3 in 30 of 50 on D, 1 of 50 on D'",
+                "witness": "{}" if name in refuted else None,
             }
             | columns
             for name in names
@@ -461,7 +458,7 @@ def test_the_page_is_whole_and_fetches_nothing(written):
         assert f"<h2>{heading}</h2>" in page
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
-    assert "30 of 50 releases on the data and in 1 of 50 on its neighbour" in page
+    assert "The release &lt; 3 in 30 of 50 on D, 1 of 50 on D&#39;" in page
 
 
 def test_pages_of_the_same_results_are_the_same(written):

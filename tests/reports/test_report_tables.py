@@ -77,16 +77,11 @@ def test_verdicts_have_what_was_claimed_what_is_true_and_what_was_proved():
     assert blind.hint.startswith("Its last event could have shown no violation; blind")
     (unknown,) = verdict_rows(audited(claim="not known"))
     assert unknown.exact == ("not known",)
-    counts = (
-        '{"counts": {"data": {"hits": 3, "releases": 5}, '
-        '"neighbour": {"hits": 1, "releases": 7}}}'
-    )
-    (fallen,) = verdict_rows(audited(verdict="REFUTED", witness=counts))
+    (fallen,) = verdict_rows(audited(verdict="REFUTED", witness="{}"))
     assert (fallen.refuted, fallen.verdict) == (True, "REFUTED")
     assert fallen.witness_file == "witness-m.json"
     assert fallen.hint == (
-        "An event (attack: support) was seen in 3 of 5 releases on the data and in 1 "
-        "of 7 on its neighbour."
+        "The release >= 3 in 3 of 5 on D, 1 of 7 on D' (attack: support)."
     )
 
 
