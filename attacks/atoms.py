@@ -191,11 +191,12 @@ def _round(flat: Array, resolution: Array) -> Array:
 
 def _keys(flat: Array) -> NDArray[np.uint64]:
     """Return what entries of the same 40 bits share, and those alone: a quick look."""
-    bits = np.ascontiguousarray(flat + 0.0).view(np.uint64)
+    keys = np.ascontiguousarray(flat + 0.0).view(np.uint64)
     dropped = 52 - _BITS
-    keys = (bits + np.uint64(1 << (dropped - 1))) >> np.uint64(dropped)
+    keys += np.uint64(1 << (dropped - 1))
+    keys >>= np.uint64(dropped)
     keys[np.isnan(flat)] = np.iinfo(np.uint64).max
-    return np.asarray(keys)
+    return keys
 
 
 def _varies(rounded: Array) -> NDArray[np.bool_]:

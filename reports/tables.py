@@ -122,7 +122,9 @@ def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
 def _hint(row: Row) -> str:
     """Return what convicts a mechanism, or what the audit could not have seen."""
     if isinstance(row["witness"], str):
-        return f"{row['event'][:1].upper()}{row['event'][1:]} (attack: {row['attack']})."
+        return (
+            f"{row['event'][:1].upper()}{row['event'][1:]} (attack: {row['attack']})."
+        )
     blind = f"blind to events rarer than {delta(row['rarest_event'])}"
     if not math.isfinite(row["detectable_epsilon"]):
         return f"Its last event could have shown no violation; {blind}."
