@@ -172,6 +172,18 @@ def test_the_anchor_is_below_the_truth_and_doubt_ends_above_it(epsilon):
     assert family.parameter[top] < 1.1 * epsilon
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_anchor_is_the_same_wherever_it_is_looked_for_first(epsilon):
+    family = FAMILIES["pure"]
+    events = laplace_events(epsilon, 3000)
+    anchor, top = find_anchor(family, events)
+    step = len(family) // 500
+    for near in (0, anchor - 40 * step, anchor, anchor + 3 * step, len(family) - 1):
+        again = find_anchor(family, events, near)
+        assert abs(again[0] - anchor) <= step
+        assert abs(again[1] - top) <= 2 * step
+
+
 def test_no_anchor_where_nothing_is_violated():
     """The laws agree: no null is violated clearly, though small ones are in doubt."""
     family = FAMILIES["pure"]
