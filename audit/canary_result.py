@@ -65,7 +65,7 @@ class CanaryAudit:
         """Return the result as JSON-ready Python."""
         readable = {
             "verdict": self.verdict.value,
-            "claim": str(self.claim),
+            "claim": self.claim.to_dict(),
             "relation": self.relation.value,
             "bound": self.bound.to_dict(),
             "warnings": list(self.warnings),

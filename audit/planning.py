@@ -107,7 +107,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON-ready Python."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return values | {"claim": str(self.claim)}
+        return values | {"claim": self.claim.to_dict()}
 
     def __str__(self) -> str:
         return (

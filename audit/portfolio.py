@@ -300,6 +300,16 @@ class Portfolio:
         contender = self._contenders[int(events.attack[index])]
         return contender.record.counts(float(events.threshold[index]))
 
+    def roc(self, index: int) -> tuple[tuple[float, float], ...]:
+        """Return how often each event of an attack was hit on D' and on D, as shares.
+
+        Of the releases that the attack did not learn from, the rarest event first.
+        """
+        record = self._contenders[index].record
+        events = record.events(index)
+        shares = (events.hits / np.maximum(events.scored, 1)).tolist()
+        return tuple(zip(shares[NEIGHBOUR], shares[DATA], strict=True))
+
     @property
     def memory(self) -> int:
         """How many outputs a side are remembered, at most, to learn from."""

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
@@ -11,6 +12,9 @@ from dpaudit.claims import Claim, GaussianDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["AuditResult", "Verdict"]
 
@@ -22,7 +26,7 @@ class Verdict(StrEnum):
     NOT_REFUTED = "NOT_REFUTED"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditResult:
     """The outcome of one audit.
 
@@ -81,6 +85,11 @@ class AuditResult:
     exact : ExactVerdict or None
         What the mechanism's exact privacy profile says of the claim on the last pair,
         where it has one. The verdict does not rest on it.
+    trajectory : tuple of (int, float)
+        Releases a side after each round, and the bound on epsilon by then.
+    roc : tuple of (float, float)
+        Of the attack's events, rarest first: the share of past releases that hit one,
+        on D' and on D. Estimates, no bounds.
     warnings : tuple of str
         Signs that the releases are not independent draws of one law, which every
         statement here assumes.
@@ -117,6 +126,8 @@ class AuditResult:
     detectable_epsilon: float | None
     rarest_event: float
     exact: ExactVerdict | None
+    trajectory: tuple[tuple[int, float], ...]
+    roc: tuple[tuple[float, float], ...]
     warnings: tuple[str, ...]
     seed: int
     seconds: float
@@ -150,7 +161,7 @@ class AuditResult:
         """Return the result as JSON-ready Python, the witness included."""
         readable = {
             "verdict": self.verdict.value,
-            "claim": str(self.claim),
+            "claim": self.claim.to_dict(),
             "relation": self.relation.value,
             "layer": self.layer.value,
             "exact": None if self.exact is None else self.exact.to_dict(),
@@ -163,6 +174,37 @@ class AuditResult:
         }
         values = {name: readable.get(name, getattr(self, name)) for name in names}
         return values | allowed
+
+    def plot(self) -> "Figure":
+        """Draw the bound against releases, and the attack's ROC against the claim.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A notebook shows it; ``savefig`` writes it.
+        """
+        from dpaudit.audit.plotting import draw
+
+        return draw(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<AuditResult {printable(self.name, longest=60)}: {self.verdict} at "
+            f"confidence {self.confidence:g}, epsilon >= {self.epsilon_lower:.4g} at "
+            f"delta = {self.at_delta:.3g}>"
+        )
+
+    def _repr_html_(self) -> str:
+        head, *lines = str(self).splitlines()
+        rows = (_cells(line.strip()) for line in lines)
+        body = "".join(
+            f"<tr><th style='text-align: left'>{escape(name)}</th>"
+            f"<td style='text-align: left'>{escape(text)}</td></tr>"
+            for name, text in rows
+        )
+        return (
+            f"<p><strong>{escape(head)}</strong></p><table><tbody>{body}</tbody></table>"
+        )
 
     def __str__(self) -> str:
         after = ""
@@ -228,3 +270,9 @@ class AuditResult:
             f"epsilon >= {self.detectable_epsilon:.4g} at delta = {self.at_delta:.3g}"
             f"{as_mu} on its best event would have been refuted with 90 % power; {rare}"
         )
+
+
+def _cells(line: str) -> tuple[str, str]:
+    """Return a line of the text in two cells: its name, if it has one, and the rest."""
+    name, gap, text = line.partition("  ")
+    return (name, text.strip()) if gap else ("", line)

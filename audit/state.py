@@ -54,11 +54,15 @@ _NEARLY, _LAST_GROWTH = 0.5, 0.06
 
 @dataclass(frozen=True)
 class StrongestEvent:
-    """An event: a fitted attack and a threshold, with what was seen of it."""
+    """An event: a fitted attack and a threshold, with what was seen of it.
+
+    `roc` has the shares on D' and on D of all events of that attack.
+    """
 
     fitted: FittedAttack
     threshold: float
     counts: tuple[int, int, int, int]
+    roc: tuple[tuple[float, float], ...]
 
 
 class AuditState:
@@ -105,6 +109,7 @@ class AuditState:
         self._refine = math.ceil(settings.refine * settings.max_samples)
         self._search, self._workers = search, workers or Workers()
         self._history: list[tuple[int, int, float, int]] = []
+        self.trajectory: list[tuple[int, float]] = []
         self._pair_audits: dict[int, PairAudit] = {}
         self.pairs = 0
         self.favourite: str | None = None
@@ -163,16 +168,21 @@ class AuditState:
             return False
 
     def rounds(self) -> Iterator[tuple[int, float]]:
-        """Play to the end; yield the releases a side and the bound after each round."""
+        """Play to the end; yield the releases a side and the bound after each round.
+
+        The bound is that on epsilon at `at_delta`.
+        """
         while not self.finished:
             self._play()
-            yield self.samples, self.verdict.lower_bound
+            reached = self.samples, self.tests["epsilon"].lower_bound
+            self.trajectory.append(reached)
+            yield reached
 
     def freeze(self) -> bytes:
         """Return the state between two rounds, as `thaw` takes it."""
         playing = (
             *(self.tests, self.drawn, self.pairs, self.favourite),
-            self._pair_audits,
+            *(self.trajectory, self._pair_audits),
         )
         state = playing, (self.limit, self.refuted_at)
         return freeze(
@@ -192,7 +202,8 @@ class AuditState:
             self._search.report(arm, score, releases)
             played.add(arm)
         playing, (self.limit, self.refuted_at) = thaw(state, self._supplied(played))
-        self.tests, self.drawn, self.pairs, self.favourite, self._pair_audits = playing
+        self.tests, self.drawn, self.pairs, self.favourite = playing[:4]
+        self.trajectory, self._pair_audits = playing[4:]
         self.verdict = next(iter(self.tests.values()))
 
     def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
@@ -231,6 +242,7 @@ class AuditState:
                     fitted=pair_audit.portfolio.fitted(int(events.attack[index])),
                     threshold=float(events.threshold[index]),
                     counts=pair_audit.portfolio.counts(events, index),
+                    roc=pair_audit.portfolio.roc(int(events.attack[index])),
                 )
         return None
 

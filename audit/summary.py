@@ -109,6 +109,8 @@ def summarise(
             min(1.0, _OCCURRENCES / pair_audit.portfolio.memory),
         ),
         exact=_exact(mechanism, pair, state.claim),
+        trajectory=tuple(state.trajectory),
+        roc=() if strongest is None else strongest.roc,
         warnings=(*signs_of_dependence(pair_audit), *unreadable(pair_audit)),
         seed=state.seed,
         seconds=0.0,
@@ -126,7 +128,7 @@ def _in_words(event: StrongestEvent) -> str:
     >>> from dpaudit.audit.portfolio import FittedAttack
     >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
     >>> fitted = FittedAttack(identity, {}, 1e-9, "")
-    >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100)))
+    >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()))
     "the release < 0.3123 in 83 of 100 on D, 31 of 100 on D'"
     """
     hits, n, hits_neighbour, m = event.counts

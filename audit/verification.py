@@ -71,7 +71,7 @@ class Verification:
     def to_dict(self) -> dict[str, Any]:
         """Return the verification as JSON-ready Python."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values["claim"] = str(self.claim)
+        values["claim"] = self.claim.to_dict()
         values["relation"] = self.relation.value
         return values
 

@@ -132,7 +132,7 @@ class ExactVerdict:
         """Return the verdict as JSON-ready Python."""
         readable = {
             "outcome": self.outcome.value,
-            "claim": str(self.claim),
+            "claim": self.claim.to_dict(),
             "profile": str(self.profile),
         }
         names = self.__dataclass_fields__

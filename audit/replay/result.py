@@ -135,7 +135,7 @@ class ReplayResult:
         return {
             "name": self.name,
             "verdict": self.verdict.value,
-            "claim": str(self.claim),
+            "claim": self.claim.to_dict(),
             "relation": self.relation.value,
             "layer": "replay",
             "sees": self.sees,

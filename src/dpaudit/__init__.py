@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpaudit import algorithms, attacks, audit, datasets, reports
     from dpaudit.algorithms.estimators.private_pca import PrivatePCA
     from dpaudit.claims import (
         ApproxDP,
@@ -74,6 +75,8 @@ _HOMES = {
     "ZeroConcentratedDP": "dpaudit.claims",
 }
 
+_PACKAGES = ("algorithms", "attacks", "audit", "datasets", "reports")
+
 if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
 
     def __getattr__(name: str) -> Any:
@@ -81,6 +84,8 @@ if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
             value = _version()
         elif name in _HOMES:
             value = getattr(import_module(_HOMES[name]), name)
+        elif name in _PACKAGES:
+            value = import_module(f"dpaudit.{name}")
         else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         globals()[name] = value
@@ -88,7 +93,7 @@ if not TYPE_CHECKING:  # or every misspelt name would pass the type checkers
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PACKAGES})
 
 
 def _version() -> str:

@@ -123,7 +123,9 @@ class _Ledger:
         from dpaudit.audit.assertions import describe
 
         terminalreporter.section("differential privacy audits")
-        rows = [("ok" if a["passed"] else "FAILED", *describe(a)) for a in audits]
+        rows = [
+            ("ok" if a["passed"] else "FAILED", a["test"], *describe(a)) for a in audits
+        ]
         for audit, line in zip(audits, _aligned(rows), strict=True):
             terminalreporter.write_line(line, red=not audit["passed"])
         chance = sum(1 - audit["confidence"] for audit in audits)

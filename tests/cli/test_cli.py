@@ -116,7 +116,7 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     printed = json.loads(result.stdout)
     assert printed["name"] == "symmetric-noise"
     assert printed["verdict"] == "REFUTED"
-    assert printed["claim"] == "PureDP(epsilon=1.0)"
+    assert printed["claim"]["text"] == "PureDP(epsilon=1.0)"
     assert printed["relation"] == "add-remove"
     assert printed["confidence"] == 0.999
     assert printed["refuted_at"] <= 200 < printed["samples"]
@@ -159,7 +159,7 @@ def test_options_reach_the_mechanism():
         *("--confidence", "0.9", "--dimension", "4", "--json"),
     )
     printed = json.loads(result.stdout)
-    assert printed["claim"] == "ApproxDP(epsilon=0.5, delta=0.001)"
+    assert printed["claim"]["text"] == "ApproxDP(epsilon=0.5, delta=0.001)"
     assert printed["relation"] == "replace-one"
     assert printed["seed"] == 7
     assert printed["confidence"] == pytest.approx(0.9)

@@ -296,7 +296,7 @@ def test_the_white_box_layer_ends_with_its_verdict(epsilon, code):
 def test_the_claim_on_ones_own_mechanism_is_what_the_options_say(options, claim):
     short = ("--max-samples", "50", "--json")
     result = run("audit", "own_exits:exact", *options, *short)
-    assert json.loads(result.stdout)["claim"] == claim
+    assert json.loads(result.stdout)["claim"]["text"] == claim
 
 
 def test_delta_decides_whether_ones_own_mechanism_is_refuted():

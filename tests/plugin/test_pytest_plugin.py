@@ -130,7 +130,11 @@ def test_a_failure_shows_the_result_and_not_the_plugin(session):
 def test_the_summary_has_one_line_for_each_audit(session):
     _, summary = session.output.split("differential privacy audits")
     lines = summary.splitlines()[1:8]
-    assert [line.split()[:2] for line in lines[:6]] == [
+    assert [line.split()[1] for line in lines[:6]] == [
+        f"test_suite.py::test_{name}"
+        for name in ("correct", "expected", "two", "two", "unseen", "wrong")
+    ]
+    assert [line.split()[:3:2] for line in lines[:6]] == [
         ["ok", "correct"],
         ["ok", "leaking"],
         ["ok", "first"],

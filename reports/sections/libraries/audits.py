@@ -119,7 +119,7 @@ def verdict_table(findings: Iterable[dict[str, Any]]) -> str:
     rows += [
         (
             result["name"],
-            result["claim"],
+            result["claim"]["text"],
             f"{result['samples']:,}",
             result["verdict"],
             f"{result['epsilon_lower']:.3g}",

@@ -15,6 +15,8 @@ from dpaudit.errors import InputError
 __all__ = ["LARGEST", "SMALLEST", "Array", "Claim", "check_fpr", "lines_tpr"]
 
 
+_DIGITS = 12  # that are printed
+
 SMALLEST, LARGEST = 1e-100, 1e100
 """Between these a parameter's square, and its ratio to another, is a double."""
 
@@ -34,11 +36,33 @@ class Claim(ABC):
         """The constructor's arguments by name (floats, or tuples of floats)."""
         return self._parameters
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the claim as JSON-ready Python: its kind, its numbers, and in words.
+
+        Numbers have twelve digits; what is not finite is a text.
+
+        Examples
+        --------
+        >>> from dpaudit import ApproxDP
+        >>> ApproxDP(0.1 + 0.2, 1e-5).to_dict()
+        {'kind': 'ApproxDP', 'epsilon': 0.3, 'delta': 1e-05,
+         'text': 'ApproxDP(epsilon=0.3, delta=1e-05)'}
+        """
+        numbers = {name: _plain(value) for name, value in self.parameters.items()}
+        return {"kind": type(self).__name__, **numbers, "text": str(self)}
+
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), **self.parameters), ()
 
     def __repr__(self) -> str:
-        arguments = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
+        return self._called(self.parameters)
+
+    def __str__(self) -> str:
+        rounded = {name: _plain(value) for name, value in self.parameters.items()}
+        return self._called(rounded)
+
+    def _called(self, parameters: Mapping[str, Any]) -> str:
+        arguments = ", ".join(f"{k}={v!r}" for k, v in parameters.items())
         return f"{type(self).__name__}({arguments})"
 
     def __eq__(self, other: object) -> bool:
@@ -93,6 +117,14 @@ class Claim(ABC):
         ndarray
             Concave, non-decreasing, >= fpr, of the shape of `fpr`.
         """
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, or numbers, with `_DIGITS` digits, as JSON has them."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return rounded if np.isfinite(rounded) else str(rounded)
 
 
 def check_fpr(fpr: ArrayLike) -> Array:

@@ -34,7 +34,14 @@ from dpaudit.cli.verify import verify_command
 __all__ = ["main"]
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    examples=(
+        "dpaudit list",
+        "dpaudit audit symmetric-noise",
+        "dpaudit plan --epsilon 1 --true 2",
+    ),
+)
 @click.version_option(__version__)
 @click.option(
     "--debug", is_flag=True, envvar="DPAUDIT_DEBUG", help="Show tracebacks of errors."

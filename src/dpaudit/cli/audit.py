@@ -9,7 +9,7 @@ import click
 from dpaudit.atomic import check_writable
 from dpaudit.cli.exits import INTERRUPTED, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import completed_names, highlighted, json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
@@ -17,8 +17,19 @@ from dpaudit.errors import InputError
 __all__ = ["audit_command"]
 
 
-@click.command("audit", cls=Command)
-@click.argument("mechanism", metavar="NAME|MODULE:OBJECT")
+@click.command(
+    "audit",
+    cls=Command,
+    examples=(
+        "dpaudit audit symmetric-noise --witness witness.json",
+        "dpaudit audit my_module:noisy_sum --epsilon 1 --domain scalar:0,1",
+        "dpaudit audit my_module:noisy_sum --epsilon 1 --data rows.csv --neighbour drop:0",
+        "dpaudit audit dp-sgd --layer replay --sees transcript",
+    ),
+)
+@click.argument(
+    "mechanism", metavar="NAME|MODULE:OBJECT", shell_complete=completed_names
+)
 @click.option("--epsilon", type=float, help="Epsilon of the claim [the entry's own].")
 @click.option("--delta", type=float, help="Delta of the claim [catalogue: 1e-5].")
 @click.option("--relation", help="add-remove or replace-one [the mechanism's].")
@@ -120,6 +131,12 @@ __all__ = ["audit_command"]
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the witness of a refutation.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write a page on this audit, with its picture.",
+)
 @json_option
 def audit_command(
     mechanism: str,
@@ -145,6 +162,7 @@ def audit_command(
     workers: int,
     store: Path | None,
     witness_path: Path | None,
+    page: Path | None,
     as_json: bool,
 ) -> int:
     """Audit a mechanism of the catalogue, or your own as MODULE:OBJECT.
@@ -159,6 +177,10 @@ def audit_command(
 
     if witness_path is not None:
         check_writable(witness_path)
+    if page is not None:
+        check_writable(page)
+        if layer in ("exact", "white-box", "replay"):
+            raise InputError(f"--html is for audits by sampling, not --layer {layer}")
     options: dict[str, Any]
     if ":" in mechanism:
         subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
@@ -235,10 +257,14 @@ def audit_command(
         )
     if result.witness is not None and witness_path is not None:
         result.witness.save(witness_path)
+    if page is not None:
+        from dpaudit.reports.audit_page import write_page
+
+        write_page(result, page)
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
     else:
-        click.echo(str(result))
+        click.echo(highlighted(str(result), refuted=result.refuted))
         if witness_path is not None:
             wrote = f"witness written to {witness_path}"
             nothing = "nothing refuted: no witness written"
@@ -311,7 +337,7 @@ def _replay(
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
     else:
-        click.echo(str(result))
+        click.echo(highlighted(str(result), refuted=result.refuted))
     return REFUTED if result.refuted else 0
 
 

@@ -12,7 +12,13 @@ __all__ = ["bench_audit_command"]
 _UNSOUND = 1
 
 
-@click.command("bench-audit", cls=Command)
+@click.command(
+    "bench-audit",
+    cls=Command,
+    examples=(
+        "dpaudit bench-audit --only limits --profile standard",
+    ),
+)
 @profile_option
 @click.option(
     "--output",

@@ -17,7 +17,15 @@ __all__ = ["bound_command"]
 _METHODS = ("joint", "clopper-pearson", "gaussian")
 
 
-@click.command("bound", cls=Command)
+@click.command(
+    "bound",
+    cls=Command,
+    examples=(
+        "dpaudit bound --tp 830 --fn 170 --fp 310 --tn 690",
+        "dpaudit bound scores.csv --delta 1e-5",
+        "dpaudit bound --guesses 100 --correct 90 --canaries 1000",
+    ),
+)
 @click.argument(
     "scores",
     required=False,

@@ -9,7 +9,7 @@ import click
 
 from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command
 from dpaudit.cli.modules import look_for_modules
-from dpaudit.cli.options import json_option
+from dpaudit.cli.options import completed_names, json_option
 from dpaudit.cli.running import crew, steps, workers_option
 from dpaudit.errors import InputError
 
@@ -19,8 +19,20 @@ if TYPE_CHECKING:
 __all__ = ["compare_command"]
 
 
-@click.command("compare", cls=Command)
-@click.argument("mechanisms", metavar="[NAME|MODULE:OBJECT]...", nargs=-1)
+@click.command(
+    "compare",
+    cls=Command,
+    examples=(
+        "dpaudit compare goe-gaussian symmetrised-wishart",
+        "dpaudit compare my_module:MyPCA goe-gaussian --data rows.csv --row-norm 2",
+    ),
+)
+@click.argument(
+    "mechanisms",
+    metavar="[NAME|MODULE:OBJECT]...",
+    nargs=-1,
+    shell_complete=completed_names,
+)
 @click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),

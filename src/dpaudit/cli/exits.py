@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -57,14 +57,34 @@ def ended(ctx: click.Context, action: Callable[[], int | None]) -> int:
             return _told(error, debug=ctx.find_root().params["debug"])
 
 
-class Command(click.Command):
+class _Helped(click.Command):
+    """A command whose help ends with examples, and comes by -h too."""
+
+    def __init__(
+        self, *arguments: Any, examples: Sequence[str] = (), **options: Any
+    ) -> None:
+        settings = {"help_option_names": ["-h", "--help"]}
+        super().__init__(*arguments, **{"context_settings": settings, **options})
+        self.examples = tuple(examples)
+
+    def format_epilog(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the examples, each on a line of its own, however long it is."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"  {example}\n")
+
+
+class Command(_Helped):
     """A command whose function returns its exit code; None is 0."""
 
     def invoke(self, ctx: click.Context) -> int:
         return ended(ctx, partial(super().invoke, ctx))
 
 
-class Group(click.Group):
+class Group(_Helped, click.Group):
     """The program: it ends with the code of its command."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **options: Any) -> Any:

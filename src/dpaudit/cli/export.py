@@ -11,7 +11,13 @@ from dpaudit.errors import InputError
 __all__ = ["export_command"]
 
 
-@click.command("export", cls=Command)
+@click.command(
+    "export",
+    cls=Command,
+    examples=(
+        "dpaudit export audits.db --output audits.csv",
+    ),
+)
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--format",

@@ -16,8 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["list_command"]
 
 
-@click.command("list", cls=Command)
+@click.command(
+    "list",
+    cls=Command,
+    examples=(
+        "dpaudit list --family covariance --columns name,claim,verdict",
+        "dpaudit list --refuted --search wishart",
+    ),
+)
 @click.option("--family", "families", multiple=True, help="Only these; repeatable.")
+@click.option("--refuted", is_flag=True, help="Only those whose claim is refuted.")
+@click.option("--search", metavar="TEXT", help="Only those of which a column has it.")
 @click.option(
     "--columns",
     default="name,family,relation,claim,source,needs",
@@ -27,13 +36,21 @@ __all__ = ["list_command"]
 @click.option("--markdown", is_flag=True, help="Print a Markdown table.")
 @json_option
 def list_command(
-    families: tuple[str, ...], columns: str, markdown: bool, as_json: bool
+    families: tuple[str, ...],
+    refuted: bool,
+    search: str | None,
+    columns: str,
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """List the mechanisms of the catalogue."""
     from dpaudit.algorithms import CATALOGUE, names_of
 
     named = [name for family in families for name in names_of(family)]
     entries = [CATALOGUE[name] for name in named or CATALOGUE]
+    entries = [entry for entry in entries if entry.expected_refuted or not refuted]
+    if search is not None:
+        entries = [entry for entry in entries if _has(entry, search.casefold())]
     if as_json:
         click.echo(json.dumps([_record(entry) for entry in entries], indent=2))
         return
@@ -45,6 +62,12 @@ def list_command(
     heads = tuple(head for head, _ in chosen)
     for line in _markdown(heads, rows) if markdown else _aligned(heads, rows):
         click.echo(line)
+
+
+def _has(entry: "Entry", text: str) -> bool:
+    """Say whether what is known of an entry has a text, in whatever case."""
+    words = (entry.name, entry.family, entry.source, entry.summary, _constructor(entry))
+    return any(text in word.casefold() for word in words)
 
 
 def _record(entry: "Entry") -> dict[str, Any]:

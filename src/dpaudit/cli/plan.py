@@ -10,7 +10,13 @@ from dpaudit.cli.options import json_option
 __all__ = ["plan_command"]
 
 
-@click.command("plan", cls=Command)
+@click.command(
+    "plan",
+    cls=Command,
+    examples=(
+        "dpaudit plan --epsilon 1 --true 2",
+    ),
+)
 @click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
 @click.option(
     "--true",

@@ -23,7 +23,15 @@ _third_party = click.option(
 )
 
 
-@click.group("report", cls=Group, invoke_without_command=True)
+@click.group(
+    "report",
+    cls=Group,
+    invoke_without_command=True,
+    examples=(
+        "dpaudit report --profile quick --output build/report",
+        "dpaudit report --section theorems --profile standard",
+    ),
+)
 @profile_option
 @click.option("--section", "sections", multiple=True, metavar="NAME", help="[all]")
 @click.option("--output", type=_FOLDER, default=Path("build/report"), show_default=True)
@@ -63,7 +71,11 @@ def _write(workers: int | None, **options: Any) -> int:
     return OWN_ERROR if ours else INPUT_ERROR
 
 
-@report_command.command("run", cls=Command)
+@report_command.command(
+    "run",
+    cls=Command,
+    examples=("dpaudit report run captured-variance --profile quick",),
+)
 @click.argument("experiments", metavar="EXPERIMENT...", nargs=-1, required=True)
 @profile_option
 @click.option("--mechanisms", metavar="NAME,...", help="Some of them only.")

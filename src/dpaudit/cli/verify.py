@@ -13,7 +13,13 @@ from dpaudit.cli.options import json_option
 __all__ = ["verify_command"]
 
 
-@click.command("verify", cls=Command)
+@click.command(
+    "verify",
+    cls=Command,
+    examples=(
+        "dpaudit verify witness.json",
+    ),
+)
 @click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--mechanism",

@@ -222,7 +222,7 @@ def test_the_verdict_is_readable_and_goes_into_json():
     verdict = decided(mechanism, mechanism.worst_case())
     stored = json.loads(json.dumps(verdict.to_dict()))
     assert stored["outcome"] == "REFUTED"
-    assert stored["claim"] == "PureDP(epsilon=1.0)"
+    assert stored["claim"]["text"] == "PureDP(epsilon=1.0)"
     assert stored["excess"] == verdict.excess
     assert "REFUTED" in str(verdict)
 

@@ -1,0 +1,49 @@
+"""One audit as a page: what it says, its picture, and what repeats it."""
+
+import io
+from pathlib import Path
+
+from dpaudit.atomic import replacing
+from dpaudit.audit import AuditResult
+from dpaudit.reports.escaping import Safe
+from dpaudit.reports.page import render_one
+
+__all__ = ["page_of", "write_page"]
+
+
+def page_of(result: AuditResult) -> str:
+    """Return a page in HTML that fetches nothing."""
+    head, *lines = str(result).splitlines()
+    cells = (line.strip().partition("  ") for line in lines)
+    rows = [(name, text.strip()) if gap else ("", name) for name, gap, text in cells]
+    context = {
+        "headline": head,
+        "name": result.name,
+        "refuted": result.refuted,
+        "verdict": result.verdict.replace("_", " "),
+        "rows": rows,
+        "picture": Safe(_svg(result)),
+        "seed": result.seed,
+    }
+    return render_one("audit.html.j2", context)
+
+
+def write_page(result: AuditResult, path: Path) -> None:
+    """Write the page.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    with replacing(path) as new:
+        new.write_text(page_of(result), encoding="utf-8", errors="replace")
+
+
+def _svg(result: AuditResult) -> str:
+    """Return the picture of a result as an element."""
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    result.plot().savefig(buffer, format="svg", metadata=nothing)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
