@@ -202,9 +202,8 @@ class AuditResult:
             f"<td style='text-align: left'>{escape(text)}</td></tr>"
             for name, text in rows
         )
-        return (
-            f"<p><strong>{escape(head)}</strong></p><table><tbody>{body}</tbody></table>"
-        )
+        table = f"<table><tbody>{body}</tbody></table>"
+        return f"<p><strong>{escape(head)}</strong></p>{table}"
 
     def __str__(self) -> str:
         after = ""

@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit import algorithms, attacks, audit, datasets, reports
     from dpaudit.algorithms.estimators.private_pca import PrivatePCA
     from dpaudit.claims import (
         ApproxDP,

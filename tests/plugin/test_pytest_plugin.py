@@ -132,7 +132,7 @@ def test_the_summary_has_one_line_for_each_audit(session):
     lines = summary.splitlines()[1:8]
     assert [line.split()[1] for line in lines[:6]] == [
         f"test_suite.py::test_{name}"
-        for name in ("correct", "expected", "two", "two", "unseen", "wrong")
+        for name in ("correct", "leaking", "twice", "twice", "unseen", "wrong")
     ]
     assert [line.split()[:3:2] for line in lines[:6]] == [
         ["ok", "correct"],

@@ -23,7 +23,8 @@ __all__ = ["audit_command"]
     examples=(
         "dpaudit audit symmetric-noise --witness witness.json",
         "dpaudit audit my_module:noisy_sum --epsilon 1 --domain scalar:0,1",
-        "dpaudit audit my_module:noisy_sum --epsilon 1 --data rows.csv --neighbour drop:0",
+        "dpaudit audit my_module:noisy_sum --epsilon 1 --data rows.csv "
+        "--neighbour drop:0",
         "dpaudit audit dp-sgd --layer replay --sees transcript",
     ),
 )

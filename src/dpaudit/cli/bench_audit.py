@@ -15,9 +15,7 @@ _UNSOUND = 1
 @click.command(
     "bench-audit",
     cls=Command,
-    examples=(
-        "dpaudit bench-audit --only limits --profile standard",
-    ),
+    examples=("dpaudit bench-audit --only limits --profile standard",),
 )
 @profile_option
 @click.option(

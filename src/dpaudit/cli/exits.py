@@ -67,9 +67,7 @@ class _Helped(click.Command):
         super().__init__(*arguments, **{"context_settings": settings, **options})
         self.examples = tuple(examples)
 
-    def format_epilog(
-        self, ctx: click.Context, formatter: click.HelpFormatter
-    ) -> None:
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, each on a line of its own, however long it is."""
         if self.examples:
             with formatter.section("Examples"):

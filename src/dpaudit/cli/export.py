@@ -14,9 +14,7 @@ __all__ = ["export_command"]
 @click.command(
     "export",
     cls=Command,
-    examples=(
-        "dpaudit export audits.db --output audits.csv",
-    ),
+    examples=("dpaudit export audits.db --output audits.csv",),
 )
 @click.argument("store", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(

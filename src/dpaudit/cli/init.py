@@ -67,9 +67,7 @@ def test_the_audit_sees_that_noise_is_missing(auditor):
 @click.command(
     "init",
     cls=Command,
-    examples=(
-        "dpaudit init && pytest test_my_mechanism.py",
-    ),
+    examples=("dpaudit init && pytest test_my_mechanism.py",),
 )
 @click.argument(
     "path", default=_NAME, type=click.Path(path_type=Path), metavar="[PATH]"

@@ -13,9 +13,7 @@ __all__ = ["plan_command"]
 @click.command(
     "plan",
     cls=Command,
-    examples=(
-        "dpaudit plan --epsilon 1 --true 2",
-    ),
+    examples=("dpaudit plan --epsilon 1 --true 2",),
 )
 @click.option("--epsilon", type=float, required=True, help="Epsilon of the claim.")
 @click.option(

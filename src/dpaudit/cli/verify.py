@@ -16,9 +16,7 @@ __all__ = ["verify_command"]
 @click.command(
     "verify",
     cls=Command,
-    examples=(
-        "dpaudit verify witness.json",
-    ),
+    examples=("dpaudit verify witness.json",),
 )
 @click.argument("witness", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(

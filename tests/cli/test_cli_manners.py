@@ -1,0 +1,125 @@
+"""What every command has: help with examples, colours, completion; lists, pages."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.cli import main
+
+NOISE = ("audit", "symmetric-noise", "--max-samples", "200", "--refine", "0")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(arguments))
+
+
+def commands(group=main, path=()):
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
+def test_help_is_also_h(path):
+    short, long = run(*path, "-h"), run(*path, "--help")
+    assert short.exit_code == long.exit_code == 0
+    assert short.stdout == long.stdout
+
+
+def test_examples_name_options_that_exist():
+    """Each is parsed by the command that it calls, which is not run."""
+    found = 0
+    for path, command in [((), main), *commands()]:
+        for example in command.examples:
+            words = example.partition("&&")[0].split()
+            assert words[0] == "dpaudit"
+            assert example in run(*path, "-h").stdout
+            group, rest = main, words[1:]
+            while isinstance(group, click.Group) and rest and rest[0] in group.commands:
+                group, rest = group.commands[rest[0]], rest[1:]
+            group.make_context(group.name, rest, resilient_parsing=True)
+            known = {o for p in group.params for o in p.opts}
+            assert {word for word in rest if word.startswith("--")} <= known
+            found += 1
+    assert found > 10
+
+
+def test_lists_are_narrowed():
+    def names(*options):
+        return [
+            each["name"] for each in json.loads(run("list", "--json", *options).stdout)
+        ]
+
+    refuted = [name for name, entry in CATALOGUE.items() if entry.expected_refuted]
+    assert names("--refuted") == refuted
+    some = names("--search", "WiShArT")
+    assert "symmetrised-wishart" in some
+    assert "laplace" not in some
+    assert set(names("--refuted", "--family", "textbook")) < set(refuted)
+    assert names("--search", "nothing has this") == []
+
+
+def in_terminal(*arguments, **environment):
+    """Return what a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "dpaudit", *arguments]
+    done = subprocess.Popen(
+        command, stdout=theirs, env=os.environ | environment, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            more = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            more = b""
+        if not more:
+            break
+        written += more
+    os.close(ours)
+    assert done.wait() == 1
+    return written.decode()
+
+
+def test_a_refutation_is_red_on_a_terminal_and_nowhere_else():
+    red = click.style("REFUTED", fg="red", bold=True)
+    assert f"symmetric-noise: {red} at" in in_terminal(*NOISE, NO_COLOR="")
+    assert "\x1b" not in in_terminal(*NOISE, NO_COLOR="1")
+    assert "\x1b" not in run(*NOISE).stdout
+
+
+def test_shells_complete_names():
+    asked = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
+    environment = os.environ | asked | {"COMP_WORDS": "dpaudit audit symmetr"}
+    done = subprocess.run(
+        [os.path.join(os.path.dirname(sys.executable), "dpaudit")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {line.partition(",")[2] for line in done.stdout.splitlines()}
+    assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
+
+
+def test_a_page_of_one_audit(tmp_path):
+    page = tmp_path / "one.html"
+    done = run(*NOISE, "--html", str(page))
+    assert done.exit_code == 1
+    text = page.read_text(encoding="utf-8")
+    for line in done.stdout.splitlines():
+        assert line.split("  ")[-1].strip().replace("'", "&#39;") in text
+    nowhere = run(*NOISE, "--html", str(tmp_path / "no" / "one.html"))
+    assert nowhere.exit_code == 2
+    assert "cannot write" in nowhere.stderr
+    exact = run("audit", "laplace", "--layer", "exact", "--html", str(page))
+    assert exact.exit_code == 2
+    assert "--html is for audits by sampling" in exact.stderr
