@@ -136,11 +136,21 @@ class Grid:
         slices = [0] if delta == 0 else [0, _nearest("delta", delta)]
         found = {}
         for mechanism, errors in self.errors.items():
+            if not self._releases(mechanism, k):
+                continue
             for place in slices:
                 value = _interpolated(errors[int(replaced), place], point)
                 if value is not None:
                     found[mechanism] = np.exp(value) / beyond
         return found
+
+    def _releases(self, mechanism: str, k: float) -> bool:
+        """Say whether k is among the numbers of components, or between them."""
+        axis = tuple(GRID).index("k")
+        others = tuple(i for i in range(len(GRID) + 1) if i != axis)
+        measured = (~np.isnan(self.errors[mechanism])).any(axis=others)
+        ks = np.array(GRID["k"])[measured]
+        return bool(ks[0] <= min(k, GRID["k"][-1]) <= ks[-1])
 
 
 def recommend(
@@ -194,7 +204,7 @@ def recommend(
     --------
     >>> found = recommend(d=20, k=3, epsilon=1.0, delta=1e-6, n=100_000, gap=0.05)
     >>> found.choices[0].mechanism
-    'goe-gaussian'
+    'private-subspace'
     """
     check_count("k", k)
     check_count("d", d, minimum=k + 1)

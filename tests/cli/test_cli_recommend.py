@@ -17,10 +17,10 @@ def run(*arguments):
 
 
 def test_it_prints_what_the_function_finds():
-    done = run(*KNOWN, "--n", "100000", "--gap", "0.5", "--row-norm", "2")
+    done = run(*KNOWN, "--n", "10000", "--gap", "0.5", "--row-norm", "2")
     assert done.exit_code == 0
     found = recommend(
-        d=20, k=3, epsilon=1.0, delta=1e-6, n=100_000, gap=0.5, row_norm=2.0
+        d=20, k=3, epsilon=1.0, delta=1e-6, n=10_000, gap=0.5, row_norm=2.0
     )
     first = done.stdout.splitlines()[1].split()
     best = found.choices[0]

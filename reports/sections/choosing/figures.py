@@ -113,7 +113,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
         )
         axes.set_yticks(np.arange(len(lengths)) + 0.5, [f"{d:g}" for d in lengths])
         axes.tick_params(length=0, labelsize=11)
-        plots.write(axes, "d", (left + 22, top - _HEAD - 14), color=MUTED, size=11)
+        plots.write(axes, "d", (left + 8, top - _HEAD - 20), color=MUTED, size=11)
         if index // across == rows - 1 or narrow:
             plots.write(
                 axes, "signal", (left + 44, top - row + 8), color=MUTED, size=11

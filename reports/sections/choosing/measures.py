@@ -128,12 +128,13 @@ def _errors(
     alone = (name == "exponential-pca") != (k == 1) and name.startswith("exponential")
     if k >= d or not wanted or alone:
         return None
-    mechanism = chosen.build(
-        epsilon=point["epsilon"],
-        delta=point["delta"] if chosen.approximate else None,
-        relation=Relation.REPLACE_ONE if point["replaced"] else Relation.ADD_REMOVE,
-        n_components=k if chosen.has_components else None,
-    )
+    relation = Relation.REPLACE_ONE if point["replaced"] else Relation.ADD_REMOVE
+    options: dict[str, Any] = {"epsilon": point["epsilon"], "relation": relation}
+    if chosen.approximate:
+        options["delta"] = point["delta"]
+    if chosen.has_components:
+        options["n_components"] = k
+    mechanism: Any = chosen.build(**options)
     matrix, components = moment(d, k, point["signal"], point["epsilon"], rng)
     errors = np.ones(size)
     at_once = max(_BATCH_BYTES // (8 * d * d), 1)

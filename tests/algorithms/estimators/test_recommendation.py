@@ -170,6 +170,14 @@ def test_what_ships_is_what_the_runner_measures():
     assert shipped == pytest.approx([record[x] for x in ("low", "median", "high")])
 
 
+def test_what_releases_one_component_is_not_recommended_for_two():
+    known = {"d": 10, "epsilon": 1.0, "delta": 0.0, "n": 10**4, "gap": 0.1}
+    for k, one in ((1, True), (2, False), (5, False)):
+        names = {choice.mechanism for choice in recommend(**known, k=k).choices}
+        assert ("exponential-pca" in names) == one
+        assert "symmetrised-wishart" in names
+
+
 def test_rows_scaled_are_the_same_problem():
     known = {"d": 20, "k": 3, "epsilon": 1.0, "delta": 1e-6, "n": 10**5}
     ours = recommend(**known, gap=0.05)
