@@ -15,15 +15,12 @@ With a share q of the budget for the mean:
   adaptive composition too): the mean gets q epsilon, the components (1 - q) epsilon. If
   the components need no delta, the mean gets all of it, else delta is divided likewise.
 
-The mechanism called ``"auto"`` is one of two that dpaudit recommends, both adding noise
-of a law that no rotation changes: ``symmetrised-wishart``, which is pure, and
-``goe-gaussian``. In both, an entry off the diagonal has half the variance of one on it;
-off the diagonal it is sigma^2 for the Gaussian one and 2 (d + 1) s^2 for the other (a
-Wishart matrix with m degrees of freedom and scale s has variance m s^2 there). The
-smaller one is taken: the pure one if delta = 0, and also in low dimensions (up to
-d = 12 at epsilon = 1, delta = 1e-5, under ADD_REMOVE), where it is more accurate *and*
-gives the stronger guarantee. Nothing but d, epsilon, delta and the relation decides,
-and those are public.
+The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
+recommends where neither the number of rows nor an eigengap is known: of the mechanisms
+that release a second moment, the one whose measured error is never much above the
+least. Nothing but d, k, epsilon, delta and the relation decides, and those are public.
+In low dimensions it is a pure mechanism even if there is a delta: more accurate there
+*and* the stronger guarantee.
 """
 
 from dataclasses import dataclass
@@ -32,14 +29,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.algorithms.catalogue import entry
-from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation, GOEGaussian
-from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
+from dpaudit.algorithms.catalogue import entry, names_of
+from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
     MeanMechanism,
 )
+from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
 from dpaudit.checked import Checked, Neighbouring, Positive
@@ -217,7 +214,9 @@ class Budget(Checked):
             return self._plan_with(mechanism)
         name = mechanism
         if name == "auto":
-            name = recommended(self.epsilon, self.delta, self.relation, n_features)
+            name = recommended(
+                self.epsilon, self.delta, self.relation, n_features, n_components
+            )
         if not self.mean_share:
             return self._add_up(self._build(name, n_components, 1.0))
         whole = self._build(name, n_components, 1.0)
@@ -301,22 +300,25 @@ class Budget(Checked):
 
 
 def recommended(
-    epsilon: float, delta: float, relation: Relation, dimension: int
+    epsilon: float, delta: float, relation: Relation, dimension: int, k: int = 1
 ) -> str:
     """Return the name of the mechanism that ``"auto"`` stands for.
 
     Examples
     --------
-    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (12, 13)]
+    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 20)]
     ['symmetrised-wishart', 'goe-gaussian']
     """
-    if delta == 0:
-        return "symmetrised-wishart"
-    wishart = SymmetrisedWishart.calibrated(epsilon, relation=relation)
-    gaussian = GOEGaussian.calibrated(epsilon, delta, relation=relation)
-    pure_variance = 2 * (dimension + 1) * wishart.scale**2
-    pure = pure_variance <= gaussian.sigma**2
-    return "symmetrised-wishart" if pure else "goe-gaussian"
+    dimension = max(dimension, 2)
+    found = recommend(
+        d=dimension,
+        k=min(k, dimension - 1),
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+        among=names_of("covariance"),
+    )
+    return found.choices[0].mechanism
 
 
 def _check_components(mechanism: object, name: str) -> None:

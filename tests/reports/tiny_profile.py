@@ -76,6 +76,7 @@ TINY = {
         catalogue_rows=(2,),
         catalogue_trials=1,
     ),
+    "choosing": Size(settings=3, held_out_releases=5, grid_releases=0),
     "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
     "suite": Size(suite_samples=40),
 }

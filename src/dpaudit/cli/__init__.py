@@ -28,6 +28,7 @@ from dpaudit.cli.export import export_command
 from dpaudit.cli.init import init_command
 from dpaudit.cli.list import list_command
 from dpaudit.cli.plan import plan_command
+from dpaudit.cli.recommend import recommend_command
 from dpaudit.cli.report import report_command
 from dpaudit.cli.verify import verify_command
 
@@ -59,6 +60,7 @@ for _command in (
     export_command,
     bound_command,
     compare_command,
+    recommend_command,
     report_command,
     bench_audit_command,
 ):

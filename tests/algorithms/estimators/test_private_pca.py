@@ -18,10 +18,12 @@ from dpaudit.algorithms import (
     GOEGaussian,
     SymmetricNoise,
     SymmetrisedWishart,
+    entry,
     names_of,
 )
-from dpaudit.algorithms.estimators.budget import Budget, recommended
+from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
+from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
@@ -338,18 +340,20 @@ def test_a_mechanism_must_fit_the_budget():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_auto_takes_the_smaller_noise(relation):
-    """Against the sample variance of noise of both; margins are 5 deviations."""
-    rng = np.random.default_rng(0)
-    for dimension in (2, 8, 20):
-        sizes = {}
-        for name in ("symmetrised-wishart", "goe-gaussian"):
-            mechanism = budget(relation=relation).plan(name, 1, dimension).mechanism
-            noise = mechanism.noise(500, dimension, rng=rng)
-            sizes[name] = np.mean(noise[:, 0, 1] ** 2)
-        chosen = recommended(1.0, 1e-5, relation, dimension)
-        assert chosen == min(sizes, key=sizes.get)
-        assert recommended(1.0, 0.0, relation, dimension) == "symmetrised-wishart"
+def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation):
+    for delta, d, k in ((0.0, 8, 2), (1e-5, 2, 1), (1e-5, 20, 3), (1e-5, 3, 3)):
+        chosen = budget(delta=delta, relation=relation).plan("auto", k, d).mechanism
+        known = {"epsilon": 1.0, "delta": delta, "relation": relation}
+        some = names_of("covariance")
+        found = recommend(d=d, k=min(k, d - 1), among=some, **known)
+        best = entry(found.choices[0].mechanism)
+        assert type(best.build(epsilon=1.0)) is type(chosen)
+
+
+def test_auto_takes_one_column():
+    assert PrivatePCA(1, random_state=0).fit(np.ones((50, 1))).components_.shape == (
+        *(1, 1),
+    )
 
 
 # The centre

@@ -1,0 +1,1 @@
+"""Which mechanism for private PCA to take: a measured grid, and how well it advises."""

@@ -1,0 +1,167 @@
+"""The section on choosing a mechanism: the map of winners, and whether it is right.
+
+The map is of the grid that ships with dpaudit, so it is the same in every report; what
+is measured anew is how good the advice is at points between those of the grid.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from dpaudit.algorithms.estimators.recommendation import (
+    GRID,
+    recommend,
+    shipped_grid,
+)
+from dpaudit.neighbours import Relation
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections.choosing import figures, measures
+from dpaudit.reports.tables import Printed
+from dpaudit.reports.words import count, delta, listed, percent, setting
+
+__all__ = ["NEARLY", "SECTION", "advice", "advice_notes"]
+
+NEARLY = 1.1
+"""The advice is good where its error is at most this times the least."""
+
+
+def _experiments(size: Size) -> tuple[Experiment, ...]:
+    found = [
+        Experiment(
+            name="recommend-held-out",
+            title="Advice between the points of the grid",
+            source="dpaudit",
+            measure=measures.held_out,
+            mechanisms=measures.MECHANISMS,
+            grid={"setting": tuple(map(float, range(size.settings)))},
+            repetitions=size.held_out_releases,
+            options={"grid": {name: list(axis) for name, axis in GRID.items()}},
+            effort=3.0,
+        )
+    ]
+    if size.grid_releases:
+        found.append(
+            Experiment(
+                name="recommend-grid",
+                title="The grid behind recommendations",
+                source="dpaudit",
+                measure=measures.measured,
+                mechanisms=measures.MECHANISMS,
+                grid=GRID,
+                repetitions=size.grid_releases,
+                effort=30.0,
+            )
+        )
+    return tuple(found)
+
+
+def advice(held_out: pd.DataFrame) -> pd.DataFrame:
+    """Return what was recommended at each setting, and how good that was.
+
+    Parameters
+    ----------
+    held_out : pandas.DataFrame
+        Of the experiment.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for a setting: ``recommended`` and ``best`` mechanism, and the ``ratio``
+        of their errors, at least 1.
+    """
+    rows = []
+    for setting_, group in held_out.groupby("setting"):
+        point = group.iloc[0]
+        gap = 0.1 / point["k"]
+        found = recommend(
+            d=int(point["d"]),
+            k=int(point["k"]),
+            epsilon=point["epsilon"],
+            delta=point["delta"],
+            relation=Relation.REPLACE_ONE if point["replaced"] else Relation.ADD_REMOVE,
+            n=max(round(point["signal"] / (point["epsilon"] * gap)), 1),
+            gap=gap,
+        )
+        errors = group.set_index("mechanism")["median"]
+        first = next(c.mechanism for c in found.choices if c.mechanism in errors)
+        rows.append(
+            {
+                "setting": setting_,
+                "d": point["d"],
+                "k": point["k"],
+                "epsilon": point["epsilon"],
+                "delta": point["delta"],
+                "replaced": point["replaced"],
+                "signal": point["signal"],
+                "recommended": first,
+                "best": errors.idxmin(),
+                "ratio": errors[first] / errors.min(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def advice_notes(held_out: pd.DataFrame) -> list[str]:
+    """Return how often the advice is good."""
+    found = advice(held_out)
+    good = found["ratio"] <= NEARLY
+    sentences = [
+        f"At {count(good.sum())} of {count(len(found))} settings drawn between the "
+        f"points of the grid ({percent(good.mean())}) the recommended mechanism has an "
+        f"error within {percent(NEARLY - 1)} of the least measured there."
+    ]
+    missed = found[~good]
+    if len(missed):
+        worst = missed.loc[missed["ratio"].idxmax()]
+        sentences.append(
+            f"At worst it is {worst['ratio']:.2g} times the least: "
+            f"{worst['recommended']} in place of {worst['best']} at d = "
+            f"{setting(worst['d'])}, k = {setting(worst['k'])}."
+        )
+    return sentences
+
+
+def _context(results: Results) -> dict[str, Any]:
+    fields = figures.winners(shipped_grid())
+    rows = []
+    for pure in (True, False):
+        some = [f for f in fields if (f.delta == 0) == pure and f.mechanism]
+        won = Counter(field.mechanism for field in some)
+        for name, times in won.most_common():
+            mine = [field for field in some if field.mechanism == name]
+            rows.append(
+                Printed(
+                    budget="pure" if pure else f"δ = {delta(GRID['delta'][-1])}",
+                    name=name,
+                    won=f"{times} of {len(some)}",
+                    lengths=listed(
+                        setting(d) for d in sorted({field.d for field in mine})
+                    ),
+                    components=listed(
+                        setting(k) for k in sorted({field.k for field in mine})
+                    ),
+                )
+            )
+    return {
+        "rows": rows,
+        "notes": advice_notes(results["recommend-held-out"]),
+        "origin": shipped_grid().origin,
+        "lost": figures.LOST,
+    }
+
+
+SECTION = Section(
+    name="choosing",
+    parts=(Part("choosing", "Which mechanism when", 290),),
+    context=_context,
+    figures={"winners": figures.winners_map},
+    sizes=sizes(
+        settings=(10, 50, 200),  # between the points of the grid
+        held_out_releases=(41, 201, 201),
+        grid_releases=(0, 101, 201),  # none: the grid that ships is used
+    ),
+    experiments=_experiments,
+    notes={("recommend-held-out",): advice_notes},
+)

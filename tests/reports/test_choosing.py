@@ -1,0 +1,115 @@
+"""The section on choosing a mechanism: its measures, its map, and what it says."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit.algorithms.estimators.recommendation import GRID, Grid
+from dpaudit.reports.experiment import Cell
+from dpaudit.reports.sections import plan
+from dpaudit.reports.sections.choosing.figures import LOST, winners
+from dpaudit.reports.sections.choosing.measures import held_out, measured, moment
+from dpaudit.reports.sections.choosing.section import advice, advice_notes
+
+POINT = {"replaced": 0.0, "delta": 0.0, "epsilon": 1.0}
+POINT |= {"d": 6.0, "k": 2.0, "signal": 300.0}
+
+
+def cell(mechanism, point, size=20, **options):
+    return Cell(mechanism, point, options, 0, size, 0, (1, 2))
+
+
+def test_the_moment_has_the_signal_and_the_components():
+    matrix, components = moment(6, 2, 300.0, 0.5, np.random.default_rng(0))
+    values = np.linalg.eigvalsh(matrix)[::-1]
+    n = np.trace(matrix)  # rows of length 1
+    assert n * 0.5 * (values[1] - values[2]) / n == pytest.approx(300.0)
+    assert values[:2] == pytest.approx(values[0])
+    assert values[2:] == pytest.approx(values[2])
+    assert matrix @ components == pytest.approx(values[0] * components)
+
+
+def test_more_signal_is_less_error():
+    weak, strong = (
+        measured(cell("symmetrised-wishart", {**POINT, "signal": signal}))[0]
+        for signal in (30.0, 3000.0)
+    )
+    assert weak["low"] > strong["high"]
+    assert weak["low"] <= weak["median"] <= weak["high"]
+
+
+def test_other_neighbours_are_another_error():
+    """Under replace-one the noise doubles; medians of 400, far apart."""
+    ours, theirs = (
+        measured(cell("symmetrised-wishart", {**POINT, "replaced": r}, 400))[0]
+        for r in (0.0, 1.0)
+    )
+    assert 1.7 < theirs["median"] / ours["median"] < 2.3
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "changes"),
+    [
+        ("symmetrised-wishart", {"delta": 1e-5}),  # pure ones once
+        ("goe-gaussian", {}),
+        ("goe-gaussian", {"delta": 1e-5, "k": 6.0}),
+        ("exponential-pca", {}),  # one component
+        ("exponential-pca-deflation", {"k": 1.0}),
+    ],
+)
+def test_what_a_mechanism_does_not_take_is_left_out(mechanism, changes):
+    assert measured(cell(mechanism, POINT | changes)) == []
+
+
+def test_a_release_without_components_errs_by_one():
+    point = POINT | {"delta": 1e-9, "signal": 10.0}
+    assert measured(cell("private-subspace", point))[0]["median"] == 1.0
+
+
+def test_settings_lie_between_the_points_and_are_shared():
+    experiment = plan("quick", 0)["recommend-held-out"]
+    options = dict(experiment.options)
+    found = [
+        held_out(cell("symmetrised-wishart", {"setting": float(i)}, 3, **options))[0]
+        for i in range(40)
+    ]
+    for axis, points in GRID.items():
+        drawn = [each[axis] for each in found]
+        assert points[0] <= min(drawn) <= max(drawn) <= points[-1]
+    assert {each["delta"] == 0 for each in found} == {True, False}
+    other = held_out(cell("laplace-covariance", {"setting": 7.0}, 3, **options))[0]
+    assert {**other, "median": 0} == {**found[7], "median": 0}
+
+
+def table(errors):
+    rows = [
+        {"mechanism": name, "setting": 0.0, **POINT, "median": error}
+        for name, error in errors.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_advice_is_held_to_the_best():
+    good = table({"symmetrised-wishart": 0.1, "laplace-covariance": 0.2})
+    (row,) = advice(good).to_dict("records")
+    assert row["recommended"] == row["best"] == "symmetrised-wishart"
+    assert "At 1 of 1 settings" in advice_notes(good)[0]
+    bad = table({"symmetrised-wishart": 0.3, "laplace-covariance": 0.2})
+    assert advice(bad)["ratio"].tolist() == pytest.approx([1.5])
+    notes = advice_notes(bad)
+    assert "At 0 of 1 settings" in notes[0]
+    assert "1.5 times the least: symmetrised-wishart in place of" in notes[1]
+
+
+def test_winners_are_named_where_something_is_found():
+    shape = (*map(len, GRID.values()), 3)
+    one, other = np.full(shape, np.log(0.5)), np.full(shape, np.log(0.6))
+    one[..., 0, :] = np.log(LOST + 0.05)
+    other[..., 0, :] = np.log(0.95)
+    other[..., -1, :] = np.log(0.1)
+    fields = winners(Grid({"one": one, "other": other}, ""))
+    expected = {10.0: "", 30.0: "one", 1000.0: "one", 10_000.0: "other"}
+    for field in fields:
+        assert field.k < field.d
+        if field.signal in expected:
+            assert field.mechanism == expected[field.signal]
