@@ -4,9 +4,11 @@ Each trains a mean by its own clipping, noise and batches: rightly, and with a f
 """
 
 import linecache
+import re
 import warnings
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.executor import execute
 
 RATE, SIZE, STEPS, NORM = 0.2, 4.0, 3, 4.0
 CLAIM = ApproxDP(1.0, 1e-5)
@@ -180,3 +183,28 @@ def test_a_key_that_is_used_twice_is_not_followed():
     result = judged(partial(by_jax, one_key=True), max_samples=2)
     assert result.verdict == "NOT_FOLLOWED"
     assert any("noise before" in finding.message for finding in result.findings)
+
+
+def test_the_loop_of_the_page_is_followed():
+    pytest.importorskip("jax_privacy")
+    page = Path(__file__).parents[3] / "docs" / "training.md"
+    section = page.read_text(encoding="utf-8").split("## Of a library")[1]
+    code = re.search(r"```text\n(.*?)```", section, re.DOTALL)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library, about libraries of its own
+        exec(compile(code, "training.md", "exec"), {})
+
+
+def test_batches_of_a_data_loader_of_opacus_are_flips():
+    torch = pytest.importorskip("torch")
+    data_loader = pytest.importorskip("opacus.data_loader")
+
+    def sums(x, rng):
+        data = torch.utils.data.TensorDataset(torch.tensor(x))
+        loader = data_loader.DPDataLoader(data, sample_rate=0.5)
+        return [float(rows.sum() + rng.normal(0, 9.0)) for (rows,) in loader]
+
+    trace = execute(sums, ROWS, 0)
+    flips = [each for each in trace.tape.observations if each.how == "chosen"]
+    assert [each.shape for each in flips] == [(3,), (3,)]
+    assert (trace.tape.coins, trace.tape.lost) == ([], [])

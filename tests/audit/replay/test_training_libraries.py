@@ -15,7 +15,7 @@ import pytest
 
 from dpaudit import ApproxDP, Pair
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
-from dpaudit.audit.replay import replay, training
+from dpaudit.audit.replay import places, replay, training
 from dpaudit.audit.replay.executor import execute, execute_plainly
 from dpaudit.audit.replay.tape import LAZY
 
@@ -171,15 +171,15 @@ def train(
     x = x.astype(np.float32)
     w = x[:0].sum(axis=0)
     turns = [np.arange(len(x))[step % 2 :: 2] for step in range(STEPS)]
-    for step, places in enumerate(turns if fixed else batches(len(x), rng)):
-        gradients = x[places] - w
+    for step, chosen in enumerate(turns if fixed else batches(len(x), rng)):
+        gradients = x[chosen] - w
         if per_batch:
             mean = gradients.sum(axis=0, keepdims=True) / np.float32(SIZE)
             total = np.float32(SIZE) * clipped(mean)[0]
         else:
             total = clipped(gradients).sum(axis=0)
         if private == "batch":
-            total = total * np.float32(SIZE / max(len(places), 1))
+            total = total * np.float32(SIZE / max(len(chosen), 1))
         deviation = SIGMA * NORM * scale
         total = noisy(total, deviation, step if key is None else key)
         assert total.dtype == np.float32
@@ -339,3 +339,18 @@ def test_flips_have_the_rate_that_the_sampler_has(library):
     assert {each.shape for each in flips} == {(len(PAIR.data),)}
     for each in flips:
         assert np.exp(each.law.log[:, 1]) == pytest.approx(RATE)
+
+
+def test_a_line_is_that_of_the_code_which_calls_the_library():
+    installed = "/somewhere/lib/python3/site-packages"
+    for file in ("torch/optim/sgd.py", "opacus/optimizers/optimizer.py", "jax/a.py"):
+        assert places._kind(f"{installed}/{file}") == "own"
+    for file in ("diffprivlib/tools/utils.py", "torchlike/a.py"):
+        assert places._kind(f"{installed}/{file}") == "code"
+    assert places._kind("/home/torch/train.py") == "code"
+
+
+def test_no_noise_at_all_is_refuted(library):
+    exact = partial(train, library=library, scale=0.0, fixed=True)
+    result = judged(exact, max_samples=2)
+    assert (result.verdict, result.loss) == ("REFUTED", np.inf)
