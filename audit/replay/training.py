@@ -94,13 +94,11 @@ class _Noise:
     def __torch_function__(
         cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        noise = next((each for each in args if isinstance(each, cls)), None)
-        if noise is not None and function.__name__ in ("add", "__add__", "__radd__"):
-            (other,) = [each for each in args if each is not noise] or [noise]
-            if len(args) == 2 and not kwargs and not isinstance(other, cls):
-                return noise.__radd__(other)
-        plain = [each._ordinary() if isinstance(each, cls) else each for each in args]
-        return function(*plain, **(kwargs or {}))
+        own = [each for each in args if isinstance(each, cls)]
+        plus = function.__name__ in ("add", "__add__", "__radd__")
+        if plus and len(own) == 1 and len(args) == 2 and not kwargs:
+            return own[0].__radd__(args[0] if args[1] is own[0] else args[1])
+        return function(*map(_plain, args), **(kwargs or {}))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -116,6 +114,13 @@ class _Noise:
         with tape.within():
             noise = self._scale * tape.inner.standard_normal(self._shape)
         return _as_like(noise, self._like)
+
+
+def _plain(argument: Any) -> Any:
+    """Return an argument with ordinary numbers in place of noise."""
+    if isinstance(argument, list | tuple):
+        return type(argument)(map(_plain, argument))
+    return argument._ordinary() if isinstance(argument, _Noise) else argument
 
 
 def _at_hand(value: Any) -> Any:

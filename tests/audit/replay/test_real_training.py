@@ -208,3 +208,23 @@ def test_batches_of_a_data_loader_of_opacus_are_flips():
     flips = [each for each in trace.tape.observations if each.how == "chosen"]
     assert [each.shape for each in flips] == [(3,), (3,)]
     assert (trace.tape.coins, trace.tape.lost) == ([], [])
+
+
+def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
+    torch = pytest.importorskip("torch")
+    optimizer = pytest.importorskip("opacus.optimizers.optimizer")
+    uses = (
+        lambda x, noise: torch.stack([x, noise]).sum(dim=0),
+        lambda x, noise: torch.add(x, noise, alpha=2),
+        lambda x, noise: x + noise.sum(),
+        lambda x, noise: x.add_(noise),
+    )
+    for use in (*uses, torch.add):
+
+        def mechanism(x, rng, use=use):
+            total = torch.tensor(x).sum(dim=0)
+            return use(total, optimizer._generate_noise(1.0, total)).numpy()
+
+        trace = execute(mechanism, ROWS, 0)
+        assert (trace.layout, np.isfinite(trace.value).all()) == ("(2,)", True)
+        assert bool(trace.tape.lost) == (use is not torch.add)
