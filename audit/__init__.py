@@ -4,12 +4,14 @@
 `replay` records a mechanism on one dataset and replays it on its neighbour;
 `exact_verdict` and `white_box` use what a mechanism knows of itself;
 `audit_canaries` guesses which of many rows are in the data of a single release;
+`audit_scores` and `audit_guesses` judge one run that was made elsewhere;
 `dpaudit.audit.bounds` serves counts and scores that somebody else brings. What is
 proven, and how, stands in `dpaudit.audit.betting.evidence`,
 `dpaudit.audit.betting.families` and `dpaudit.audit.betting.sequential`.
 """
 
 from dpaudit.audit.canaries import CanaryAttack, audit_canaries
+from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
 from dpaudit.audit.canary_result import CanaryAudit
 from dpaudit.audit.database import StoreWarning
 from dpaudit.audit.harness import audit
@@ -42,6 +44,8 @@ __all__ = [
     "applicable_layers",
     "audit",
     "audit_canaries",
+    "audit_guesses",
+    "audit_scores",
     "exact_verdict",
     "process_pool",
     "replay",

@@ -43,10 +43,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.arrays import Array
 from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
+from dpaudit.audit.canary_guesses import middle, promised, right_guesses
 from dpaudit.audit.canary_result import CanaryAudit
 from dpaudit.audit.independence import same_output, signs
 from dpaudit.audit.result import Verdict
-from dpaudit.audit.settings import name_of, reference_point, stated
+from dpaudit.audit.settings import name_of, stated
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.mechanism import Mechanism, Release
@@ -122,12 +123,8 @@ class _Setting:
         if self.relation is Relation.REPLACE_ONE:
             scores = scores[::2] - scores[1::2]
         else:
-            scores = scores - _middle(scores)
-        shuffled = chance.permutation(self.coins)
-        order = shuffled[np.argsort(-np.abs(scores[shuffled]), kind="stable")]
-        flips = chance.integers(0, 2, self.coins).astype(np.bool_)
-        guesses = np.where(scores == 0, flips, scores > 0)
-        return (guesses == run.coins)[order]
+            scores = scores - middle(scores)
+        return right_guesses(scores, run.coins, chance)
 
     def _scores(self, release: Release) -> Array:
         scores = np.asarray(self.attack.scores(self.mechanism, release), dtype=float)
@@ -242,14 +239,8 @@ def audit_canaries(
     """
     started = time.perf_counter()
     claim = stated(mechanism, "claim", claim)
-    if not isinstance(claim, Claim):
-        raise InputError(f"claim must be a Claim, got {claim!r}")
     confidence = check_fraction("confidence", confidence)
-    delta = reference_point(claim)[1] if delta is None else delta
-    delta = check_fraction("delta", delta, allow_zero=True)
-    epsilon = claim.epsilon(delta)
-    if not np.isfinite(epsilon):
-        raise InputError(f"the claim {claim} promises no epsilon at delta = {delta:g}")
+    epsilon, delta = promised(claim, delta)
     setting = _Setting(
         mechanism,
         attack,
@@ -298,24 +289,6 @@ def audit_canaries(
         seed=seed,
         seconds=time.perf_counter() - started,
     )
-
-
-def _middle(scores: Array) -> float:
-    """Return the middle between the means of two groups, by Otsu's rule.
-
-    The groups are the scores up to one of them and those above, with the largest
-    variance between the groups. Whatever is returned, the bound is valid: guesses may
-    depend on the release in any way.
-    """
-    ordered = np.sort(np.clip(scores, -1e150, 1e150))
-    below = np.arange(1, len(ordered))
-    if not len(below):
-        return 0.0
-    sums = np.cumsum(ordered)
-    low = sums[:-1] / below
-    high = (sums[-1] - sums[:-1]) / below[::-1]
-    best = int(np.argmax(below * below[::-1] * (high - low) ** 2))
-    return float((low[best] + high[best]) / 2)
 
 
 def _choose(

@@ -39,6 +39,9 @@ class CanaryAudit:
         here assumes.
     seed : int
     seconds : float
+    tried : int
+        Ways to guess among which the best was chosen; they share the error, which the
+        p-value and the bound have paid for.
     """
 
     name: str
@@ -55,6 +58,7 @@ class CanaryAudit:
     warnings: tuple[str, ...]
     seed: int
     seconds: float
+    tried: int = 1
 
     @property
     def refuted(self) -> bool:
@@ -77,6 +81,8 @@ class CanaryAudit:
         counts = self.bound.counts
         runs = "one run" if self.runs == 1 else f"{self.runs} runs"
         pilots = f", {self.pilots} more to choose them" if self.pilots else ""
+        if self.tried > 1:
+            pilots = f", the best of {self.tried} ways to guess, which share the error"
         return "\n".join(
             (
                 f"{printable(self.name)}: {self.verdict} at confidence "

@@ -25,6 +25,7 @@ from dpaudit.audit.replay.primitives import recording
 from dpaudit.audit.replay.returns import watching_returns
 from dpaudit.audit.replay.tape import DECLARED, LAZY, Reading, Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked, joined
+from dpaudit.audit.replay.training import training_libraries
 from dpaudit.errors import DPAuditError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.outputs import UNREAD, arrays_of, raised, read
@@ -109,6 +110,7 @@ def execute(
     with (
         patched(tape, rng, follows=follows),
         declared_libraries(),
+        training_libraries(rng),
         recording(tape),
         watching as returned,
     ):

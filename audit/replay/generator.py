@@ -81,6 +81,11 @@ class Recorder(np.random.Generator):
         self._tape, self._streams, self._follows = tape, streams, follows
 
     @property
+    def tape(self) -> Tape:
+        """Where its draws are noted."""
+        return self._tape
+
+    @property
     def _notes(self) -> bool:
         """Whether draws are followed: not within a declared primitive."""
         return self._follows and not self._tape.inside

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpaudit.audit.replay.kernels import Trusted
 from dpaudit.audit.replay.primitives import Declaration, declared
+from dpaudit.audit.replay.training import TRAINING
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 from dpaudit.errors import InputError
 
@@ -278,7 +279,7 @@ def loaded_libraries() -> frozenset[str]:
     """Return the libraries with registered primitives that are loaded by now."""
     return frozenset(
         head
-        for head in {path.partition(".")[0] for path in (*_OURS, *_yours)}
+        for head in {path.partition(".")[0] for path in (*_OURS, *_yours)} | TRAINING
         if head in sys.modules
     )
 

@@ -27,14 +27,16 @@ _EXECUTOR = "executor.py"  # where the code under audit is called from
 _DRAWN_BY = os.path.split(os.path.abspath(drawing.__file__))
 _INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
 _LIBRARY = os.path.dirname(os.__file__)
+# Libraries that train: where noise is added is the line that calls them.
+_TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
 
 
 def place_of_caller() -> str:
     """Return "file:line" of the code under audit that is running now.
 
-    That is the innermost frame outside NumPy, SciPy, Python's own library and this
-    package.
+    That is the innermost frame outside NumPy, SciPy, libraries that train, Python's own
+    library and this package.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -140,6 +142,9 @@ def _kind(file: str) -> str:
     if (folder, name) in (_DRAWN_BY, _INTERRUPTS):
         return "own"
     if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
+        return "own"
+    _, installed, path = folder.rpartition(f"{os.sep}site-packages{os.sep}")
+    if installed and path.split(os.sep)[0] in _TRAINING:
         return "own"
     within = f"{folder}/".startswith(f"{_LIBRARY}/")
     return "own" if within and "site-packages" not in folder else "code"

@@ -11,7 +11,8 @@ from dpaudit import ApproxDP, PureDP, Relation
 from dpaudit.algorithms.catalogue import build
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
-from dpaudit.audit.canaries import _middle, audit_canaries
+from dpaudit.audit.canaries import audit_canaries
+from dpaudit.audit.canary_guesses import middle
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import HardInstance
@@ -349,10 +350,10 @@ def test_scores_that_say_nothing_are_guessed_by_coins():
 
 
 def test_the_middle_of_two_groups():
-    assert _middle(np.array([5.0, 0.0, 0.1, 5.1, -0.1])) == pytest.approx(2.525)
-    assert _middle(np.array([3.0])) == 0.0
-    assert _middle(np.array([2.0, 2.0])) == 2.0
-    assert np.isfinite(_middle(np.array([np.inf, 0.0, -np.inf])))
+    assert middle(np.array([5.0, 0.0, 0.1, 5.1, -0.1])) == pytest.approx(2.525)
+    assert middle(np.array([3.0])) == 0.0
+    assert middle(np.array([2.0, 2.0])) == 2.0
+    assert np.isfinite(middle(np.array([np.inf, 0.0, -np.inf])))
 
 
 def simple(**changes):

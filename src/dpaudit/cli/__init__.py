@@ -22,6 +22,7 @@ from dpaudit import __version__
 from dpaudit.cli.audit import audit_command
 from dpaudit.cli.bench_audit import bench_audit_command
 from dpaudit.cli.bound import bound_command
+from dpaudit.cli.canaries import canaries_command
 from dpaudit.cli.compare import compare_command
 from dpaudit.cli.exits import Group
 from dpaudit.cli.export import export_command
@@ -59,6 +60,7 @@ for _command in (
     init_command,
     export_command,
     bound_command,
+    canaries_command,
     compare_command,
     recommend_command,
     report_command,

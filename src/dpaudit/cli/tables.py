@@ -8,6 +8,7 @@ an error: no row is taken for names, and no names are taken for a row, in silenc
 """
 
 import re
+import warnings
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened
@@ -61,7 +62,12 @@ def read_table(path: Path, *, content: str) -> Any:
     try:
         if kind == ".csv":
             header = None if _names(path) is None else 0
-            return pd.read_csv(path, header=header, low_memory=False)
+            with warnings.catch_warnings():
+                # Rows of more fields than names would be cut, with a warning.
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                return pd.read_csv(
+                    path, header=header, low_memory=False, index_col=False
+                )
         return pd.read_parquet(path)
     except ImportError:
         raise InputError(
@@ -70,6 +76,10 @@ def read_table(path: Path, *, content: str) -> Any:
         ) from None
     except InputError:
         raise
+    except pd.errors.ParserWarning:
+        raise InputError(
+            f"the rows of {str(path)!r} must have as many fields as the first line"
+        ) from None
     except OSError as error:
         raise InputError(
             f"cannot read {str(path)!r}: {error.strerror or error}"
@@ -150,7 +160,7 @@ def _names(path: Path) -> list[str] | None:
     Raises
     ------
     InputError
-        If there are names, and numbers beside them.
+        If there are names, and numbers beside them; if two names are the same.
     """
     import pandas as pd
 
@@ -162,6 +172,12 @@ def _names(path: Path) -> list[str] | None:
         raise InputError(
             f"the first line of {str(path)!r} must hold names or numbers, not both, "
             f"got {shortened(names[0])} beside {shortened(values[0])}"
+        )
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(
+            f"the names in the first line of {str(path)!r} must differ, got "
+            f"{shortened(twice[0])} more than once"
         )
     return fields if names else None
 

@@ -1,0 +1,230 @@
+"""DP-SGD of jax_privacy and Opacus, replayed, where they are installed.
+
+Each trains a mean by its own clipping, noise and batches: rightly, and with a fault.
+"""
+
+import linecache
+import re
+import warnings
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, Pair
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.executor import execute
+
+RATE, SIZE, STEPS, NORM = 0.2, 4.0, 3, 4.0
+CLAIM = ApproxDP(1.0, 1e-5)
+SIGMA = float(noise_multiplier(1.0, 1e-5, rate=RATE, steps=STEPS))
+ROWS = np.random.default_rng(0).standard_normal((3, 2))
+FAR = np.array([[30.0, 30.0]])
+PAIR = Pair(np.vstack([ROWS[:2], FAR, ROWS[2:]]), ROWS)
+
+# Of a fault: what is done otherwise, the kind that is found, and the line.
+FAULTS = {
+    "right": ({}, None, ""),
+    "clips the batch": ({"per_batch": True}, "distance", "# noise"),
+    "divides by the batch": ({"private": "batch"}, "distance", "# noise"),
+    "divides by the rows": ({"private": "rows"}, "release", "# release"),
+    "noise without the norm": ({"deviation": SIGMA}, "distance", "# noise"),
+    "fixed batches": ({"fixed": True}, "distance", "# noise"),
+}
+
+
+def in_turn(count):
+    return [np.arange(count)[step % 2 :: 2] for step in range(STEPS)]
+
+
+def by_jax(
+    x,
+    rng,
+    *,
+    per_batch=False,
+    private="",
+    deviation=SIGMA * NORM,
+    fixed=False,
+    compiled=False,
+    one_key=False,
+):
+    import jax
+    import jax.numpy as jnp
+    from jax_privacy import batch_selection, clipping, noise_addition
+
+    def loss(w, rows):
+        return 0.5 * jnp.sum((rows - w) ** 2)
+
+    gradient = clipping.clipped_grad(loss, l2_clip_norm=NORM)
+    privatizer = noise_addition.gaussian_privatizer(stddev=deviation, prng_key=0)
+
+    def step(w, rows, padding, factor, state):
+        if per_batch:
+            total = ((w - rows) * ~padding[:, np.newaxis]).sum(axis=0)
+            total = SIZE * clipping.clip_pytree(total / SIZE, clip_norm=NORM)[0]
+        else:
+            total = gradient(w, rows, is_padding_example=padding)
+        return privatizer.update(total * factor, state)  # noise
+
+    step = jax.jit(step) if compiled else step
+    w = jnp.zeros(x.shape[1])
+    state = privatizer.init(w)
+    sampler = batch_selection.CyclicPoissonSampling(
+        sampling_prob=RATE, iterations=STEPS
+    )
+    batches = in_turn(len(x)) if fixed else sampler.batch_iterator(len(x), rng)
+    for places in batches:
+        (padded,) = batch_selection.split_and_pad_global_batch(places, 4)
+        rows = jnp.asarray(x[padded], dtype=jnp.float32)
+        factor = SIZE / max(len(places), 1) if private == "batch" else 1.0
+        noisy, after = step(w, rows, jnp.asarray(padded < 0), factor, state)
+        state = state if one_key else after
+        size = RATE * len(x) if private == "rows" else SIZE
+        w = w - 0.5 * noisy / size
+    return np.asarray(w)  # release
+
+
+def by_opacus(
+    x, rng, *, per_batch=False, private="", deviation=SIGMA * NORM, fixed=False
+):
+    import torch
+    from opacus.grad_sample import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
+
+    model = torch.nn.Linear(1, x.shape[1], bias=False)
+    torch.nn.init.zeros_(model.weight)
+    model = GradSampleModule(model, loss_reduction="sum")
+
+    class ClipsTheBatch(DPOptimizer):
+        def clip_and_accumulate(self):
+            for p in self.params:
+                mean = p.grad_sample.sum(dim=0) / SIZE
+                p.summed_grad = SIZE * mean / torch.clamp(mean.norm() / NORM, min=1.0)
+
+    optimizer = (ClipsTheBatch if per_batch else DPOptimizer)(
+        torch.optim.SGD(model.parameters(), lr=0.5),
+        noise_multiplier=deviation / NORM,
+        max_grad_norm=NORM,
+        expected_batch_size=RATE * len(x) if private == "rows" else SIZE,
+        loss_reduction="mean",
+    )
+    sampler = UniformWithReplacementSampler(
+        num_samples=len(x), sample_rate=RATE, steps=STEPS
+    )
+    data = torch.tensor(x, dtype=torch.float32)
+    for places in in_turn(len(x)) if fixed else sampler:
+        rows = data[torch.as_tensor(places, dtype=torch.long)]
+        optimizer.zero_grad()
+        if len(rows):
+            loss = 0.5 * ((rows - model(torch.ones(len(rows), 1))) ** 2).sum()
+            if private == "batch":
+                # The mean of clipped gradients: the sum, less clipped.
+                optimizer.max_grad_norm = NORM * SIZE / len(rows)
+                optimizer.noise_multiplier = deviation / optimizer.max_grad_norm
+            loss.backward()
+        else:
+            for p in optimizer.params:
+                p.grad_sample = torch.zeros(0, *p.shape)
+        optimizer.step()  # noise
+    return model._module.weight.detach().numpy().ravel()  # release
+
+
+LIBRARIES = {"jax_privacy": by_jax, "opacus": by_opacus}
+
+
+@pytest.fixture(params=LIBRARIES)
+def train(request):
+    if find_spec(request.param) is None:
+        pytest.skip(f"pip install {request.param.replace('_', '-')}")
+    return LIBRARIES[request.param]
+
+
+def judged(mechanism, **options):
+    options = {"claim": CLAIM, "sees": "transcript"} | options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return replay(mechanism, pair=PAIR, **options)
+
+
+def line_of(finding):
+    file, _, line = finding.where.rpartition(":")
+    return linecache.getline(file, int(line))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_training_is_followed_and_its_faults_are_refuted(train, name):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    options, kind, piece = FAULTS[name]
+    result = judged(partial(train, **options))
+    if kind is None:
+        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+        assert [step.family for step in result.steps] == ["gaussian"] * STEPS
+        assert {step.scale for step in result.steps} == {SIGMA * NORM}
+        assert [step.l2 for step in result.steps] == pytest.approx([NORM] * STEPS)
+        return
+    assert (result.verdict, result.samples <= 60) == ("REFUTED", True)
+    (finding,) = [each for each in result.findings if each.kind == kind]
+    assert piece in line_of(finding)
+
+
+def test_compiled_code_is_followed():
+    pytest.importorskip("jax_privacy")
+    result = judged(partial(by_jax, compiled=True))
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    assert [step.l2 for step in result.steps] == pytest.approx([NORM] * STEPS)
+
+
+def test_a_key_that_is_used_twice_is_not_followed():
+    pytest.importorskip("jax_privacy")
+    result = judged(partial(by_jax, one_key=True), max_samples=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert any("noise before" in finding.message for finding in result.findings)
+
+
+def test_the_loop_of_the_page_is_followed():
+    pytest.importorskip("jax_privacy")
+    page = Path(__file__).parents[3] / "docs" / "training.md"
+    section = page.read_text(encoding="utf-8").split("## Of a library")[1]
+    code = re.search(r"```text\n(.*?)```", section, re.DOTALL)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library, about libraries of its own
+        exec(compile(code, "training.md", "exec"), {})
+
+
+def test_batches_of_a_data_loader_of_opacus_are_flips():
+    torch = pytest.importorskip("torch")
+    data_loader = pytest.importorskip("opacus.data_loader")
+
+    def sums(x, rng):
+        data = torch.utils.data.TensorDataset(torch.tensor(x))
+        loader = data_loader.DPDataLoader(data, sample_rate=0.5)
+        return [float(rows.sum() + rng.normal(0, 9.0)) for (rows,) in loader]
+
+    trace = execute(sums, ROWS, 0)
+    flips = [each for each in trace.tape.observations if each.how == "chosen"]
+    assert [each.shape for each in flips] == [(3,), (3,)]
+    assert (trace.tape.coins, trace.tape.lost) == ([], [])
+
+
+def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
+    torch = pytest.importorskip("torch")
+    optimizer = pytest.importorskip("opacus.optimizers.optimizer")
+    uses = (
+        lambda x, noise: torch.stack([x, noise]).sum(dim=0),
+        lambda x, noise: torch.add(x, noise, alpha=2),
+        lambda x, noise: x + noise.sum(),
+        lambda x, noise: x.add_(noise),
+    )
+    for use in (*uses, torch.add):
+
+        def mechanism(x, rng, use=use):
+            total = torch.tensor(x).sum(dim=0)
+            return use(total, optimizer._generate_noise(1.0, total)).numpy()
+
+        trace = execute(mechanism, ROWS, 0)
+        assert (trace.layout, np.isfinite(trace.value).all()) == ("(2,)", True)
+        assert bool(trace.tape.lost) == (use is not torch.add)

@@ -1,0 +1,357 @@
+"""Noise and batches of libraries that train: stand-ins of the same interface.
+
+Code that uses the real libraries is in test_real_training.py.
+"""
+
+import linecache
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, Pair
+from dpaudit.algorithms.shared.subsampling import noise_multiplier
+from dpaudit.audit.replay import places, replay, training
+from dpaudit.audit.replay.executor import execute, execute_plainly
+from dpaudit.audit.replay.tape import LAZY
+
+RATE, SIZE, STEPS, NORM = 0.2, 4.0, 3, 8.0
+CLAIM = ApproxDP(1.0, 1e-5)
+SIGMA = float(noise_multiplier(1.0, 1e-5, rate=RATE, steps=STEPS))
+ROWS = np.random.default_rng(0).standard_normal((3, 2)).astype(np.float32)
+FAR = np.array([[30.0, 30.0]])
+PAIR = Pair(np.vstack([ROWS[:2], FAR, ROWS[2:]]), ROWS)
+SYSTEM = np.random.default_rng()  # whose draws nobody can repeat
+
+
+# -- what jax_privacy looks like: noise on a tree, and a sampler
+
+COMPILED: list[bool] = []
+
+
+@contextmanager
+def disable_jit():
+    COMPILED.append(False)
+    try:
+        yield
+    finally:
+        COMPILED.pop()
+
+
+def tree_map(function, tree, *rest):
+    if isinstance(tree, dict):
+        return {
+            key: tree_map(function, *(each[key] for each in (tree, *rest)))
+            for key in tree
+        }
+    return function(tree, *rest)
+
+
+def iid_normal_noise(prng_key, target_tree, stddev, dtype=None):
+    return tree_map(
+        lambda leaf: SYSTEM.normal(0, stddev, leaf.shape).astype(leaf.dtype),
+        target_tree,
+    )
+
+
+def privatizer(stddev):
+    """Return a privatizer; it finds its noise where the library does."""
+
+    def update(sums, key):
+        noise = sys.modules["jax_privacy.noise_addition"]._iid_normal_noise(
+            key, sums, stddev
+        )
+        noisy = tree_map(lambda x, y: (x + y).astype(x.dtype), sums, noise)  # noise
+        return noisy, key + 1
+
+    return update
+
+
+@dataclass(frozen=True)
+class CyclicPoissonSampling:
+    sampling_prob: float
+    iterations: int
+    truncated_batch_size: int | None = None
+    cycle_length: int = 1
+
+    def batch_iterator(self, num_examples, rng=None):
+        rng = np.random.default_rng(rng)
+        for _ in range(self.iterations):
+            size = rng.binomial(num_examples, self.sampling_prob)
+            yield rng.choice(num_examples, size, replace=False)
+
+
+# -- what Opacus looks like: noise on one array, and a sampler
+
+
+def generate_noise(std, reference, generator=None, secure_mode=False):
+    return SYSTEM.normal(0, std, reference.shape).astype(reference.dtype)
+
+
+class UniformWithReplacementSampler:
+    def __init__(self, *, num_samples, sample_rate, generator=None, steps=None):
+        self.num_samples, self.sample_rate = num_samples, sample_rate
+        self.steps = steps
+
+    def __iter__(self):
+        for _ in range(self.steps):
+            chosen = SYSTEM.random(self.num_samples) < self.sample_rate
+            yield np.flatnonzero(chosen).tolist()
+
+
+MODULES = {
+    "jax": {
+        "disable_jit": disable_jit,
+        "random": SimpleNamespace(key_data=np.asarray),
+        "tree": SimpleNamespace(map=tree_map),
+    },
+    "jax_privacy": {},
+    "jax_privacy.noise_addition": {"_iid_normal_noise": iid_normal_noise},
+    "jax_privacy.batch_selection": {"CyclicPoissonSampling": CyclicPoissonSampling},
+    "opacus": {},
+    "opacus.optimizers.optimizer": {"_generate_noise": generate_noise},
+    "opacus.utils.uniform_sampler": {
+        "UniformWithReplacementSampler": UniformWithReplacementSampler
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch):
+    """Install the stand-ins under the names of the libraries."""
+    roots = {"jax", "jax_privacy", "opacus", "torch"}
+    for name in [name for name in sys.modules if name.split(".")[0] in roots]:
+        monkeypatch.delitem(sys.modules, name)
+    for name, members in MODULES.items():
+        module = ModuleType(name)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def by_jax(total, deviation, key):
+    """Return a noisy tree."""
+    noisy, _ = privatizer(deviation)({"w": total}, key)
+    return noisy["w"]
+
+
+def by_opacus(total, deviation, key):
+    optimizer = sys.modules["opacus.optimizers.optimizer"]
+    return total + optimizer._generate_noise(deviation, total)  # noise
+
+
+def batches_of_jax(count, rng):
+    return CyclicPoissonSampling(RATE, STEPS).batch_iterator(count, rng)
+
+
+def batches_of_opacus(count, rng):
+    return UniformWithReplacementSampler(
+        num_samples=count, sample_rate=RATE, steps=STEPS
+    )
+
+
+LIBRARIES = {
+    "jax_privacy": (by_jax, batches_of_jax),
+    "opacus": (by_opacus, batches_of_opacus),
+}
+
+
+def clipped(gradients):
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients / np.maximum(norms / NORM, 1.0)
+
+
+def train(
+    x, rng, library, *, per_batch=False, private="", scale=1.0, fixed=False, key=None
+):
+    noisy, batches = LIBRARIES[library]
+    x = x.astype(np.float32)
+    w = x[:0].sum(axis=0)
+    turns = [np.arange(len(x))[step % 2 :: 2] for step in range(STEPS)]
+    for step, chosen in enumerate(turns if fixed else batches(len(x), rng)):
+        gradients = x[chosen] - w
+        if per_batch:
+            mean = gradients.sum(axis=0, keepdims=True) / np.float32(SIZE)
+            total = np.float32(SIZE) * clipped(mean)[0]
+        else:
+            total = clipped(gradients).sum(axis=0)
+        if private == "batch":
+            total = total * np.float32(SIZE / max(len(chosen), 1))
+        deviation = SIGMA * NORM * scale
+        total = noisy(total, deviation, step if key is None else key)
+        assert total.dtype == np.float32
+        w = w + np.float32(0.5 / (RATE * len(x) if private == "rows" else SIZE)) * total
+    return w  # release
+
+
+# Of a fault: in which loop, what is done otherwise, the kind that is found, the line.
+FAULTS = {
+    "clips the batch": ("jax_privacy", {"per_batch": True}, "distance", "# noise"),
+    "divides by the batch": ("opacus", {"private": "batch"}, "distance", "# noise"),
+    "divides by the rows": ("jax_privacy", {"private": "rows"}, "release", "# release"),
+    "noise without the norm": ("opacus", {"scale": 1 / NORM}, "distance", "# noise"),
+    "fixed batches": ("jax_privacy", {"fixed": True}, "distance", "# noise"),
+}
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request):
+    return request.param
+
+
+def judged(mechanism, **options):
+    options = {"pair": PAIR, "claim": CLAIM, "sees": "transcript"} | options
+    return replay(mechanism, **options)
+
+
+@pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_right_training_is_followed_step_by_step(library, pair, sees):
+    result = judged(partial(train, library=library), pair=pair, sees=sees)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    assert [step.family for step in result.steps] == ["gaussian"] * STEPS
+    assert [step.l2 for step in result.steps] == pytest.approx([NORM] * STEPS)
+    assert {step.scale for step in result.steps} == {SIGMA * NORM}
+    assert result.samples == 0
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_refuted_at_its_line(name):
+    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
+    library, options, kind, piece = FAULTS[name]
+    result = judged(partial(train, library=library, **options))
+    assert result.verdict == "REFUTED"
+    assert result.samples <= 60
+    (finding,) = [each for each in result.findings if each.kind == kind]
+    file, _, line = finding.where.rpartition(":")
+    assert piece in linecache.getline(file, int(line))
+
+
+def test_an_execution_is_repeated_though_the_library_cannot_be(library):
+    mechanism = partial(train, library=library)
+    first, second = (execute(mechanism, PAIR.data, 3) for _ in range(2))
+    assert np.array_equal(first.value, second.value)
+    assert not np.array_equal(first.value, execute(mechanism, PAIR.data, 4).value)
+    plain = execute_plainly(mechanism, PAIR.data, first)
+    assert np.array_equal(first.value, plain.value)
+    assert [each.how for each in first.tape.observations] == [
+        "chosen",
+        "declared",
+    ] * STEPS
+    # What is given back comes out to the last bit, in single precision.
+    again = execute(
+        mechanism,
+        PAIR.data,
+        9,
+        script=first.tape.observations,
+        reading=LAZY,
+    )
+    assert np.array_equal(first.value, again.value)
+
+
+def test_all_is_put_back_after_any_exit():
+    before = [_registered(path, name) for path, name, _ in _present()]
+
+    def looks(x, rng):
+        assert all(
+            _registered(path, name) is not real
+            for (path, name, _), real in zip(_present(), before, strict=True)
+        )
+        assert COMPILED == [False]
+        raise KeyError("anything")
+
+    assert execute(looks, PAIR.data, 0).layout == "raises KeyError"
+    assert [_registered(path, name) for path, name, _ in _present()] == before
+    assert COMPILED == []
+
+
+def _present():
+    return [each for each in training._STAND_INS if each[0] in sys.modules]
+
+
+def _registered(module, name):
+    owner = sys.modules[module]
+    for each in name.split("."):
+        owner = vars(owner)[each]
+    return owner
+
+
+def test_libraries_that_are_not_there_are_not_imported(monkeypatch):
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, name)
+    execute(lambda x, rng: 0.0, PAIR.data, 0)
+    assert not set(MODULES) & set(sys.modules)
+
+
+def test_a_key_that_makes_noise_twice_is_not_followed():
+    result = judged(partial(train, library="jax_privacy", key=7), max_samples=2)
+    assert result.verdict == "NOT_FOLLOWED"
+    assert any("noise before" in finding.message for finding in result.findings)
+
+
+def noise_of(shape=2):
+    optimizer = sys.modules["opacus.optimizers.optimizer"]
+    return optimizer._generate_noise(2.0, np.zeros(shape))
+
+
+OTHERWISE = {
+    "twice": lambda x, noise: (x + noise) + (x + noise),
+    "by itself": lambda x, noise: x.sum() + np.sum(noise.reshape(-1)),
+    "in a list": lambda x, noise: x + np.cumsum([noise.sum()]),
+    "in another shape": lambda x, noise: x[:1] + noise,
+    "times an array": lambda x, noise: x + noise * x,
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_noise_that_is_used_otherwise_is_not_followed(name):
+    def mechanism(x, rng):
+        return OTHERWISE[name](x.sum(axis=0), noise_of())
+
+    trace = execute(mechanism, ROWS, 0)
+    assert trace.tape.lost
+    assert np.isfinite(trace.value).all()
+
+
+def test_a_multiple_of_noise_is_noise_of_another_scale():
+    trace = execute(lambda x, rng: x.sum(axis=0) + -3 * noise_of(), ROWS, 0)
+    (seen,) = trace.tape.observations
+    assert (seen.law.ratio.tolist(), trace.tape.lost) == ([6.0, 6.0], [])
+    # A draw of deviation 6 is within 40 of its mean, but for 1e-10.
+    assert np.abs(trace.value - ROWS.sum(axis=0)).max() < 40
+
+
+def test_batches_of_another_kind_are_those_of_the_library():
+    def truncated(x, rng):
+        sampler = CyclicPoissonSampling(0.5, 1, truncated_batch_size=3)
+        (places,) = sampler.batch_iterator(len(x), rng)
+        return float(len(places))
+
+    trace = execute(truncated, ROWS, 0)
+    assert trace.tape.coins  # the library's own draws
+
+
+def test_flips_have_the_rate_that_the_sampler_has(library):
+    trace = execute(partial(train, library=library), PAIR.data, 0)
+    flips = [each for each in trace.tape.observations if each.how == "chosen"]
+    assert {each.shape for each in flips} == {(len(PAIR.data),)}
+    for each in flips:
+        assert np.exp(each.law.log[:, 1]) == pytest.approx(RATE)
+
+
+def test_a_line_is_that_of_the_code_which_calls_the_library():
+    installed = "/somewhere/lib/python3/site-packages"
+    for file in ("torch/optim/sgd.py", "opacus/optimizers/optimizer.py", "jax/a.py"):
+        assert places._kind(f"{installed}/{file}") == "own"
+    for file in ("diffprivlib/tools/utils.py", "torchlike/a.py"):
+        assert places._kind(f"{installed}/{file}") == "code"
+    assert places._kind("/home/torch/train.py") == "code"
+
+
+def test_no_noise_at_all_is_refuted(library):
+    exact = partial(train, library=library, scale=0.0, fixed=True)
+    result = judged(exact, max_samples=2)
+    assert (result.verdict, result.loss) == ("REFUTED", np.inf)
