@@ -148,8 +148,7 @@ def far_row(mechanism: TwoStages, dimension: int | None = None) -> Pair:
 def two_directions(mechanism: TwoStages) -> Pair:
     """Return a row of the first half that turns from e_1 to e_2."""
     rows = np.zeros((4 * _EVEN, _dimension(mechanism)))
-    rows[:_EVEN, 0] = rows[_EVEN : 2 * _EVEN, 1] = mechanism.row_norm
-    rows[0] = 0.0
+    rows[1:_EVEN, 0] = rows[_EVEN : 2 * _EVEN - 1, 1] = mechanism.row_norm
     one, other = rows.copy(), rows
     one[0, 0] = other[0, 1] = mechanism.row_norm
     return Pair(one, other, "replace-one")
