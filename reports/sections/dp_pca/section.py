@@ -17,9 +17,11 @@ from dpaudit.reports.sections.dp_pca.measures import (
     MINIBATCH_OJA,
     OJA,
     ORDERED,
+    OWN_PARTS,
     PRIVATE_OJA,
     PUBLISHED,
     TUNED,
+    TWO_STAGE,
     checked,
     claims,
     component_errors,
@@ -29,7 +31,16 @@ from dpaudit.reports.tables import refuted_mechanisms
 __all__ = ["SECTION"]
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
-_FAST = (MINIBATCH_OJA, PUBLISHED, DP_PCA, AG_PUBLISHED, AG, GOE)
+_FAST = (
+    MINIBATCH_OJA,
+    PUBLISHED,
+    DP_PCA,
+    OWN_PARTS,
+    TWO_STAGE,
+    AG_PUBLISHED,
+    AG,
+    GOE,
+)
 _SLOW = (OJA, PRIVATE_OJA)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
