@@ -56,7 +56,7 @@ asks of a part nothing but its promise, so each needs a proof of its own, and no
   4e-4 after T = 5, below which no error can fall however little noise there is; with
   these it shrinks by lambda_2/lambda_1 each. Nor do they depend on the unit of rows.
 
-At (1, 1e-6) on the rows of the last paragraph but one the median error is about 0.026
+At (1, 1e-6) on the rows of the last paragraph but one the median error is about 0.027
 at n = 1e5 (0.15 with the paper's parts) and 0.066 at 3e4 (bottom); below that it is
 bottom now and then. In Example 4.1 with sigma = 0.001 it is 4e-5 at n = 1e5, d = 20.
 

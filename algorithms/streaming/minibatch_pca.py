@@ -336,7 +336,7 @@ def scale_rows(size: int, share: float) -> int:
     share : float
         In (0, 1).
     """
-    return min(max(2, int(share * size)), size - 1)
+    return max(2, int(share * size))
 
 
 def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:
