@@ -71,10 +71,11 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
             if ratios:
                 low, high = (number(float(f"{f(ratios):.2g}")) for f in (min, max))
                 span = low if low == high else f"{low} to {high}"
-                parts.append(f"{span} times for {own}")
+                parts.append(f"{span} ({own})")
         if parts:
             notes.append(
-                f"At ε = 1 {where} the median error is {listed(parts)} that of {GOE}."
+                f"At ε = 1 {where} the median error is {listed(parts)} times that of "
+                f"{GOE}."
             )
     lost = {own: 0 for own in (TWO_STAGE, OWN_PARTS)}
     for name in STAGES:
