@@ -22,7 +22,7 @@ from dpaudit.reports.sections.dp_pca.measures import (
     TWO_STAGE,
     component_errors,
 )
-from dpaudit.reports.words import count, listed, number, setting
+from dpaudit.reports.words import count, listed, setting
 
 __all__ = ["STAGES", "stage_experiments", "stage_lines", "stage_notes"]
 
@@ -69,7 +69,7 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
                 if isfinite(middle) and found[GOE][x] > 0
             ]
             if ratios:
-                low, high = (number(float(f"{f(ratios):.2g}")) for f in (min, max))
+                low, high = (setting(float(f"{f(ratios):.2g}")) for f in (min, max))
                 span = low if low == high else f"{low} to {high}"
                 parts.append(f"{span} ({own})")
         if parts:
@@ -77,15 +77,13 @@ def stage_notes(tables: Mapping[str, pd.DataFrame]) -> list[str]:
                 f"At ε = 1 {where} the median error is {listed(parts)} times that of "
                 f"{GOE}."
             )
-    lost = {own: 0 for own in (TWO_STAGE, OWN_PARTS)}
-    for name in STAGES:
-        for own in lost:
-            rows = tables[name]
-            lost[own] += int(rows["error"][rows["mechanism"] == own].isna().sum())
-    if not lost[TWO_STAGE]:
-        notes.append(f"{TWO_STAGE} was never bottom.")
-    if lost[OWN_PARTS]:
-        notes.append(f"{OWN_PARTS} was bottom {count(lost[OWN_PARTS])} times.")
+    for own in (TWO_STAGE, OWN_PARTS):
+        errors = [
+            t["error"][t["mechanism"] == own] for t in (tables[name] for name in STAGES)
+        ]
+        found = pd.concat(errors).isna()
+        lost = f"bottom in {count(found.sum())} of {count(len(found))} releases"
+        notes.append(f"{own} was {lost if found.any() else 'never bottom'}.")
     return notes
 
 
@@ -112,5 +110,5 @@ def _medians(table: pd.DataFrame, variable: str) -> dict[str, dict[float, float]
         found[name] = {}
         for x, group in own.groupby(variable, sort=True):
             errors = np.nan_to_num(group["error"].to_numpy(dtype=float), nan=np.inf)
-            found[name][float(x)] = float(np.sort(errors)[len(errors) // 2])
+            found[name][float(x)] = float(np.median(errors))
     return found
