@@ -29,6 +29,7 @@ from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
@@ -83,6 +84,7 @@ __all__ = [
     "SymmetrisedWishart",
     "TopEigenvalue",
     "TreeAggregation",
+    "TwoStagePCA",
     "WishartApproximate",
     "build",
     "entry",

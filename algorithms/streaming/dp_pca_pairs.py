@@ -1,18 +1,21 @@
 r"""Neighbouring data on which the forms of DP-PCA show one row best.
 
 All rows but one are multiples of e_1, so that w is near e_1 before the last batch, and
-the entries of a gradient but the first are 0 without noise. In the first half of a
+the entries of a gradient but the first are 0 without noise. In the first part of a
 batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenvalue is
-(kappa w_1)^2/(2 b). In the second half they are sqrt(M) e_1, all in one bin.
+(kappa w_1)^2/(2 b). In the second part they are sqrt(M) e_1, all in one bin.
 
-- `far_row`: in the second half of the last batch, a row R (e_1 + h u), scaled to R, is
+- `far_row`: in the second part of the last batch, a row R (e_1 + h u), scaled to R, is
   replaced by R (e_1 - h u), with a unit vector u orthogonal to e_1. Its gradient is
   far above the windows of the entries after the first, or far below: their means move
   by all that they can, sqrt((d - 1)/d) of the sensitivity, and so does w_T. h is small
-  where R may be large, so that w_1 has the last word even in the first batch.
-- `two_bins`: in the first half of the last batch, a group's eigenvalue moves from one
+  where R may be large, so that w_1 has the last word even in the first batch. Where
+  windows are balls, it is the direction of the gradient from their centre that counts,
+  so h = 3 and M is far below R^2: the mean moves by 0.95 of the sensitivity. (With one
+  batch only, whose w is random, h = 1.)
+- `two_bins`: in the first part of the last batch, a group's eigenvalue moves from one
   bin to another, which are about level, so that the loss of its choice is near epsilon.
-  The choice shows in w_T: some rows of the second half are far beyond all windows on
+  The choice shows in w_T: some rows of the second part are far beyond all windows on
   one side, and turn w_T further where windows are wider.
 - `near_threshold`: likewise, a group leaves the only bin that has a chance to be
   shown, so that bottom becomes more likely.
@@ -22,12 +25,12 @@ batch rows are 0, but for one in each group, sqrt(kappa) e_1: the group's eigenv
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil, exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA
+from dpaudit.algorithms.streaming.minibatch_pca import MinibatchPCA, scale_rows
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_length
@@ -41,6 +44,8 @@ _TURN = 4.0  # how far those rows turn w_T, in deviations of its noise
 _BINS_AWAY = 2.0**44  # how far from 0 the last gradients are
 _BEFORE = 2.0**8  # by how much those of batches before exceed them
 _TILT, _BOUNDED_TILT = 0.01, 0.5  # h, without a row norm and with one
+_PATIENCE = 8  # by how much batches may be larger so that there are two
+_STEEP, _SMALL = 3.0, 0.01  # h where windows are balls, and the most of M/R^2
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +55,8 @@ class Scene:
     Parameters
     ----------
     rows : ndarray, shape (n, d)
-    start : int
-        Where the last batch begins.
+    start, second : int
+        Where the last batch begins, and its second part.
     places : ndarray of int, shape (k,)
         In each of its groups, the row that is not 0.
     kappa : float
@@ -62,6 +67,7 @@ class Scene:
 
     rows: Array
     start: int
+    second: int
     places: NDArray[np.intp]
     kappa: float
     far: float
@@ -92,20 +98,25 @@ def scene(mechanism: MinibatchPCA, dimension: int) -> Scene:
     counts = mechanism.mean.split.noise(dimension).counts
     wanted = int(counts.threshold + 10 * counts.scale) + 2
     # The number of batches follows from that of the rows, and it from their needs.
-    steps = 1
+    steps, share, window = 1, mechanism.scale_share, mechanism.mean.tail
     while True:
         zeta = mechanism.scale_finder.zeta / (2 * steps)
         groups = mechanism.scale_finder.groups(zeta)
-        half = max(wanted, 2 * groups)
+        size = ceil(max(2 * groups / share, wanted / (1 - share)))
         if mechanism.batch_size is not None:
-            half, steps = mechanism.batch_size // 2, 2
-            groups = max(1, min(groups, half // 2))
+            size, steps = mechanism.batch_size, 2
             break
-        needed = mechanism.batches(2 * half * steps)[1]
+        needed = mechanism.batches(size * steps)[1]
         if needed <= steps:
             break
         steps += 1
-    size = 2 * half if mechanism.batch_size is None else mechanism.batch_size
+    if not window.separable and mechanism.batch_size is None and steps == 1:
+        size, steps = _two_batches(mechanism, size)
+        groups = mechanism.scale_finder.groups(
+            mechanism.scale_finder.zeta / (2 * steps)
+        )
+    part = scale_rows(size, share)
+    groups = min(groups, part // 2)
     rates = mechanism.step_sizes.sizes(steps)
     if mechanism.row_norm is None:
         signal = _MANY / float(rates.min())
@@ -113,23 +124,39 @@ def scene(mechanism: MinibatchPCA, dimension: int) -> Scene:
     else:
         signal, far = mechanism.row_norm**2, mechanism.row_norm
         tilt = _BOUNDED_TILT
+    if not window.separable:
+        signal, tilt = min(signal, _SMALL * far**2), _STEEP if steps > 1 else 1.0
     # The largest eigenvalue of a group is (kappa w_1)^2/(2 b), and |w_1| <= 1.
-    members = half // 2 // groups
+    members = part // 2 // groups
     unit = mechanism.scale_factor / (2 * members)
-    reach = float(mechanism.mean.tail.reach(unit, half * dimension, zeta))
-    aside = far**2 * tilt / (1 + tilt**2) / sqrt(dimension - 1)
+    reach = float(window.size(unit, size - part, dimension, zeta))
+    aside = far**2 * tilt / (1 + tilt**2)
+    aside /= sqrt(dimension - 1) if window.separable else 1.0
     kappa = min(aside / _FAR / reach, signal)
     rows = np.zeros((size * steps, dimension))
     starts = size * np.arange(steps)
     places = 2 * members * np.arange(groups) + 1
     rows[(starts[:, np.newaxis] + places).reshape(-1), 0] = sqrt(kappa)
-    second = starts[:, np.newaxis] + np.arange(half, size)
+    second = starts[:, np.newaxis] + np.arange(part, size)
     rows[second.reshape(-1), 0] = sqrt(signal)
-    return Scene(rows, int(starts[-1]), starts[-1] + places, kappa, far, tilt)
+    start = int(starts[-1])
+    return Scene(rows, start, start + part, start + places, kappa, far, tilt)
+
+
+def _two_batches(mechanism: MinibatchPCA, size: int) -> tuple[int, int]:
+    """Return the size of two batches of at least `size`, after one of which w is known.
+
+    If they had to be far larger, that of one batch. And how many they are.
+    """
+    least = sqrt(2 * mechanism.batch_constant)  # log n for two batches
+    if least > log(2 * _PATIENCE * size):
+        return size, 1
+    double = max(size, ceil(exp(least) / 2) + 1)
+    return double, mechanism.batches(2 * double)[1]
 
 
 def far_row(mechanism: MinibatchPCA, dimension: int | None) -> Pair:
-    """Return a far row of the last batch's second half that changes sides.
+    """Return a far row of the last batch's second part that changes sides.
 
     The default d is the larger one of 3 and k + 1; at least 2 and k.
     """
@@ -153,9 +180,9 @@ def two_bins(mechanism: MinibatchPCA, dimension: int) -> Pair:
     factors = np.ones(k)
     factors[behind:] = 2.0**-4
     moved = made.with_scales(factors)
-    half = mechanism.batches(len(moved.rows))[0] // 2
+    rest = len(moved.rows) - moved.second
     wanted = _TURN * sqrt(dimension) / mechanism.mean.split.noise(dimension).mu
-    moved.rows[-min(half // 3, ceil(wanted)) :] = moved.oblique()
+    moved.rows[-min(rest // 3, ceil(wanted)) :] = moved.oblique()
     return moved.pair(int(made.places[0]), moved.rows[made.places[-1]])
 
 
@@ -182,18 +209,18 @@ def far_from_zero(mechanism: MinibatchPCA, dimension: int) -> Pair:
     """
     made = scene(mechanism, dimension)
     count, size = len(made.rows), mechanism.batches(len(made.rows))[0]
-    half = size // 2
+    part = made.second - made.start
     back = 1 / float(mechanism.step_sizes.sizes(count // size)[-1])
     # The groups' eigenvalues are such that a bin has the width back/_BINS_AWAY.
-    unit = mechanism.scale_factor / (2 * (half // 2 // len(made.places)))
+    unit = mechanism.scale_factor / (2 * (part // 2 // len(made.places)))
     kappa = back / _BINS_AWAY / float(mechanism.mean.tail.width(unit))
     items = np.zeros((count, dimension, dimension))
-    second = np.arange(count) % size >= half
+    second = np.arange(count) % size >= part
     items[second, 0, 0] = _BEFORE * back
     items[~second, 0, 0] = np.where(made.rows[~second, 0], kappa, 0.0)
-    items[made.start + half :] = -back * np.eye(dimension)
+    items[made.second :] = -back * np.eye(dimension)
     wanted = _TURN * sqrt(dimension) / mechanism.mean.split.noise(dimension).mu
-    turning = made.start + half + np.arange(min(half // 3, ceil(wanted)))
+    turning = made.second + np.arange(min((size - part) // 3, ceil(wanted)))
     items[turning, 1, 0] = back
     far = np.where(np.arange(dimension) == 1, 0.0, back)
     other = items.copy()

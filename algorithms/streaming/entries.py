@@ -17,6 +17,7 @@ from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
+from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 
 __all__ = ["DP_PCA", "OJA", "STREAMING"]
 
@@ -65,6 +66,18 @@ DP_PCA: tuple[Entry, ...] = (
         source=f"{_PAPER}, Algorithm 3; corrected by dpaudit",
         summary="Oja steps on private means of gradients, each half of a batch in full",
         constructor=DPPCA.calibrated,
+    ),
+    _entry(
+        name="dp-pca-tuned",
+        source=f"{_PAPER}, Algorithm 3; parts by dpaudit",
+        summary="dp-pca with normal counts, balls for boxes, steps of the power method",
+        constructor=DPPCA.tuned,
+    ),
+    _entry(
+        name="two-stage-pca",
+        source=f"dpaudit, from parts of {_PAPER}",
+        summary="GOE noise on half of the rows, then a DP-PCA step on the other half",
+        constructor=TwoStagePCA.calibrated,
     ),
     _entry(
         name="dp-pca-published",

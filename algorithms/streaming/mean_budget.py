@@ -5,8 +5,9 @@ PCA*, NeurIPS 2022, Algorithm 5.
 
 What one replaced row does. In each of the d histograms it moves from one bin to
 another: 2 d counts move by 1, and those of non-empty bins have noise Lap(b). Given the
-bins found, the mean of m truncated vectors moves by at most Delta = 2 W sqrt(d)/m in l2
-norm (`dpaudit.algorithms.streaming.mean_estimation`), and has noise N(0, (Delta/mu)^2).
+bins found, the mean of m truncated vectors moves by at most Delta in l2 norm, 2 W
+sqrt(d)/m in a box and 2 W/m in a ball (`dpaudit.algorithms.streaming.mean_estimation`),
+and has noise N(0, (Delta/mu)^2).
 
 **Theorem.** Let all that be done `uses` times on the same rows, each time in knowledge
 of all outputs before, with N = uses d histograms, each of which shows a lonely row with
@@ -38,6 +39,12 @@ Proof.
    have the ratio 1/(1 - q). So there the ratio is at most e^(N l) times that of counts
    and means as in step 2, and events have P <= delta_gauss(epsilon - N l) +
    e^epsilon P'. QED.
+
+**Normal noise on the counts** (`GaussianSplit`). With N(0, b^2) in place of Lap(b), and
+mu_L = 1/b, the theorem holds as it stands: step 1 is then the definition of mu-GDP, and
+steps 2 and 3 look at nothing but mu_L and q. At the same mu_L = 0.01 the deviation is
+100, that of Laplace noise 177, and its tails are lighter: thresholds are three to four
+times lower.
 
 `CalibratedSplit` gives the thresholds the share `escape_share` of delta (N q, and
 N l <= epsilon/2 besides, which binds where delta is not far below epsilon), takes the
@@ -73,6 +80,10 @@ from scipy.special import log_ndtr
 
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
+from dpaudit.algorithms.streaming.thresholded_counts import (
+    GaussianCounts,
+    ThresholdedCounts,
+)
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.gaussian import classical_mu, gaussian_epsilon, gaussian_mu
 from dpaudit.validation import check_count, check_positive
@@ -80,6 +91,7 @@ from dpaudit.validation import check_count, check_positive
 __all__ = [
     "RANGE_CONSTANT",
     "CalibratedSplit",
+    "GaussianSplit",
     "MeanNoise",
     "PublishedSplit",
     "Split",
@@ -96,14 +108,14 @@ class MeanNoise(Checked):
 
     Parameters
     ----------
-    counts : CountNoise
+    counts : ThresholdedCounts
         Of each of the d histograms.
     mu : float
         The l2 sensitivity of the mean over the deviation of its noise, as far as the
         calibration knows.
     """
 
-    counts: CountNoise
+    counts: ThresholdedCounts
     mu: Positive
 
 
@@ -181,9 +193,13 @@ class CalibratedSplit(Split):
         total = self._total_mu(histograms, escape)
         each = sqrt(self.histogram_share / (2 * histograms)) * total
         return MeanNoise(
-            CountNoise.of(laplace_scale(each), escape),
+            self._counts(each, escape),
             sqrt((1 - self.histogram_share) / self.uses) * total,
         )
+
+    def _counts(self, mu: float, escape: float) -> ThresholdedCounts:
+        """Return the noise that hides one row of a bin as well as mu-GDP asks."""
+        return CountNoise.of(laplace_scale(mu), escape)
 
     def budget(self, name: str) -> BudgetTree:
         escape = self.escape_share * self.delta
@@ -213,6 +229,28 @@ class CalibratedSplit(Split):
 def _calibrated(split: CalibratedSplit, dimension: int) -> MeanNoise:
     # Every release asks, and the bisection takes milliseconds.
     return split._noise(dimension)
+
+
+@dataclass(frozen=True)
+class GaussianSplit(CalibratedSplit):
+    """The same with normal noise on the counts: less of it, and lower thresholds.
+
+    Parameters
+    ----------
+    epsilon, delta, histogram_share, escape_share, uses
+        See `CalibratedSplit`; the histograms need less.
+
+    Examples
+    --------
+    >>> noise = GaussianSplit(1.0, 1e-6).noise(20)
+    >>> round(noise.mu, 3), round(noise.counts.scale), round(noise.counts.threshold)
+    (0.23, 120, 689)
+    """
+
+    histogram_share: Fraction = 0.05
+
+    def _counts(self, mu: float, escape: float) -> ThresholdedCounts:
+        return GaussianCounts.of(1 / mu, escape)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,10 @@ near 10^13 sqrt(Lambda) is rounded so that one row may move it by twice as much.
   noise itself is made of doubles is another matter, as it is everywhere here.)
 - To refuse a bin is a function of its number, an output of the histogram.
 
+**Other windows.** Steps 1 and 2 are those of `dpaudit.algorithms.streaming.windows`: a
+box about the left edge (`Tail`) or a ball about the middle of a bin (`Ball`), where all
+of this holds with the ball's 2 W for 2 W sqrt d, and 2 L for 2 L sqrt d.
+
 `as_published` shares this: the paper speaks of real numbers, and of those it is the
 same mechanism, up to a rounding of W/(2 L) in each row.
 
@@ -51,7 +55,6 @@ alone would need m to be hidden.)
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
@@ -66,8 +69,9 @@ from dpaudit.algorithms.streaming.mean_budget import (
 )
 from dpaudit.algorithms.streaming.moments import FixedGradients, Gradients
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.windows import DEFAULT_TAIL, Tail, Window
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Fraction, Nonnegative, Positive
+from dpaudit.checked import Checked, Positive
 from dpaudit.claims import ApproxDP, Claim
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_length, check_matrix
@@ -77,46 +81,6 @@ __all__ = ["DEFAULT_TAIL", "MeanEstimation", "Tail"]
 _CHUNK = 2**20  # counts, or numbers of releases, that are made together
 _LAST_BIN = 2.0**53  # from there on doubles do not tell a bin from its neighbours
 _FAR_BIN = 5 * 2.0**49
-
-
-@dataclass(frozen=True)
-class Tail(Checked):
-    """How far vectors are thought to lie from their mean.
-
-    Parameters
-    ----------
-    scale : float
-        K > 0.
-    power : float
-        a >= 0: 1/2 for Gaussian vectors, 1 for products of two Gaussian numbers.
-    zeta : float
-        In (0, 1): how likely a failure may be, by the paper's analysis.
-
-    Examples
-    --------
-    >>> tail = Tail(1.0, 1.0)
-    >>> round(float(tail.width(4.0)), 3), round(float(tail.reach(4.0, 1000)), 2)
-    (7.656, 69.08)
-    """
-
-    scale: Positive = 0.1
-    power: Nonnegative = 1.0
-    zeta: Fraction = 0.01
-
-    def width(self, eigenvalue: ArrayLike) -> Array:
-        """Return tau, the width of a bin."""
-        return np.sqrt(eigenvalue) * (2**0.25 * self.scale * log(25) ** self.power)
-
-    def reach(
-        self, eigenvalue: ArrayLike, numbers: int, zeta: float | None = None
-    ) -> Array:
-        """Return W, for m d numbers, and another zeta than its own."""
-        factor = log(numbers / (self.zeta if zeta is None else zeta)) ** self.power
-        return np.sqrt(eigenvalue) * (3 * self.scale * factor)
-
-
-DEFAULT_TAIL = Tail()
-"""Tuned on gradients of Gaussian rows; see `dpaudit.algorithms.streaming.dp_pca`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +93,8 @@ class MeanEstimation(Batched[ArrayLike], Checked):
     ----------
     split : Split
         How the budget is divided.
-    tail : Tail
+    tail : Window
+        What bins and windows are.
     eigenvalue : float
         Lambda > 0. In DP-PCA the private estimate of each batch takes its place.
 
@@ -145,7 +110,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
     """
 
     split: Split
-    tail: Tail = DEFAULT_TAIL
+    tail: Window = DEFAULT_TAIL
     eigenvalue: Positive = 1.0
 
     relation: ClassVar[Relation] = Relation.REPLACE_ONE
@@ -156,7 +121,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         epsilon: float,
         delta: float,
         *,
-        tail: Tail = DEFAULT_TAIL,
+        tail: Window = DEFAULT_TAIL,
         eigenvalue: float = 1.0,
         uses: int = 1,
     ) -> Self:
@@ -180,7 +145,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         epsilon: float,
         delta: float,
         *,
-        tail: Tail = DEFAULT_TAIL,
+        tail: Window = DEFAULT_TAIL,
         eigenvalue: float = 1.0,
     ) -> Self:
         """Return the mechanism with the split of the paper, and the constant 12."""
@@ -198,10 +163,14 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         return self.split.budget("mean-estimation")
 
     def deviation(
-        self, eigenvalue: ArrayLike, count: int, dimension: int, zeta: float
+        self,
+        eigenvalue: ArrayLike,
+        count: int,
+        dimension: int,
+        zeta: float | None = None,
     ) -> Array:
         """Return s for estimates of Lambda, of their shape."""
-        reach = self.tail.reach(eigenvalue, count * dimension, zeta)
+        reach = self.tail.size(eigenvalue, count, dimension, zeta)
         return np.asarray(reach * (self._ratio(dimension) / count))
 
     def estimate(
@@ -226,23 +195,21 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         -------
         ndarray, shape (trials, d)
         """
-        zeta = self.tail.zeta if zeta is None else zeta
         d = vectors.dimension
         usable = (eigenvalues > 0) & np.isfinite(eigenvalues)
         scales = np.where(usable, eigenvalues, 1.0)[:, np.newaxis]
         widths = self.tail.width(scales)
-        reach = self.tail.reach(scales, vectors.count * d, zeta)
+        reach = self.tail.size(scales, vectors.count, d, zeta)
         counts = self._counts(vectors, widths)
         labels = self.split.noise(d).counts.fullest(counts, rng=rng).reshape(-1, d)
-        edges = _edges(labels, widths, reach)
-        edges[~usable] = np.nan
-        totals = np.zeros(edges.shape)
+        centres = _centres(labels, widths, reach)
+        centres[~usable] = np.nan
+        totals = np.zeros(centres.shape)
         for part in vectors.parts():
-            inside = _steps(
-                part, edges[:, np.newaxis], reach[:, np.newaxis], vectors.count
-            )
+            places = centres[:, np.newaxis], reach[:, np.newaxis]
+            inside = _steps(self.tail, part, *places, vectors.count)
             totals += inside.sum(axis=1)
-        return self._noisy(totals, edges, reach, vectors.count, rng)
+        return self._noisy(totals, centres, reach, vectors.count, rng)
 
     def draw(self, data: ArrayLike, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent releases on rows of shape (m, d), shape (size, d).
@@ -257,7 +224,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         count, d = rows.shape
         noise = self.split.noise(d)
         width = self.tail.width(self.eigenvalue)
-        reach = self.tail.reach(self.eigenvalue, rows.size)
+        reach = self.tail.size(self.eigenvalue, count, d)
         counts = self._counts(FixedGradients(rows), np.array([[width]]))
         releases = np.empty((size, d))
         step = max(1, _CHUNK // len(counts.counts))
@@ -265,9 +232,9 @@ class MeanEstimation(Batched[ArrayLike], Checked):
             part = releases[start : start + step]
             repeated = counts.repeated(len(part))
             labels = noise.counts.fullest(repeated, rng=rng).reshape(-1, d)
-            edges = _edges(labels, width, reach)
-            totals = _totals(rows, edges, reach)
-            part[:] = self._noisy(totals, edges, reach, count, rng)
+            centres = _centres(labels, width, reach)
+            totals = _totals(self.tail, rows, centres, reach)
+            part[:] = self._noisy(totals, centres, reach, count, rng)
         return releases
 
     def worst_case(self, dimension: int | None = None) -> Pair:
@@ -279,7 +246,7 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         d = check_length(dimension, 1)
         counts = self.split.noise(d).counts
         rows = np.zeros((int(counts.threshold + 10 * counts.scale) + 2, d))
-        rows[-1] = -2 * self.tail.reach(self.eigenvalue, rows.size)
+        rows[-1] = -2 * self.tail.size(self.eigenvalue, len(rows), d)
         return Pair(rows, np.concatenate([rows[:-1], -rows[-1:]]), self.relation)
 
     def canonical_pairs(self) -> tuple[Pair, ...]:
@@ -306,20 +273,19 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         """Count the bins of every coordinate of every trial; widths are (trials, 1)."""
         parts = []
         for part in vectors.parts():
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                labels = np.floor(part / widths[:, np.newaxis])
+            labels = self.tail.labels(part, widths[:, np.newaxis])
             columns = np.ascontiguousarray(labels.swapaxes(1, 2))
             parts.append(SparseCounts.of(columns.reshape(-1, part.shape[1])))
         return SparseCounts.joined(parts)
 
     def _ratio(self, dimension: int) -> float:
-        """Return the deviation of the noise on a sum of vectors in [-1, 1]^d."""
-        return 2 * sqrt(dimension) / self.split.noise(dimension).mu
+        """Return the deviation of the noise on a sum of vectors in units of W."""
+        return self.tail.diameter(dimension) / self.split.noise(dimension).mu
 
     def _noisy(
         self,
         totals: Array,
-        edges: Array,
+        centres: Array,
         reach: Array,
         count: int,
         rng: np.random.Generator,
@@ -330,12 +296,12 @@ class MeanEstimation(Batched[ArrayLike], Checked):
         releases *= steps * self._ratio(totals.shape[1])
         releases += totals
         releases *= reach / (steps * count)
-        releases += edges
+        releases += centres
         return releases
 
 
-def _edges(labels: Array, widths: Array, reach: Array) -> Array:
-    """Return the left edges of the bins that were found, shape (trials, d).
+def _centres(labels: Array, widths: Array, reach: Array) -> Array:
+    """Return the centres of the windows that were found, shape (trials, d).
 
     NaN throughout a trial if none was in a coordinate, or doubles cannot tell the bin
     from its neighbours, or there is no window.
@@ -345,31 +311,38 @@ def _edges(labels: Array, widths: Array, reach: Array) -> Array:
     return np.where(found, labels, np.nan) * widths
 
 
-def _steps(vectors: Array, edges: Array, reach: Array, count: int) -> Array:
-    """Return truncated vectors as whole numbers of steps from the edge.
-
-    Each number is made of the one that it stands for, and of the window; the sum of as
-    many as `count` of them is exact in whatever order.
-    """
-    with np.errstate(over="ignore"):
-        inside = vectors - edges
-        inside /= reach
-    np.clip(inside, -1.0, 1.0, out=inside)
-    inside *= _steps_to_the_end(count)
-    return np.rint(inside, out=inside)
-
-
 def _steps_to_the_end(count: int) -> float:
     """Return L, the largest power of 2 with m L <= 2^53."""
     return 2.0 ** (53 - (count - 1).bit_length())
 
 
-def _totals(rows: Array, edges: Array, reach: Array) -> Array:
-    """Return the sums of steps of the same rows, for each trial's edges."""
-    totals = np.empty(edges.shape)
-    for j, column in enumerate(rows.T):
+def _steps(
+    window: Window, vectors: Array, centres: Array, reach: Array, count: int
+) -> Array:
+    """Return truncated vectors as whole numbers of steps from the centre.
+
+    Each is made of the vector that it stands for, and of the window; the sum of as many
+    as `count` of them is exact in whatever order.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        inside = vectors - centres
+        inside /= reach
+    return window.steps(inside, _steps_to_the_end(count))
+
+
+def _totals(window: Window, rows: Array, centres: Array, reach: Array) -> Array:
+    """Return the sums of steps of the same rows, for each trial's centre."""
+    d, totals = rows.shape[1], np.empty(centres.shape)
+    length = 1 if window.separable else d
+    for first in range(0, d, length):
+        group = slice(first, first + length)
         # A value is the sum in a window that many releases share.
-        values, place = np.unique(edges[:, j], return_inverse=True)
-        sums = [_steps(column, edge, reach, len(rows)).sum() for edge in values]
-        totals[:, j] = np.array(sums)[place] if len(values) else np.nan
+        values, place = np.unique(
+            np.nan_to_num(centres[:, group]), axis=0, return_inverse=True
+        )
+        sums = np.empty(values.shape)
+        for total, centre in zip(sums, values, strict=True):
+            inside = _steps(window, rows[:, group], centre, reach, len(rows))
+            inside.sum(axis=0, out=total)
+        totals[:, group] = sums[place.reshape(-1)]
     return totals

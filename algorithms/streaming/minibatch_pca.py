@@ -3,9 +3,9 @@ r"""What the forms of DP-PCA share: batches of two halves, private gradients, Oj
 With n matrices A_i (x_i x_i^T for rows x_i) in T batches of B = floor(n/T), one after
 the other, and w_0 uniformly random on the unit sphere:
 
-1. Lambda_t: `TopEigenvalue` of the gradients A_i w_(t-1) of the first floor(B/2) items
-   of batch t.
-2. g_t: `MeanEstimation` of those of the other half, with f Lambda_t for its Lambda.
+1. Lambda_t: `TopEigenvalue` of the gradients A_i w_(t-1) of the first floor(s B) items
+   of batch t, at least 2; s = 1/2 in the paper.
+2. g_t: `MeanEstimation` of those of the other part, with f Lambda_t for its Lambda.
    It is bottom if Lambda_t is bottom or 0.
 3. w_t = (w_(t-1) + eta_t g_t)/||...||; bottom if a g_t was.
 
@@ -32,21 +32,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.shared.step_sizes import HarmonicSteps, StepSizes
+from dpaudit.algorithms.shared.step_sizes import (
+    ConstantSteps,
+    HarmonicSteps,
+    StepSizes,
+)
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.moments import Moments, ProductGradients, as_moments
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.arrays import Array
-from dpaudit.checked import Checked, Positive
+from dpaudit.checked import Checked, Fraction, Positive
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_positive
 
-__all__ = ["MinibatchPCA", "RowBatch", "default_steps", "rebatched"]
+__all__ = [
+    "POWER_STEPS",
+    "MinibatchPCA",
+    "RowBatch",
+    "default_steps",
+    "rebatched",
+    "scale_rows",
+]
 
 _WORK = 2**19  # numbers of half a batch's gradients, over the trials side by side
 _LEAST = 4  # a difference in the one half, and a mean in the other
+
+POWER_STEPS = ConstantSteps(2.0**200)
+"""With which w_t is g_t/||g_t||, a step of the power method, in any usual unit.
+
+To the last bit if ||g_t|| is above 2^-140, and without overflow below 2^800.
+"""
 
 
 def default_steps(row_norm: float | None) -> HarmonicSteps:
@@ -96,6 +113,9 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         B >= 4. Default: by c.
     row_norm : float, optional
         Longer rows are scaled down to it, each on its own. Privacy does not need it.
+    scale_share : float
+        s, in (0, 1): how much of a batch the scale is estimated from. What it is costs
+        nothing, as both parts of a batch have all of the budget.
     """
 
     scale_finder: TopEigenvalue
@@ -105,6 +125,7 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
     batch_constant: Positive = 25.0
     batch_size: Annotated[int, partial(check_count, minimum=_LEAST)] | None = None
     row_norm: Positive | None = None
+    scale_share: Fraction = 0.5
 
     scale_factor: ClassVar[float] = 1.0
     """f: what Lambda_t is multiplied by in step 2."""
@@ -224,11 +245,11 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
         self, batch: RowBatch, vectors: Array, deflated: Array | None
     ) -> tuple[ProductGradients, ProductGradients]:
         """Return the gradients that the scale is estimated from, and the mean."""
-        first, half = batch.first, batch.size // 2
+        first, part = batch.first, scale_rows(batch.size, self.scale_share)
         return (
-            ProductGradients(batch.moments, first, half, vectors, deflated),
+            ProductGradients(batch.moments, first, part, vectors, deflated),
             ProductGradients(
-                batch.moments, first + half, batch.size - half, vectors, deflated
+                batch.moments, first + part, batch.size - part, vectors, deflated
             ),
         )
 
@@ -301,6 +322,21 @@ class MinibatchPCA(Batched[ArrayLike | Moments], Checked):
             start -= (start[:, np.newaxis] @ deflated @ deflated.swapaxes(1, 2))[:, 0]
         start /= np.linalg.norm(start, axis=1, keepdims=True)
         return np.nan_to_num(start)
+
+
+def scale_rows(size: int, share: float) -> int:
+    """Return how many items of a batch the scale is estimated from.
+
+    At least 2, which have a difference, and not all.
+
+    Parameters
+    ----------
+    size : int
+        Of the batch, at least 3.
+    share : float
+        In (0, 1).
+    """
+    return max(2, int(share * size))
 
 
 def rebatched(blocks: Iterable[ArrayLike], size: int, count: int) -> Iterator[Array]:

@@ -37,6 +37,7 @@ from dpaudit.rows import clip_into
 from dpaudit.validation import check_numbers, check_positive
 
 __all__ = [
+    "BlockGradients",
     "FixedGradients",
     "Gradients",
     "MatrixMoments",
@@ -260,6 +261,33 @@ class ProductGradients(Gradients):
             inner = products @ self._deflated
             products -= inner @ self._deflated.swapaxes(-2, -1)
         return products
+
+
+class BlockGradients(Gradients):
+    """The products A_i V of consecutive items with a basis, for every trial's own V.
+
+    They are vectors of length d k: a d x k matrix row by row.
+
+    Parameters
+    ----------
+    moments : Moments
+    first, count : int
+        Which items, as for `ProductGradients`.
+    bases : ndarray, shape (trials, d, k)
+    """
+
+    def __init__(self, moments: Moments, first: int, count: int, bases: Array) -> None:
+        trials, d, k = bases.shape
+        super().__init__(trials, count, d * k)
+        self._moments, self._first, self._rank = moments, first, k
+        self._columns = bases.swapaxes(1, 2).reshape(trials * k, d)
+
+    def read(self, first: int, last: int) -> Array:
+        where = slice(self._first + first, self._first + last)
+        products = self._moments.apply(where, self._columns)
+        shape = (self.trials, self._rank, last - first, self._moments.dimension)
+        products = products.reshape(shape).transpose(0, 2, 3, 1)
+        return products.reshape(self.trials, last - first, self.dimension)
 
 
 def as_moments(

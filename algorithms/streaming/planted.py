@@ -171,6 +171,8 @@ class OverlappingDPPCA(DPPCA):
     ----------
     scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
         See `MinibatchPCA`.
+    scale_share
+        Likewise.
     """
 
     @classmethod

@@ -54,7 +54,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.algorithms.shared.bases import Batched
 from dpaudit.algorithms.shared.budget_tree import BudgetTree
-from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.algorithms.streaming.thresholded_counts import ThresholdedCounts
 from dpaudit.algorithms.textbook.base import (
     check_dimension,
     check_scalars,
@@ -63,7 +63,7 @@ from dpaudit.algorithms.textbook.base import (
 from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Positive
 from dpaudit.claims import ApproxDP, Claim, Profile
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_count, check_fraction, check_positive
 
@@ -73,15 +73,13 @@ _CHUNK = 2**18  # counts that get their noise together
 
 
 @dataclass(frozen=True)
-class CountNoise(Checked):
-    """The noise of the counts of non-empty bins, and what is too little to be shown.
+class CountNoise(ThresholdedCounts):
+    """Laplace noise: b is its mean absolute value.
 
     Parameters
     ----------
-    scale : float
-        b, > 0, in rows.
-    threshold : float
-        T: noisy counts below it become 0. -inf shows all.
+    scale, threshold : float
+        See `ThresholdedCounts`.
 
     Examples
     --------
@@ -91,16 +89,6 @@ class CountNoise(Checked):
     >>> round(CountNoise.as_published(1.0, 1e-5).threshold, 2)
     25.41
     """
-
-    scale: Positive
-    threshold: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        threshold = float(self.threshold)
-        if not threshold < np.inf:
-            raise InputError(f"threshold must be a number, got {self.threshold!r}")
-        object.__setattr__(self, "threshold", threshold)
 
     @classmethod
     def calibrated(cls, epsilon: float, delta: float) -> "CountNoise":
@@ -129,27 +117,11 @@ class CountNoise(Checked):
 
     @property
     def escape(self) -> float:
-        """q: the probability that a bin of one row is shown."""
         margin = (1 - self.threshold) / self.scale
         return exp(margin) / 2 if margin <= 0 else 1 - exp(-margin) / 2
 
-    def noisy(self, counts: Array, *, rng: np.random.Generator) -> Array:
-        """Return noisy counts of non-empty bins; -inf for those below T."""
-        values = laplace_noise(counts.shape, self.scale, rng=rng)
-        values += counts
-        values[values < self.threshold] = -np.inf
-        return values
-
-    def fullest(self, counts: SparseCounts, *, rng: np.random.Generator) -> Array:
-        """Return the label of the bin with the largest noisy count.
-
-        NaN if none is left.
-
-        Returns
-        -------
-        ndarray, shape (histograms,)
-        """
-        return counts.largest(self.noisy(counts.counts.astype(np.float64), rng=rng))
+    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+        return laplace_noise(shape, self.scale, rng=rng)
 
     def log_density(self, values: Array, counts: ArrayLike) -> Array:
         """Return the log-density of released values on bins of so many rows.

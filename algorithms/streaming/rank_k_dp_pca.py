@@ -61,6 +61,8 @@ class RankKDPPCA(ReleasesBasis, MinibatchPCA):
         k, at least 1 and at most d.
     scale_finder, mean, claim, step_sizes, batch_constant, batch_size, row_norm
         See `MinibatchPCA`.
+    scale_share
+        Likewise.
 
     Examples
     --------

@@ -42,7 +42,7 @@ import math
 import pytest
 
 from dpaudit import Pair, PureDP, Relation, UnsupportedError
-from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, build, names_of
+from dpaudit.algorithms import CATALOGUE, DPPCA, Entry, TwoStagePCA, build, names_of
 from dpaudit.algorithms.entries import Fall
 from dpaudit.audit import Verdict, audit, verify
 from dpaudit.mechanism import (
@@ -61,6 +61,8 @@ A_TENTH = {
     "private-oja",
     "dp-pca",
     "dp-pca-rank-k",
+    "dp-pca-tuned",
+    "two-stage-pca",
     *names_of("robust"),
     *names_of("online"),
 }
@@ -94,6 +96,7 @@ ONE_COMPONENT_ONLY = {
     "minibatch-oja",
     "minibatch-oja-search",
     "dp-pca",
+    "dp-pca-tuned",
 }
 OFTEN_ENOUGH = 300_000  # releases that are drawn in a minute or so
 
@@ -241,6 +244,8 @@ def test_nothing_is_found_that_is_not_there(entry: Entry, relation: Relation) ->
         build("top-eigenvalue"),
         build("private-histogram"),
         DPPCA.calibrated(2.0, 1e-2),
+        DPPCA.tuned(2.0, 1e-2),
+        TwoStagePCA.calibrated(2.0, 1e-2),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
 )

@@ -112,13 +112,13 @@ def test_the_size_of_theorem_6_1_is_a_fixed_point():
 def test_windows_are_those_of_the_mechanism(monkeypatch):
     """From one state of the generator the bins are the same."""
     seen = []
-    original = mean_estimation._edges
+    original = mean_estimation._centres
 
     def spied(labels, widths, reach):
         seen.append((original(labels, widths, reach)[0], float(np.max(reach))))
         return original(labels, widths, reach)
 
-    monkeypatch.setattr(mean_estimation, "_edges", spied)
+    monkeypatch.setattr(mean_estimation, "_centres", spied)
     rng = np.random.default_rng(1)
     vectors = rng.normal([30.0, -4.0], 1.0, (20_000, 2))
     for scale in (0.05, 0.2, 2.0):

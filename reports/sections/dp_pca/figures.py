@@ -19,7 +19,12 @@ from dpaudit.reports.sections.dp_pca.findings import (
     curves,
     panels,
 )
-from dpaudit.reports.sections.dp_pca.measures import MECHANISMS
+from dpaudit.reports.sections.dp_pca.measures import (
+    AG_PUBLISHED,
+    MECHANISMS,
+    OJA,
+    PRIVATE_OJA,
+)
 from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
 from dpaudit.reports.words import count, listed, number, setting
 
@@ -27,7 +32,10 @@ __all__ = ["draw_example", "draw_panels", "draw_rates"]
 
 _HIGH = 290  # CSS pixels of a panel
 _LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "spread σ"}
-_COLOURS = dict(zip(MECHANISMS, (INK, *SERIES), strict=False))
+# One colour each for those that stand and are measured everywhere; ink for the others.
+_APART = (OJA, PRIVATE_OJA, AG_PUBLISHED)
+_COLOURED = [name for name in MECHANISMS if name not in _APART]
+_COLOURS = dict(zip(_COLOURED, SERIES, strict=True))
 
 
 @plots.picture("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism")

@@ -18,8 +18,10 @@ few and equal batches and steps of `~dpaudit.reports.sections.streaming.measures
 each of which is one of the power method (after 8 for Gaussian rows and 4 in Example
 4.1, nothing is left of the start; half of that with the larger noise of
 `dp-pca-published`); `private-oja` has Theorem 2.2's steps with alpha = 2 and xi = 1000.
+`two-stage-pca` has no steps to choose, and is the same with both.
 """
 
+from collections.abc import Callable
 from math import nan
 from typing import Any
 
@@ -33,6 +35,7 @@ from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.algorithms.streaming.noisy_oja import DEFAULT_ITERATIONS
 from dpaudit.algorithms.streaming.oja import Oja
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
+from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
@@ -59,10 +62,12 @@ __all__ = [
     "MINIBATCH_OJA",
     "OJA",
     "ORDERED",
+    "OWN_PARTS",
     "PRIVATE_OJA",
     "PUBLISHED",
     "STREAMING",
     "TUNED",
+    "TWO_STAGE",
     "Maker",
     "check_range",
     "checked",
@@ -75,13 +80,27 @@ OJA, PRIVATE_OJA, MINIBATCH_OJA = "oja", "private-oja", "minibatch-oja"
 AG_PUBLISHED, AG = "analyze-gauss-published", "analyze-gauss"
 GOE = "goe-gaussian"
 PUBLISHED, DP_PCA = "dp-pca-published", "dp-pca"
-STREAMING = (PRIVATE_OJA, MINIBATCH_OJA, PUBLISHED, DP_PCA)
+OWN_PARTS, TWO_STAGE = "dp-pca-tuned", "two-stage-pca"
+STREAMING = (PRIVATE_OJA, MINIBATCH_OJA, PUBLISHED, DP_PCA, OWN_PARTS, TWO_STAGE)
 MECHANISMS = (OJA, *STREAMING, AG_PUBLISHED, AG, GOE)
 DEFAULT, TUNED = "default", "tuned"
 
-Maker = Oja | PrivateOja | MinibatchOja | SecondMomentMechanism | DPPCA | PublishedDPPCA
+Maker = (
+    Oja
+    | PrivateOja
+    | MinibatchOja
+    | SecondMomentMechanism
+    | DPPCA
+    | PublishedDPPCA
+    | TwoStagePCA
+)
 
 _BATCHES = {"gaussian": 8, "example": 4}
+_BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
+    DP_PCA: DPPCA.calibrated,
+    PUBLISHED: PublishedDPPCA.as_published,
+    OWN_PARTS: DPPCA.tuned,
+}
 _DELAY = 1000.0  # xi of private-oja
 _ALPHA = 2.0
 ORDERED = 1_000_000  # rows that are held, where they are read in a random order
@@ -124,9 +143,9 @@ def released(
     if isinstance(made, SecondMomentMechanism):
         matrix = made.draw_from(source.second_moment(), 1, rng=rng)[0]
         return top_components(matrix, 1)[:, 0]
-    bounded = isinstance(made, PrivateOja | MinibatchOja)
+    bounded = isinstance(made, PrivateOja | MinibatchOja | TwoStagePCA)
     moments = source.moments(source.row_norm if bounded else None)
-    return np.asarray(made.release(moments, rng=rng))
+    return np.asarray(made.release(moments, rng=rng)).reshape(source.dimension)
 
 
 def check_range(name: str, setting: dict[str, Any]) -> None:
@@ -213,12 +232,13 @@ def _made(name: str, setting: dict[str, Any], source: RowSource) -> Maker:
         return MinibatchOja.calibrated(
             epsilon, delta, row_norm=norm, iterations=several, step_sizes=steps
         )
-    if name in (DP_PCA, PUBLISHED):
-        made_by = DPPCA.calibrated if name == DP_PCA else PublishedDPPCA.as_published
-        each = (1 if name == DP_PCA else 2) * n // batches
-        return made_by(
+    if name in _BY_BATCHES:
+        each = (2 if name == PUBLISHED else 1) * n // batches
+        return _BY_BATCHES[name](
             epsilon, delta, batch_size=each if tuned else None, step_sizes=steps
         )
+    if name == TWO_STAGE:
+        return TwoStagePCA.calibrated(epsilon, delta, row_norm=norm)
     made: Any = entry(name).build(
         epsilon=epsilon, delta=delta, relation=Relation.REPLACE_ONE, row_norm=norm
     )

@@ -5,7 +5,13 @@ from typing import Any
 
 from dpaudit.reports.experiment import CONFIDENCE, Experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.sections.dp_pca import figures, findings, floors, gradients
+from dpaudit.reports.sections.dp_pca import (
+    figures,
+    findings,
+    floors,
+    gradients,
+    stages,
+)
 from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
 from dpaudit.reports.sections.dp_pca.measures import (
     AG,
@@ -17,9 +23,11 @@ from dpaudit.reports.sections.dp_pca.measures import (
     MINIBATCH_OJA,
     OJA,
     ORDERED,
+    OWN_PARTS,
     PRIVATE_OJA,
     PUBLISHED,
     TUNED,
+    TWO_STAGE,
     checked,
     claims,
     component_errors,
@@ -29,7 +37,16 @@ from dpaudit.reports.tables import refuted_mechanisms
 __all__ = ["SECTION"]
 
 _PAPER = "Liu, Kong, Jain, Oh, NeurIPS 2022"
-_FAST = (MINIBATCH_OJA, PUBLISHED, DP_PCA, AG_PUBLISHED, AG, GOE)
+_FAST = (
+    MINIBATCH_OJA,
+    PUBLISHED,
+    DP_PCA,
+    OWN_PARTS,
+    TWO_STAGE,
+    AG_PUBLISHED,
+    AG,
+    GOE,
+)
 _SLOW = (OJA, PRIVATE_OJA)
 _EPSILON, _DELTA, _DIMENSION = 0.8, 1e-6, 20
 
@@ -98,6 +115,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
                 effort=1.5,
             )
         )
+    found += stages.stage_experiments(size)
     return (*found[:2], *map(checked, found[2:]))
 
 
@@ -149,6 +167,7 @@ def _context(results: Results) -> dict[str, Any]:
         "rate_notes": findings.rate_notes(rates, refuted),
         "example_notes": findings.example_notes(example, refuted),
         "floor_notes": floors.floor_notes(results, refuted),
+        "stage_notes": stages.stage_notes(results),
         "claim_notes": findings.claim_notes(results[CLAIMS]),
         "rate": results.options("dp-pca-n"),
         "ordered": ORDERED,
@@ -182,6 +201,9 @@ SECTION = Section(
             (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
             (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3),
         ),
+        stage_rows=((1e4, 1e5), (1e4, 3e4, 1e5, 1e6), (1e4, 3e4, 1e5, 3e5, 1e6)),
+        stage_spreads=((1e-3, 0.1), (1e-4, 1e-3, 0.01, 0.1), (1e-4, 1e-3, 0.01, 0.1)),
+        stage_base=(100_000, 100_000, 100_000),
         rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
         rate_floor_sets=(4, 8, 40),
         rate_samples=(400, 4_000, 20_000),  # releases a side of an audit
@@ -190,5 +212,6 @@ SECTION = Section(
     notes={
         (gradients.TABLE,): gradients.gradient_notes,
         (CLAIMS,): findings.claim_notes,
+        tuple(stages.STAGES): stages.stage_lines,
     },
 )

@@ -185,6 +185,7 @@ def truncated(
 ) -> bool:
     """Return whether steps 1 and 2 of Algorithm 5 change a vector, or find no bin."""
     tail, d = mechanism.tail, vectors.shape[1]
+    assert isinstance(tail, Tail)  # the box of the paper
     width = float(tail.width(eigenvalue))
     labels = np.ascontiguousarray(np.floor(vectors / width).T)
     edges = width * mechanism.split.noise(d).counts.fullest(

@@ -14,6 +14,7 @@ from scipy import stats
 
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, PublishedSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
+    DEFAULT_TAIL,
     MeanEstimation,
     Tail,
     _totals,
@@ -138,13 +139,15 @@ def test_in_doubles_the_sum_moves_by_no_more_than_its_sensitivity(
     edges = np.floor(rows[-1:] / width) * width
     # Windows are 2 L wide, L = 2^53 over n, rounded to a power of two.
     steps = 2.0 ** np.floor(53 - np.log2(n))
-    one, two = (_totals(each, edges, reach) for each in (rows, other))
+    one, two = (_totals(DEFAULT_TAIL, each, edges, reach) for each in (rows, other))
     assert (np.abs(two - one) <= 2 * steps).all()
     # Nothing was rounded on the way: a sum of n whole numbers up to L is exact.
     for each, total in ((rows, one), (other, two)):
-        terms = [_totals(row[np.newaxis], edges, reach) for row in each[-2:]]
+        terms = [
+            _totals(DEFAULT_TAIL, row[np.newaxis], edges, reach) for row in each[-2:]
+        ]
         assert all((term == np.rint(term)).all() for term in terms)
-        shuffled = _totals(generator.permutation(each), edges, reach)
+        shuffled = _totals(DEFAULT_TAIL, generator.permutation(each), edges, reach)
         np.testing.assert_array_equal(shuffled, total)
         assert (np.abs(total) <= 2**53).all()
 
@@ -154,7 +157,7 @@ def test_in_doubles_the_sum_moves_by_no_more_than_its_sensitivity(
 def test_the_sum_is_that_of_the_truncated_vectors(n, location):
     edge = 0.25 * location
     rows = edge + 2 * rng().standard_normal((n, 1)).round(3)
-    total = _totals(rows, np.array([[edge]]), np.array(1.5))
+    total = _totals(DEFAULT_TAIL, rows, np.array([[edge]]), np.array(1.5))
     exact = sum(
         min(max(Fraction(row) - Fraction(edge), Fraction(-3, 2)), Fraction(3, 2))
         for row in rows[:, 0]

@@ -1,0 +1,119 @@
+r"""Noise on the counts of bins that are not empty, and what is too little to show.
+
+Empty bins show 0. A bin of c rows shows c + b Z, with Z symmetric about 0 and without
+atoms, and 0 if that is below T; a bin with a single row is seen with probability q =
+P(1 + b Z >= T). Where Z is Laplace it is
+`dpaudit.algorithms.streaming.private_histogram.CountNoise`, with the papers' privacy
+proof for one histogram. `GaussianCounts` have a normal Z: for many histograms of the
+same rows, each with a little of the budget, that is far less noise, as their losses add
+up like squares. Composed they are in `dpaudit.algorithms.streaming.mean_budget`: what
+the proof there needs is that a count that is not empty on either side, c and c +- 1, is
+mu-GDP (mu = 1/b for normal noise: a shift by 1/b deviations, and hiding what is below T
+is done to the noisy count), and that q is known.
+
+The threshold. T = 1 + b Q(q), Q the upper quantile: for normal noise b sqrt(2 log(1/q))
+or so, where Laplace noise has b log(1/(2 q)). With d = 20 at (1, 1e-6) and the same
+shares of the budget it is 345 in place of 1383.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
+from dpaudit.arrays import Array
+from dpaudit.checked import Checked, Positive
+from dpaudit.errors import InputError
+from dpaudit.validation import check_fraction, check_positive
+
+__all__ = ["GaussianCounts", "ThresholdedCounts"]
+
+
+@dataclass(frozen=True)
+class ThresholdedCounts(Checked, ABC):
+    """The noise of the counts of non-empty bins, and what is too little to be shown.
+
+    Parameters
+    ----------
+    scale : float
+        b, > 0, in rows.
+    threshold : float
+        T: noisy counts below it become 0. -inf shows all.
+    """
+
+    scale: Positive
+    threshold: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        threshold = float(self.threshold)
+        if not threshold < np.inf:
+            raise InputError(f"threshold must be a number, got {self.threshold!r}")
+        object.__setattr__(self, "threshold", threshold)
+
+    @property
+    @abstractmethod
+    def escape(self) -> float:
+        """q: the probability that a bin of one row is shown."""
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+        """Return b Z, independent numbers of that shape."""
+
+    def noisy(self, counts: Array, *, rng: np.random.Generator) -> Array:
+        """Return noisy counts of non-empty bins; -inf for those below T."""
+        values = self.noise(counts.shape, rng=rng)
+        values += counts
+        values[values < self.threshold] = -np.inf
+        return values
+
+    def fullest(self, counts: SparseCounts, *, rng: np.random.Generator) -> Array:
+        """Return the label of the bin with the largest noisy count.
+
+        NaN if none is left.
+
+        Returns
+        -------
+        ndarray, shape (histograms,)
+        """
+        return counts.largest(self.noisy(counts.counts.astype(np.float64), rng=rng))
+
+
+@dataclass(frozen=True)
+class GaussianCounts(ThresholdedCounts):
+    """Normal noise: b is its deviation.
+
+    Parameters
+    ----------
+    scale, threshold : float
+        See `ThresholdedCounts`.
+
+    Examples
+    --------
+    >>> noise = GaussianCounts.of(10.0, 1e-6)
+    >>> round(noise.threshold, 2), round(noise.escape, 9)
+    (48.53, 1e-06)
+    """
+
+    @classmethod
+    def of(cls, scale: float, escape: float) -> "GaussianCounts":
+        """Return that by which a lonely row is seen with probability `escape`.
+
+        Parameters
+        ----------
+        scale : float
+            b > 0.
+        escape : float
+            In (0, 1); if it is more than 1/2, the threshold is 1.
+        """
+        least = -float(ndtri(check_fraction("delta", escape)))
+        return cls(scale, 1 + check_positive("scale", scale) * max(0.0, least))
+
+    @property
+    def escape(self) -> float:
+        return float(ndtr((1 - self.threshold) / self.scale))
+
+    def noise(self, shape: tuple[int, ...], *, rng: np.random.Generator) -> Array:
+        return np.asarray(self.scale * rng.standard_normal(shape))

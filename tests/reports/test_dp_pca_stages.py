@@ -1,0 +1,102 @@
+"""What goes beyond the paper, beside it: medians, bottoms and sentences."""
+
+from math import nan
+
+import pandas as pd
+import pytest
+from tiny_profile import install_tiny, tiny_plan
+
+from dpaudit.reports.experiment import run
+from dpaudit.reports.sections import plan
+from dpaudit.reports.sections.dp_pca import stages
+from dpaudit.reports.sections.dp_pca.measures import (
+    DP_PCA,
+    GOE,
+    MINIBATCH_OJA,
+    OWN_PARTS,
+    TWO_STAGE,
+)
+from dpaudit.reports.sections.dp_pca.section import SECTION
+
+NAMES = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
+BESIDE = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
+
+
+def tables(beside=BESIDE, lost=()):
+    """Errors are the same at both points; of `lost` (name, x) all are bottom."""
+    found = {}
+    for name, (variable, _) in stages.STAGES.items():
+        places = (0.001, 0.1) if variable == "noise" else (1000.0, 10_000.0)
+        found[name] = pd.DataFrame(
+            [
+                {
+                    "mechanism": each,
+                    variable: x,
+                    "error": nan if (each, x) in lost else beside[each] * (1 + i),
+                }
+                for each in NAMES
+                for x in places
+                for i in (-0.5, 0.0, 0.5)
+            ]
+        )
+    return found
+
+
+def test_how_far_they_are_from_noise_on_the_covariance_is_said():
+    notes = stages.stage_notes(tables())
+    assert notes[0] == (
+        "At ε = 1 on Gaussian rows with d = 20 the median error is 2 (two-stage-pca) "
+        "and 5 (dp-pca-tuned) times that of goe-gaussian."
+    )
+    assert notes[3:] == [
+        "two-stage-pca was never bottom.",
+        "dp-pca-tuned was never bottom.",
+    ]
+
+
+def test_bottom_is_said_and_is_no_median():
+    lost = {(OWN_PARTS, 1000.0), (TWO_STAGE, 0.1)}
+    notes = stages.stage_notes(tables(lost=lost))
+    assert "two-stage-pca was never bottom." not in notes
+    assert notes[-1] == "dp-pca-tuned was bottom in 6 of 18 releases."
+    lines = stages.stage_lines(*tables(lost=lost).values())
+    assert [line for line in lines if "bottom " in line + " "][:1] == [
+        "  dp-pca-tuned        bottom      0.05"
+    ]
+    everything = {(each, x) for each in NAMES for x in (1000.0, 10_000.0)}
+    first = stages.stage_notes(tables(lost=everything))[0]
+    assert first.startswith("At ε = 1 in Example 4.1")
+
+
+def test_the_lines_are_printed_by_the_command():
+    assert SECTION.notes[tuple(stages.STAGES)] is stages.stage_lines
+    lines = stages.stage_lines(*tables().values())
+    assert lines[0] == "on Gaussian rows with d = 20, n = 1,000, 10,000:"
+    assert lines[1] == "  two-stage-pca         0.02      0.02"
+
+
+def test_the_settings_are_those_of_the_targets():
+    found = plan("standard", 0)
+    for name in stages.STAGES:
+        each = found[name]
+        assert (each.options["epsilon"], each.options["delta"]) == (1.0, 1e-6)
+        assert set(each.mechanisms) == set(NAMES)
+    assert 1e5 in found["two-stage-n"].grid["n"]
+    assert found["two-stage-n-100"].options["d"] == 100
+    example = found["two-stage-example"]
+    assert 1e-3 in example.grid["noise"]
+    assert (example.options["n"], example.options["d"]) == (100_000, 20)
+
+
+def test_every_mechanism_is_run(monkeypatch):
+    install_tiny(monkeypatch)
+    found = run(tiny_plan()["two-stage-example"])
+    assert set(found["mechanism"]) == set(NAMES)
+    own = found[found["mechanism"] == TWO_STAGE]
+    assert own["error"].between(0, 1).all()
+
+
+@pytest.mark.parametrize("name", [TWO_STAGE, GOE])
+def test_what_is_never_bottom_has_a_median_everywhere(name):
+    medians = stages._medians(tables()["two-stage-n"], "n")
+    assert medians[name] == {1000.0: BESIDE[name], 10_000.0: BESIDE[name]}
