@@ -2,6 +2,7 @@
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
+from dpaudit.algorithms.covariance.k_norm import KNormCovariance
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
@@ -57,6 +58,7 @@ __all__ = [
     "GeodesicDescent",
     "GibbsExponential",
     "IterativeReaper",
+    "KNormCovariance",
     "LaplaceCovariance",
     "LaplacePowerMethod",
     "MeanEstimation",
