@@ -49,7 +49,7 @@ _SHARES = np.array(
 _NODES = 20
 _DROP = 40.0  # of log f, beyond which is nothing
 _NEGLIGIBLE = 1e-18
-_STEPS = 16  # of bisections, which need not be exact
+_STEPS = 12  # of bisections, which need not be exact
 _NEWTON = 100  # steps at most
 
 
@@ -117,9 +117,7 @@ def redraw(below: Array, above: Array, uniform: Array) -> Array:
         high = np.maximum(below[:, 0] if p else zero, 0) + _reach(p + 1)
     others = np.concatenate([below, above], axis=1)
     mode = _mode(others, low, high)
-    top = _log_density(mode, others)
-    left = _fallen(mode, low, others, top)
-    right = _fallen(mode, high, others, top)
+    left, right = _ends(mode, low, high, others)
     return _inverse(left, mode, right, others, uniform)
 
 
@@ -139,14 +137,22 @@ def _log_density(x: Array, others: Array) -> Array:
     return np.asarray(logs - np.abs(x))
 
 
-def _fallen(mode: Array, end: Array, others: Array, top: Array) -> Array:
-    """Return a point at which log f has fallen by so much, or the end."""
-    inside, outside = mode, end
+def _ends(mode: Array, low: Array, high: Array, others: Array) -> Array:
+    """Return points on either side at which log f has fallen by so much, or the ends.
+
+    Returns
+    -------
+    ndarray, shape (2, rows)
+    """
+    rows = len(mode)
+    others = np.concatenate([others, others])
+    inside, outside = np.concatenate([mode, mode]), np.concatenate([low, high])
+    floor = _log_density(inside, others) - _DROP
     for _ in range(_STEPS):
         middle = (inside + outside) / 2
-        out = _log_density(middle, others) < top - _DROP
+        out = _log_density(middle, others) < floor
         inside, outside = np.where(out, inside, middle), np.where(out, middle, outside)
-    return np.asarray(outside)
+    return outside.reshape(2, rows)
 
 
 def _inverse(
