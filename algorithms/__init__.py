@@ -8,6 +8,7 @@ from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
@@ -52,6 +53,8 @@ __all__ = [
     "Entry",
     "ExactExponential",
     "ExponentialMechanism",
+    "FactorisedOnlinePCA",
+    "FactorisedSums",
     "FastMedianSubspace",
     "FollowPerturbedLeader",
     "GOEGaussian",
