@@ -21,7 +21,7 @@ to be trusted like code.
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -137,9 +137,7 @@ class RowStream:
             If something is missing, or the configuration is another one: it is named.
         """
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        wanted = {"configuration", "generator", "step", *self._arrays()}
-        if missing := sorted(wanted - arrays.keys()):
-            raise InputError(f"state must have {missing}, got {sorted(arrays)}")
+        _check_keys(arrays, {"configuration", "generator", "step"})
         saved = json.loads(str(arrays["configuration"]))
         here = json.loads(json.dumps(self._configuration))
         for name, ours, theirs in differences(here, saved):
@@ -147,6 +145,7 @@ class RowStream:
                 f"state is of another configuration: {name} is {theirs!r} there and "
                 f"{ours!r} here"
             )
+        _check_keys(arrays, self._arrays().keys())
         for name, value in self._arrays().items():
             if arrays[name].shape != np.shape(value):
                 raise InputError(
@@ -385,6 +384,11 @@ def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
         raise InputError(
             f"state must be what a stream's state() returned: {error}"
         ) from error
+
+
+def _check_keys(arrays: Mapping[str, Array], wanted: Set[str]) -> None:
+    if missing := sorted(wanted - arrays.keys()):
+        raise InputError(f"state must have {missing}, got {sorted(arrays)}")
 
 
 def _generator(saved: str) -> np.random.Generator:
