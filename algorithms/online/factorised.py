@@ -42,7 +42,7 @@ additions of matrices.
 exactly as private, since s follows from the c that belongs to r. What it costs is
 accuracy: `overhead` is the largest ratio, over all prefixes, of the deviation to that
 with the exact root, computed from the coefficients of both, which proves it for the m
-that is asked for. At m = 100, 1e3, 16,000, 1e5 and 1e6 it is below 1.008 with 6 poles,
+that is asked for. Over 60 lengths from 1 to a million it is at most 1.0073 with 6 poles,
 1.0025 with 10 and 1.00012 with 12. A stream remembers J matrices.
 
 For every m and J there is this bound, too. Let e = r - f with |e_k| <= eta f_k, and
