@@ -42,8 +42,8 @@ additions of matrices.
 exactly as private, since s follows from the c that belongs to r. What it costs is
 accuracy: `overhead` is the largest ratio, over all prefixes, of the deviation to that
 with the exact root, computed from the coefficients of both, which proves it for the m
-that is asked for. Over 60 lengths from 1 to a million it is at most 1.0073 with 6 poles,
-1.0025 with 10 and 1.00012 with 12. A stream remembers J matrices.
+that is asked for. Over 60 lengths from 1 to a million it is at most 1.0073 with 6
+poles, 1.0025 with 10 and 1.00012 with 12. A stream remembers J matrices.
 
 For every m and J there is this bound, too. Let e = r - f with |e_k| <= eta f_k, and
 b = (1 - x)^(1/2), the sum of whose coefficients' absolute values is 2. From 1/(1 - x) =

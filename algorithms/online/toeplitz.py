@@ -27,10 +27,10 @@ streaming differential privacy*, FOCS 2024, who choose the poles otherwise). s_0
 1/m, and h such that s_J = 4: there e^(-s^2) is 1e-7.
 
 How good it is. The integrand is analytic for |Im v| < pi/4 and decays there for all
-k <= m, so the relative error eta = max |r_k - f_k|/f_k over 1 <= k < m falls like
-exp(-pi^2/(2 h)), h being about log(8 sqrt m)/J. Nothing rests on that: eta is a finite
-computation for each m and J, and so is what it costs, see
-`dpaudit.algorithms.online.factorised`.
+k <= m, so that the relative error eta = max |r_k - f_k|/f_k over 1 <= k < m falls like
+exp(-pi^2/(2 h)), h being about log(8 sqrt m)/J, until the cut at s_J shows. Nothing
+rests on that: eta is a finite computation for each m and J, and so is what it costs,
+see `dpaudit.algorithms.online.factorised`.
 """
 
 from functools import lru_cache
