@@ -126,7 +126,12 @@ def multiply(series: Array, vectors: Array) -> Array:
     """Return the product of the matrix with vectors, shape (..., n, q)."""
     n = vectors.shape[-2]
     if n <= _SMALL:
-        return np.asarray(toeplitz(series[:n], np.zeros(n)) @ vectors)
+        # One product of two matrices, whose noise a replay can follow.
+        others = tuple(range(vectors.ndim - 2))
+        first = vectors.transpose(len(others), *others, vectors.ndim - 1)
+        matrix: Array = toeplitz(series[:n], np.zeros(n))
+        product = (matrix @ first.reshape(n, -1)).reshape(first.shape)
+        return product.transpose(*(i + 1 for i in others), 0, vectors.ndim - 1)
     shape = (1,) * (vectors.ndim - 2) + (n, 1)
     product = fftconvolve(series[:n].reshape(shape), vectors, axes=vectors.ndim - 2)
     return np.asarray(product[..., :n, :])
