@@ -37,7 +37,7 @@ from functools import cache
 
 import numpy as np
 from numpy.polynomial import legendre
-from scipy.stats import gamma
+from scipy.special import gammainccinv
 
 from dpaudit.arrays import Array
 
@@ -55,7 +55,7 @@ _NEWTON = 100  # steps at most
 
 @cache
 def _reach(shape: int) -> float:
-    return float(gamma.isf(_NEGLIGIBLE, shape))
+    return float(gammainccinv(shape, _NEGLIGIBLE))
 
 
 @cache
@@ -102,8 +102,8 @@ def redraw(below: Array, above: Array, uniform: Array) -> Array:
     Examples
     --------
     >>> none = np.empty((3, 0))
-    >>> redraw(none, none, np.array([0.25, 0.5, 0.75])).round(6)  # Laplace
-    array([-0.693147,  0.      ,  0.693147])
+    >>> redraw(none, none, np.array([0.25, 0.75, 0.875])).round(6)  # Laplace
+    array([-0.693147,  0.693147,  1.386294])
     """
     p, q = below.shape[1], above.shape[1]
     zero = np.zeros(len(uniform))

@@ -37,8 +37,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.linalg import toeplitz
-from scipy.signal import fftconvolve
 
 from dpaudit.arrays import Array
 
@@ -116,22 +116,31 @@ def inverse(series: Array) -> Array:
     length, found = len(series), np.ones(1)
     while len(found) < length:
         n = min(2 * len(found), length)
-        product = fftconvolve(series[:n], found)[:n]
-        correction = fftconvolve(product - np.eye(1, n)[0], found)[:n]
-        found = np.concatenate([found, np.zeros(n - len(found))]) - correction
+        found = np.concatenate([found, np.zeros(n - len(found))])
+        error = _convolved(series[:n], found)
+        error[0] -= 1
+        found -= _convolved(error, found)
     return found
+
+
+def _convolved(series: Array, vectors: Array) -> Array:
+    """Return the first terms of a product of series, along the first axis."""
+    n = len(series)
+    size = next_fast_len(2 * n, real=True)
+    spectrum = rfft(series, size).reshape(-1, *(1,) * (vectors.ndim - 1))
+    product = irfft(rfft(vectors, size, axis=0) * spectrum, size, axis=0)
+    return np.asarray(product[:n])
 
 
 def multiply(series: Array, vectors: Array) -> Array:
     """Return the product of the matrix with vectors, shape (..., n, q)."""
     n = vectors.shape[-2]
+    others = tuple(range(vectors.ndim - 2))
+    first = vectors.transpose(len(others), *others, vectors.ndim - 1)
     if n <= _SMALL:
         # One product of two matrices, whose noise a replay can follow.
-        others = tuple(range(vectors.ndim - 2))
-        first = vectors.transpose(len(others), *others, vectors.ndim - 1)
         matrix: Array = toeplitz(series[:n], np.zeros(n))
         product = (matrix @ first.reshape(n, -1)).reshape(first.shape)
-        return product.transpose(*(i + 1 for i in others), 0, vectors.ndim - 1)
-    shape = (1,) * (vectors.ndim - 2) + (n, 1)
-    product = fftconvolve(series[:n].reshape(shape), vectors, axes=vectors.ndim - 2)
-    return np.asarray(product[..., :n, :])
+    else:
+        product = _convolved(series[:n], first)
+    return product.transpose(*(i + 1 for i in others), 0, vectors.ndim - 1)
