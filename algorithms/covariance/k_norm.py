@@ -29,10 +29,10 @@ from the past beyond (`dpaudit.algorithms.covariance.nuclear_law`, with the proo
 loss has nothing to do with how: there is no delta. How long a draw takes says nothing
 of the data either, since noise is drawn without them.
 
-That takes longer the larger d is, and under REPLACE_ONE, where some 1.4 d draws are
-rejected for each that is kept, much longer. Where it would be more than ten seconds a
-draw on one core of these days, even in batches of a hundred, a draw is refused: beyond
-d = LARGEST[relation]. `dpaudit.algorithms.covariance.symmetrised_wishart` is the next
+That takes longer the larger d is, and under REPLACE_ONE, where between d and 2 d draws
+are rejected for each that is kept, much longer. Where it would be more than about ten
+seconds a draw on one core of these days, even in batches of a hundred, a draw is
+refused: beyond d = LARGEST[relation]. (One by itself takes several times as long.) `dpaudit.algorithms.covariance.symmetrised_wishart` is the next
 best pure mechanism there.
 
 The gauge of the noise, g(Z)/s, has a gamma law of shape d (d + 1)/2 whatever g is, and
@@ -64,7 +64,7 @@ from dpaudit.neighbours import Pair, Relation
 __all__ = ["LARGEST", "KNormCovariance"]
 
 LARGEST = {Relation.ADD_REMOVE: 100, Relation.REPLACE_ONE: 30}
-"""The largest d at which a draw takes ten seconds or less."""
+"""The largest d at which a draw takes about ten seconds or less, in batches."""
 
 _NORMS: dict[Relation, MatrixNorm] = {
     Relation.ADD_REMOVE: "nuclear",

@@ -55,7 +55,7 @@ _RIVALS_OF_SN = (  # PPM with either noise, and PPCA
 _FEW_COMPONENTS = frozenset({"exponential-pca", "exponential-pca-acg"})
 
 
-# What takes minutes for one matrix of 64 rows, and a second in batches only.
+# What takes half a minute for one matrix of 64 rows, and less in batches only.
 _FEW_DIMENSIONS = frozenset({"k-norm-covariance"})
 
 
