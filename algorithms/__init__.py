@@ -2,11 +2,13 @@
 
 from dpaudit.algorithms.catalogue import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
+from dpaudit.algorithms.covariance.k_norm import KNormCovariance
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
 from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
@@ -52,12 +54,15 @@ __all__ = [
     "Entry",
     "ExactExponential",
     "ExponentialMechanism",
+    "FactorisedOnlinePCA",
+    "FactorisedSums",
     "FastMedianSubspace",
     "FollowPerturbedLeader",
     "GOEGaussian",
     "GeodesicDescent",
     "GibbsExponential",
     "IterativeReaper",
+    "KNormCovariance",
     "LaplaceCovariance",
     "LaplacePowerMethod",
     "MeanEstimation",

@@ -4,11 +4,14 @@
 often its subspaces were computed exactly, and its regret.
 """
 
+from functools import partial
+from itertools import product
 from time import perf_counter, process_time
 
 import numpy as np
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
@@ -33,13 +36,14 @@ class OnlinePCAStream:
     param_names = ("rows", "tolerance")
     timeout = 300.0
     repeat, number, warmup_time = 1, 1, 0.0
+    maker = staticmethod(OnlinePCA.calibrated)
 
     def setup(self, count: int, tolerance: float) -> None:
         self.rows = rows(count, DIMENSION, RANK)
 
     def run(self, count: int, tolerance: float) -> tuple[float, int]:
         """Return the reward, and how many subspaces were computed exactly."""
-        mechanism = OnlinePCA.calibrated(1.0, 1e-6, n_components=RANK, length=count)
+        mechanism = self.maker(1.0, 1e-6, n_components=RANK, length=count)
         stream = mechanism.start(
             DIMENSION, tolerance=tolerance, rng=np.random.default_rng(1)
         )
@@ -62,6 +66,12 @@ class OnlinePCAStream:
         """Track the regret."""
         earned, _ = self.run(count, tolerance)
         return optimum(self.rows) - earned
+
+
+class FactorisedStream(OnlinePCAStream):
+    """The same with noise of a root with 12 poles."""
+
+    maker = staticmethod(partial(FactorisedOnlinePCA.calibrated, poles=12))
 
 
 class DoublingStreams:
@@ -112,14 +122,17 @@ def optimum(data: np.ndarray) -> float:
 
 
 if __name__ == "__main__":
-    for case in (DEFAULT_TOLERANCE, 0.0):
-        bench = OnlinePCAStream()
+    for kind, case in product(
+        (OnlinePCAStream, FactorisedStream), (DEFAULT_TOLERANCE, 0.0)
+    ):
+        bench = kind()
         bench.setup(ROWS, case)
         wall, cpu = perf_counter(), process_time()
         reward, exact = bench.run(ROWS, case)
         wall, cpu = perf_counter() - wall, process_time() - cpu
         print(
-            f"m = {ROWS}, d = {DIMENSION}, k = {RANK}, tolerance {case:g}: "
+            f"{kind.__name__}: m = {ROWS}, d = {DIMENSION}, k = {RANK}, "
+            f"tolerance {case:g}: "
             f"{wall:.1f} s wall, {cpu:.1f} s CPU, {exact} exact subspaces, "
             f"regret {optimum(bench.rows) - reward:.0f} of {optimum(bench.rows):.0f}"
         )

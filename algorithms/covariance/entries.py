@@ -3,6 +3,7 @@
 from functools import partial
 
 from dpaudit.algorithms.covariance.gaussian import AnalyzeGauss, GOEGaussian
+from dpaudit.algorithms.covariance.k_norm import KNormCovariance
 from dpaudit.algorithms.covariance.laplace_covariance import LaplaceCovariance
 from dpaudit.algorithms.covariance.symmetric_noise import SymmetricNoise
 from dpaudit.algorithms.covariance.symmetrised_wishart import SymmetrisedWishart
@@ -62,5 +63,11 @@ COVARIANCE = (
         source="Dwork et al., TCC 2006; exact l1 sensitivities by dpaudit",
         summary="i.i.d. Laplace upper triangle, pure DP",
         constructor=LaplaceCovariance.calibrated,
+    ),
+    _entry(
+        name="k-norm-covariance",
+        source="Hardt, Talwar, STOC 2010; norms and exact draws by dpaudit",
+        summary="noise shaped like what a row can do, drawn exactly, pure DP",
+        constructor=KNormCovariance.calibrated,
     ),
 )

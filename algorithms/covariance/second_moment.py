@@ -20,6 +20,8 @@ Sensitivities, for rows in the unit ball and D' = D with one change:
   `dpaudit.algorithms.covariance.laplace_covariance`.
 - Nuclear norm. ADD_REMOVE: 1. REPLACE_ONE: 2, by the triangle inequality, attained at
   orthonormal x and y.
+- Larger part, max(tr S_+, tr S_-). 1 under either: tr S_+ is the largest tr(P S) over
+  0 <= P <= I, which for S = x x^T - y y^T is at most ||x||^2, and likewise tr S_-.
 
 All scale with the square of the norm bound; for REPLACE_ONE at d = 1 they are loose.
 """
@@ -57,6 +59,8 @@ _UNIT_SENSITIVITIES: dict[tuple[MatrixNorm, Relation], float] = {
     ("upper-triangle-l1", Relation.REPLACE_ONE): float(np.sqrt(20) / 3),
     ("nuclear", Relation.ADD_REMOVE): 1.0,
     ("nuclear", Relation.REPLACE_ONE): 2.0,
+    ("larger-part", Relation.ADD_REMOVE): 1.0,
+    ("larger-part", Relation.REPLACE_ONE): 1.0,
 }
 
 

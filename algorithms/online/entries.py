@@ -4,6 +4,7 @@ from functools import partial
 
 from dpaudit.algorithms.entries import Entry, Fall
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.planted import (
@@ -47,6 +48,12 @@ ONLINE: tuple[Entry, ...] = (
         falls=Fall(2_000),
     ),
     _entry(
+        name="prefix-sums-factorised",
+        source="Fichtenberger, Henzinger, Upadhyay, ICML 2023; calibration by dpaudit",
+        summary="all prefix sums of x x^T by a root of the matrix of prefix sums",
+        constructor=FactorisedSums.calibrated,
+    ),
+    _entry(
         name="follow-perturbed-leader",
         source="Dwork et al., STOC 2014, Algorithm 3; made private by dpaudit",
         summary="a subspace after every row, new noise in each step, composed by GDP",
@@ -70,6 +77,12 @@ ONLINE: tuple[Entry, ...] = (
         source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, section 4.2",
         summary="a subspace after every row, published noise of a tree; very loose",
         constructor=OnlinePCA.as_published,
+    ),
+    _entry(
+        name="online-pca-factorised",
+        source="Fichtenberger, Henzinger, Upadhyay, ICML 2023; for PCA by dpaudit",
+        summary="a subspace after every row, noise of a root of prefix sums",
+        constructor=FactorisedOnlinePCA.calibrated,
     ),
     _entry(
         name="online-pca-doubling",

@@ -1,7 +1,8 @@
 r"""How much noise: as two papers print it, and as a proof needs it.
 
 A deviation here is that of one coordinate of `dpaudit.algorithms.online.triangles`, on
-one noisy sum of which at most `uses` show any one row.
+one noisy sum of which at most `uses` show any one row (where they show it with weights,
+the squares of these add up to so much at most).
 
 `CalibratedNoise`, ratio sqrt 2: one sum moves by at most sqrt 2 R^2 if a row of norm at
 most R is replaced (REPLACE_ONE), so `uses` of them together, in one long vector, move
@@ -52,13 +53,14 @@ class CalibratedNoise(Checked):
     ratio: ClassVar[float] = sqrt(2)
     """Deviation on the diagonal over that above it."""
 
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+    def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         """Return the deviation of a coordinate, sqrt(2 uses) R^2/mu.
 
         Parameters
         ----------
-        uses : int
-            How many noisy sums show one row, at most.
+        uses : float
+            How many noisy sums show one row, at most; where they show it with weights,
+            the sum of the squares of these.
         length : int
             m, the number of rows at most.
         row_norm : float
@@ -83,7 +85,7 @@ class PublishedNoise(Checked, ABC):
     ratio: ClassVar[float] = 1.0
 
     @abstractmethod
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+    def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         """Return the deviation of a coordinate, see `CalibratedNoise`."""
 
 
@@ -103,7 +105,7 @@ class PublishedNodeNoise(PublishedNoise):
     354.3
     """
 
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+    def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         """Return sqrt(50 log^3(m/delta)) R^2/epsilon, whatever `uses` is."""
         return sqrt(50 * log(length / self.delta) ** 3) * row_norm**2 / self.epsilon
 
@@ -124,6 +126,6 @@ class PublishedStepNoise(PublishedNoise):
     4.8448
     """
 
-    def deviation(self, *, uses: int, length: int, row_norm: float) -> float:
+    def deviation(self, *, uses: float, length: int, row_norm: float) -> float:
         """Return sqrt(2 log(1.25/delta)) R^2/epsilon, whatever `uses` is."""
         return row_norm**2 / classical_mu(self.epsilon, self.delta)

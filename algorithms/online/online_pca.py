@@ -21,14 +21,14 @@ worst-case streams.
 
 from dataclasses import dataclass
 
-from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.algorithms.online.subspace_sequence import PublishedSequence
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 
 __all__ = ["OnlinePCA"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnlinePCA(SubspaceSequence):
+class OnlinePCA(PublishedSequence):
     """Private online PCA; releases have shape (n, d, k).
 
     `as_published` is section 4.2 with the noise that section 2.3.2 prints.

@@ -32,8 +32,9 @@ from dataclasses import dataclass
 from math import sqrt
 
 from dpaudit.algorithms.online.noise import PublishedStepNoise
-from dpaudit.algorithms.online.streams import StreamableSums
-from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.algorithms.online.noise_memory import NoiseMemory, StackMemory
+from dpaudit.algorithms.online.streams import PublishedSums
+from dpaudit.algorithms.online.subspace_sequence import PublishedSequence
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
 
@@ -41,7 +42,7 @@ __all__ = ["FollowPerturbedLeader", "StepwiseSums"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepwiseSums(StreamableSums):
+class StepwiseSums(PublishedSums):
     """Prefixes with independent noise; releases have shape (n, d, d).
 
     `as_published` are the sums of Algorithm 3, with the claim of one step for them all.
@@ -52,12 +53,14 @@ class StepwiseSums(StreamableSums):
         See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
     """
 
-    keeps_noise = False  # every prefix has noise of its own
     published = PublishedStepNoise
 
     def uses(self, length: int) -> int:
         """Return m."""
         return length
+
+    def memory(self, width: int) -> NoiseMemory:
+        return StackMemory(0, width)  # every prefix has noise of its own
 
     def mixed(self, sums: Array) -> Array:
         return sums
@@ -77,7 +80,7 @@ class StepwiseSums(StreamableSums):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FollowPerturbedLeader(SubspaceSequence):
+class FollowPerturbedLeader(PublishedSequence):
     """Follow the leader with new noise in each step; releases have shape (n, d, k).
 
     `as_published` is Algorithm 3, held as a whole to what it claims of one step.

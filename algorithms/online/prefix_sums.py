@@ -176,8 +176,11 @@ class PrefixSums(RowSequence, Checked, ABC):
     # What a subclass says
 
     @abstractmethod
-    def uses(self, length: int) -> int:
-        """Return how many noisy sums show one row at most, as the noise is paid for."""
+    def uses(self, length: int) -> float:
+        """Return how many noisy sums show one row at most, as the noise is paid for.
+
+        Where they show it with weights: the sum of the squares of these.
+        """
 
     @abstractmethod
     def mixed(self, sums: Array) -> Array:

@@ -1,17 +1,12 @@
 r"""Streams: one row in, one release out, with a state that can be kept.
 
-A stream holds the exact A_t, one vector of noise per level of the tree, and what the
-subspace solver remembers: O(d^2 log m) numbers, none of which grows with t. A row costs
-one draw of d (d + 1)/2 normals and O(d^2) operations, besides the eigenvectors.
+A stream holds the exact A_t, what it has to remember of the noise, and what the
+subspace solver remembers: for a tree O(d^2 log m) numbers, none of which grows with t.
+A row costs one draw of d (d + 1)/2 normals and O(d^2) operations, besides the
+eigenvectors.
 
-Noise of a prefix is noise of its nodes. The stack keeps, for each level j, the noise of
-the prefix that ended with a node of level j last. Node t is on level v = log2 low(t),
-and prefix t - low(t) ended with a node of a higher level which no later step before t
-has written to, so
-
-    noise(prefix_t) = noise(prefix_(t - low(t))) + noise(node_t)
-
-is one look, one addition and one write.
+What has to be remembered of the noise depends on how the noise of prefixes is made:
+`dpaudit.algorithms.online.noise_memory`.
 
 From the same generator a stream releases what `release` does, up to rounding, since the
 noise is drawn in the order of the rows.
@@ -25,16 +20,17 @@ to be trusted like code.
 """
 
 import json
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.algorithms.online.fenwick import parent
 from dpaudit.algorithms.online.leading_subspace import LeadingSubspace
 from dpaudit.algorithms.online.noise import PublishedNoise
+from dpaudit.algorithms.online.noise_memory import NoiseMemory
 from dpaudit.algorithms.online.prefix_sums import PrefixSums
 from dpaudit.algorithms.online.triangles import coordinates, pack_rows, unpack
 from dpaudit.arrays import Array
@@ -46,6 +42,7 @@ from dpaudit.validation import check_count, check_real
 
 __all__ = [
     "PrefixStream",
+    "PublishedSums",
     "RowStream",
     "State",
     "StreamableSums",
@@ -140,9 +137,7 @@ class RowStream:
             If something is missing, or the configuration is another one: it is named.
         """
         arrays = {name: np.asarray(value) for name, value in state.items()}
-        wanted = {"configuration", "generator", "step", *self._arrays()}
-        if missing := sorted(wanted - arrays.keys()):
-            raise InputError(f"state must have {missing}, got {sorted(arrays)}")
+        _check_keys(arrays, {"configuration", "generator", "step"})
         saved = json.loads(str(arrays["configuration"]))
         here = json.loads(json.dumps(self._configuration))
         for name, ours, theirs in differences(here, saved):
@@ -150,6 +145,7 @@ class RowStream:
                 f"state is of another configuration: {name} is {theirs!r} there and "
                 f"{ours!r} here"
             )
+        _check_keys(arrays, self._arrays().keys())
         for name, value in self._arrays().items():
             if arrays[name].shape != np.shape(value):
                 raise InputError(
@@ -199,8 +195,7 @@ class PrefixStream(RowStream):
         self._ratio = sums.noise.ratio
         self._deviation = sums.deviation()
         self._moment = np.zeros(coordinates(self.dimension))
-        levels = self.length.bit_length() if sums.keeps_noise else 0
-        self._stack = np.zeros((levels, len(self._moment)))
+        self._memory = sums.memory(len(self._moment))
 
     def add(self, row: ArrayLike) -> Array:
         """Take a row, and return the noisy prefix that ends with it, shape (d, d).
@@ -213,18 +208,16 @@ class PrefixStream(RowStream):
         self._moment += pack_rows(self.prepared(row), self._ratio)[0]
         noise = self._rng.standard_normal(len(self._moment))
         noise *= self._deviation
-        if len(self._stack):
-            if before := parent(self.step):
-                noise += self._stack[_level(before)]
-            self._stack[_level(self.step)] = noise
+        noise = self._memory.noise(self.step, noise)
         noise += self._moment
         return unpack(noise, self._ratio)
 
     def _arrays(self) -> dict[str, Array]:
-        return {"moment": self._moment, "stack": self._stack}
+        return {"moment": self._moment, **self._memory.arrays()}
 
     def _load(self, arrays: dict[str, Array]) -> None:
-        self._moment, self._stack = arrays["moment"], arrays["stack"]
+        self._moment = arrays["moment"]
+        self._memory.load(arrays)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,28 +230,15 @@ class StreamableSums(PrefixSums):
         See `PrefixSums`.
     """
 
-    keeps_noise: ClassVar[bool]
-    """Whether the noise of a prefix is that of its nodes, or all its own."""
+    @abstractmethod
+    def memory(self, width: int) -> NoiseMemory:
+        """Return what a stream remembers of its noise, at the declared length.
 
-    published: ClassVar[type[PublishedNoise]]
-    """What the paper prints."""
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
-        """Return what the paper prints, with its claim for the whole sequence."""
-        return cls(
-            noise=cls.published(epsilon, delta),
-            claim=ApproxDP(epsilon, delta),
-            length=length,
-            row_norm=row_norm,
-        )
+        Parameters
+        ----------
+        width : int
+            Coordinates of a matrix.
+        """
 
     def start(self, dimension: int, *, rng: np.random.Generator) -> PrefixStream:
         """Return a stream of rows of length d.
@@ -298,6 +278,37 @@ class StreamableSums(PrefixSums):
         stream = self.start(saved_dimension(state), rng=np.random.default_rng(0))
         stream.restore(state)
         return stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedSums(StreamableSums):
+    """Prefix sums with a stream, of which a paper prints the noise.
+
+    Parameters
+    ----------
+    noise, claim, length, row_norm
+        See `PrefixSums`.
+    """
+
+    published: ClassVar[type[PublishedNoise]]
+    """What the paper prints."""
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return what the paper prints, with its claim for the whole sequence."""
+        return cls(
+            noise=cls.published(epsilon, delta),
+            claim=ApproxDP(epsilon, delta),
+            length=length,
+            row_norm=row_norm,
+        )
 
 
 class SubspaceStream(PrefixStream):
@@ -375,8 +386,9 @@ def saved_dimension(state: Mapping[str, ArrayLike]) -> int:
         ) from error
 
 
-def _level(step: int) -> int:
-    return (step & -step).bit_length() - 1
+def _check_keys(arrays: Mapping[str, Array], wanted: Set[str]) -> None:
+    if missing := sorted(wanted - arrays.keys()):
+        raise InputError(f"state must have {missing}, got {sorted(arrays)}")
 
 
 def _generator(saved: str) -> np.random.Generator:

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from dpaudit.algorithms.online.leading_subspace import DEFAULT_TOLERANCE
 from dpaudit.algorithms.online.prefix_sums import PrefixSums, RowSequence, replaced_row
 from dpaudit.algorithms.online.streams import (
+    PublishedSums,
     StreamableSums,
     SubspaceStream,
     saved_dimension,
@@ -40,6 +41,7 @@ from dpaudit.validation import check_count, check_length
 
 __all__ = [
     "BasisSequence",
+    "PublishedSequence",
     "SubspaceSequence",
     "check_rank",
     "leading_bases",
@@ -184,7 +186,7 @@ class SubspaceSequence(BasisSequence, Checked):
     n_components: Count = 1
 
     kind: ClassVar[type[StreamableSums]]
-    """What the prefixes of `calibrated` and `as_published` are made by."""
+    """What the prefixes of named constructors are made by."""
 
     @classmethod
     def calibrated(
@@ -208,20 +210,6 @@ class SubspaceSequence(BasisSequence, Checked):
             See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
         """
         sums = cls.kind.calibrated(epsilon, delta, length=length, row_norm=row_norm)
-        return cls(sums=sums, n_components=n_components)
-
-    @classmethod
-    def as_published(
-        cls,
-        epsilon: float,
-        delta: float,
-        *,
-        n_components: int = 1,
-        length: int | None = None,
-        row_norm: float = 1.0,
-    ) -> Self:
-        """Return the paper's algorithm with the noise and the claim that it prints."""
-        sums = cls.kind.as_published(epsilon, delta, length=length, row_norm=row_norm)
         return cls(sums=sums, n_components=n_components)
 
     @property
@@ -306,3 +294,31 @@ class SubspaceSequence(BasisSequence, Checked):
         if self.n_components == 1:
             return turned
         return (*turned, self._pair(0, self.n_components))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedSequence(SubspaceSequence):
+    """The leading subspaces of prefixes of which a paper prints the noise.
+
+    Parameters
+    ----------
+    sums : PublishedSums
+    n_components
+        See `SubspaceSequence`.
+    """
+
+    kind: ClassVar[type[PublishedSums]]
+
+    @classmethod
+    def as_published(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+    ) -> Self:
+        """Return the paper's algorithm with the noise and the claim that it prints."""
+        sums = cls.kind.as_published(epsilon, delta, length=length, row_norm=row_norm)
+        return cls(sums=sums, n_components=n_components)

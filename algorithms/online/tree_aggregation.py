@@ -40,15 +40,17 @@ from math import sqrt
 
 from dpaudit.algorithms.online.fenwick import accumulate, differences, tree_height
 from dpaudit.algorithms.online.noise import CalibratedNoise, PublishedNodeNoise
-from dpaudit.algorithms.online.streams import StreamableSums
+from dpaudit.algorithms.online.noise_memory import NoiseMemory, StackMemory
+from dpaudit.algorithms.online.streams import PublishedSums
 from dpaudit.arrays import Array
 from dpaudit.claims import GaussianDP
+from dpaudit.validation import check_count
 
 __all__ = ["TreeAggregation"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeAggregation(StreamableSums):
+class TreeAggregation(PublishedSums):
     """Noisy prefixes from noisy nodes; releases have shape (n, d, d).
 
     `as_published` is section 2.3.2 to the letter.
@@ -69,7 +71,6 @@ class TreeAggregation(StreamableSums):
     (5, 3, 3)
     """
 
-    keeps_noise = True  # a node is noised once
     published = PublishedNodeNoise
 
     @classmethod
@@ -87,6 +88,9 @@ class TreeAggregation(StreamableSums):
     def uses(self, length: int) -> int:
         """Return floor(log2 m) + 1."""
         return tree_height(length)
+
+    def memory(self, width: int) -> NoiseMemory:
+        return StackMemory(tree_height(check_count("length", self.length)), width)
 
     def mixed(self, sums: Array) -> Array:
         return accumulate(sums)

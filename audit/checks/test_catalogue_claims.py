@@ -77,6 +77,8 @@ SEEN = {
     "follow-perturbed-leader",
     "online-pca",
     "online-pca-doubling",
+    "prefix-sums-factorised",
+    "online-pca-factorised",
 }
 UNSEEN = {
     "private-oja",
@@ -89,7 +91,12 @@ UNSEEN = {
     "online-pca-doubling-published",
 }
 # With half of the noise these fall under either relation.
-SHARP = {"symmetric-noise", "symmetrised-wishart", "laplace-covariance"}
+SHARP = {
+    "symmetric-noise",
+    "symmetrised-wishart",
+    "laplace-covariance",
+    "k-norm-covariance",
+}
 ONE_COMPONENT_ONLY = {
     "exponential-pca",
     "private-oja",

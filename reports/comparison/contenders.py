@@ -240,8 +240,13 @@ def suitable(setting: Setting) -> tuple[str, ...]:
     Of ``X`` and ``X-published`` it is the first, dpaudit's own calibration.
     """
     k = setting.n_components
-    # One draws one component; who asks the other for more than two may wait for ever.
-    fits = {"exponential-pca": k == 1, "exponential-pca-acg": k == 2}
+    # One draws one component; who asks the other for more than two may wait for ever,
+    # and so may who asks the third for many dimensions.
+    fits = {
+        "exponential-pca": k == 1,
+        "exponential-pca-acg": k == 2,
+        "k-norm-covariance": False,
+    }
     return tuple(
         name
         for name in (*names_of("covariance"), *names_of("subspace"))

@@ -69,7 +69,7 @@ class HasBatchedDraw(Protocol):
 
 
 MatrixNorm: TypeAlias = Literal[
-    "frobenius", "upper-triangle", "upper-triangle-l1", "nuclear"
+    "frobenius", "upper-triangle", "upper-triangle-l1", "nuclear", "larger-part"
 ]
 
 
@@ -81,10 +81,11 @@ class Sensitivity:
     ----------
     value : float
         The proven bound.
-    norm : {"frobenius", "upper-triangle", "upper-triangle-l1", "nuclear"}
-        For a symmetric matrix: the Frobenius norm; the l2 norm of the upper triangle
-        with its diagonal; the l1 norm of the same, divided by the (d + 1)/2 that a
-        matrix x x^T with ||x|| = 1 can reach; the sum of the absolute eigenvalues.
+    norm : str
+        One of `MatrixNorm`. For a symmetric matrix: the Frobenius norm; the l2 norm of
+        the upper triangle with its diagonal; the l1 norm of the same, divided by the
+        (d + 1)/2 that a matrix x x^T with ||x|| = 1 can reach; the sum of the absolute
+        eigenvalues; the larger of the sums of the positive and of the negative ones.
     """
 
     value: float
@@ -102,6 +103,10 @@ class Sensitivity:
                 return np.asarray(total / ((difference.shape[-1] + 1) / 2))
             case "nuclear":
                 return np.asarray(np.abs(np.linalg.eigvalsh(difference)).sum(axis=-1))
+            case "larger-part":
+                values = np.linalg.eigvalsh(difference)
+                positive = np.maximum(values, 0).sum(axis=-1)
+                return np.asarray(np.maximum(positive, positive - values.sum(axis=-1)))
 
 
 @runtime_checkable

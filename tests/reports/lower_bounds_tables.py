@@ -137,6 +137,8 @@ def _gaussian():
                 regret = 5.0
             elif name in ("online-pca", "online-pca-doubling"):
                 regret = 3 * sqrt(m) * (1.1 if name == "online-pca" else 1.0)
+            elif name == "online-pca-factorised":
+                regret = 1.65 * sqrt(m)
             rows += [
                 {
                     "mechanism": name,

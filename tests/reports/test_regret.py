@@ -293,7 +293,8 @@ def test_score_notes_follow_the_data():
 def test_notes_say_what_privacy_costs():
     notes = " ".join(online_notes(TABLES["online-regret"]))
     assert "is 5 behind" in notes
-    assert "a random subspace 1,400, and online-pca-doubling" in notes
+    assert "a random subspace 1,400, and online-pca-factorised" in notes
+    assert "online-pca-factorised loses 50.0 % of what online-pca does" in notes
     assert (
         "online-pca-published, online-pca-doubling-published and "
         "follow-perturbed-leader learn next to nothing"

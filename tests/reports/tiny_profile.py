@@ -9,6 +9,7 @@ from dpaudit.reports.sections import Size, all_sections
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.robust import experiments as robust
 from dpaudit.reports.sections.suite import section as suite
+from dpaudit.reports.sections.tracing import section as tracing
 from dpaudit.reports.sections.utility import section as utility
 
 __all__ = ["TINY", "install_tiny", "tiny_plan"]
@@ -96,6 +97,9 @@ def install_tiny(patch):
     """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
     for module in (privacy, utility, suite):
         patch.setattr(module, "names_of", FEW.get)
+    # In 32 dimensions a matrix takes it seconds.
+    fast = tuple(name for name in tracing._CATALOGUE if name != "k-norm-covariance")
+    patch.setattr(tracing, "_CATALOGUE", fast)
     patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)

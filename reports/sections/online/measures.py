@@ -56,19 +56,23 @@ __all__ = [
     "ALGORITHM_3",
     "ALGORITHM_4",
     "CORRECTED_ONLINE",
+    "FACTORISED",
     "GAUSSIAN",
     "LEADER",
     "PUBLISHED_ONLINE",
     "RIVALS",
     "SMALLER",
+    "TREE",
     "online_regret",
     "rows_of",
 ]
 
 
 LEADER = "follow-the-leader"
-CORRECTED_ONLINE = ("online-pca", "online-pca-doubling", "follow-perturbed-leader")
-PUBLISHED_ONLINE = tuple(f"{name}-published" for name in CORRECTED_ONLINE)
+TREE, FACTORISED = "online-pca", "online-pca-factorised"
+_PRINTED = (TREE, "online-pca-doubling", "follow-perturbed-leader")
+CORRECTED_ONLINE = (*_PRINTED, FACTORISED)
+PUBLISHED_ONLINE = tuple(f"{name}-published" for name in _PRINTED)
 ALGORITHM_3, ALGORITHM_4 = "follow-perturbed-leader-published", "online-pca-doubling"
 GAUSSIAN, RIVALS = "gaussian", "rivals"
 SMALLER = (1.0, 10.0)

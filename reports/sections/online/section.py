@@ -22,9 +22,11 @@ from dpaudit.reports.sections.online.measures import (
     ALGORITHM_3,
     ALGORITHM_4,
     CORRECTED_ONLINE,
+    FACTORISED,
     LEADER,
     PUBLISHED_ONLINE,
     SMALLER,
+    TREE,
 )
 from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
@@ -219,6 +221,9 @@ def online_notes(regrets: pd.DataFrame) -> list[str]:
         f"{count(nothing)}, and {best}, the best of those whose noise is proven, "
         f"{count(medians[best])}."
     ]
+    if {FACTORISED, TREE} <= set(medians.index):
+        share = float(medians[FACTORISED] / medians[TREE])
+        notes.append(f"{FACTORISED} loses {percent(share)} of what {TREE} does.")
     lost = [
         name
         for name in (*PUBLISHED_ONLINE, *CORRECTED_ONLINE)
@@ -381,7 +386,7 @@ SECTION = Section(
         ),
         online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
         # Audited mechanisms; the one whose claim is false is the first.
-        online_audits=(1, 6, 6),
+        online_audits=(1, 7, 7),
         online_samples=(2_000, 5_000, 20_000),  # releases a side of an audit
     ),
     experiments=_experiments,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import (
     FollowPerturbedLeader,
@@ -25,6 +26,12 @@ MAKERS = {
     "stepwise": StepwiseSums.calibrated,
     "online": lambda **options: OnlinePCA.calibrated(n_components=2, **options),
     "leader": FollowPerturbedLeader.as_published,
+    "factorised": FactorisedSums.calibrated,
+    "poles": lambda **options: FactorisedSums.calibrated(poles=8, **options),
+    "online-factorised": FactorisedOnlinePCA.calibrated,
+    "online-poles": lambda **options: FactorisedOnlinePCA.calibrated(
+        n_components=2, poles=8, **options
+    ),
     "doubling": DoublingOnlinePCA.calibrated,
     "doubling-published": lambda **options: DoublingOnlinePCA.as_published(
         n_components=2, **options
@@ -122,6 +129,16 @@ def test_memory_is_of_the_order_of_the_levels():
     assert numbers <= (21 + 1) * d * (d + 1) / 2 + 4 * d
 
 
+def test_memory_is_of_the_order_of_the_poles():
+    d, m = 4, 2**20
+    mechanism = FactorisedOnlinePCA.calibrated(1.0, 1e-5, length=m, poles=6)
+    stream = mechanism.start(d, rng=rng())
+    for row in ROWS:
+        stream.add(row)
+    numbers = sum(v.size for v in stream.state().values() if v.dtype.kind == "f")
+    assert numbers <= (6 + 1) * d * (d + 1) / 2 + 4 * d
+
+
 # Refusals
 
 
@@ -154,6 +171,27 @@ def test_other_differences_are_named_too():
         build("tree").resume(state)
     with pytest.raises(InputError, match="another configuration: dimension"):
         build("online").start(5, rng=rng()).restore(state)
+
+
+def test_a_state_of_another_version_is_refused():
+    # Of one whose mechanism had no poles, or had something that this one has not.
+    state = build("poles").start(4, rng=rng()).state()
+    configuration = json.loads(str(state["configuration"]))
+    fields = configuration["mechanism"]["arguments"]
+    for other in (
+        {name: value for name, value in fields.items() if name != "poles"},
+        fields | {"buffers": 3},
+    ):
+        changed = configuration | {
+            "mechanism": configuration["mechanism"] | {"arguments": other}
+        }
+        old = state | {"configuration": np.array(json.dumps(changed))}
+        with pytest.raises(
+            InputError, match=r"another configuration: .*(poles|buffers)"
+        ):
+            build("poles").resume(old)
+    with pytest.raises(InputError, match="poles is 8 there and None here"):
+        build("factorised").resume(state)
 
 
 def test_what_is_no_state_is_refused():

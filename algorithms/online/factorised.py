@@ -1,0 +1,266 @@
+r"""FactorisedSums: every prefix of a stream of x x^T, with the noise of a matrix root.
+
+1. z_1, ..., z_m are independent, N(0, s^2) per coordinate; z_t is drawn when row t has
+   come.
+2. After row t, output A_t + sum_(u <= t) r_(t-u) z_u.
+
+The matrix of prefix sums, 1/(1 - x) as a series
+(`dpaudit.algorithms.online.toeplitz`), is written as r c: what is released is
+r (c X + z), X the rows x_t x_t^T, which is a bijection of c X + z.
+
+**Privacy.** Row i is in the values i, ..., m of c X, with the weights c_0, c_1, ...,
+c_(m-i). If it is replaced they move by sqrt 2 R^2 times these at most, together by
+
+    sqrt 2 R^2 ||(c_0, ..., c_(m-1))||
+
+at most, which is attained when e_1 replaces e_2 in row 1. So the sequence is mu-GDP
+with mu = sqrt 2 R^2 ||c||/s, tightly, *whatever r is*; `calibrated` takes the least s.
+
+*A stream may be adaptive*: its rows chosen by somebody who has seen all releases
+before, and who at some place i offers two, of which one is taken. (Denisov, McMahan,
+Rush, Smith, Thakurta, *Improved differential privacy for SGD via optimal private linear
+operators on adaptive streams*, NeurIPS 2022, Theorem 2.1.) Proof. r, c and their
+inverses are lower triangular, so to have seen the releases before t is to have seen
+y_u = (c X)_u + z_u for u < t, and (c X)_t depends on rows up to t. Given the same past
+all rows but the i-th are the same on either side, and y_t is normal with deviation s
+and a mean that differs by c_(t-i) D, D the difference of what is offered at i, which is
+known from i on. Let v = (c_0 D, ..., c_(m-i) D), so that ||v|| <= sqrt 2 R^2 ||c||.
+Given the past up to i, whoever receives z + v or z, Gaussian vectors that do not depend
+on what is chosen later, can make all y_t in turn: he adds the (c X)_t of the other
+side, since the rows after i are functions of what he has made. So the pair is a
+function of a Gaussian shift by ||v||/s, which is what mu-GDP says, for every past; and
+the past up to i has one law on both sides.
+
+**Exact**, `poles=None`: r = c = (1 - x)^(-1/2), so s^2 = (2 R^4/mu^2) sum_(k < m) f_k^2
+and prefix t has the variance s^2 sum_(k < t) f_k^2. Off the diagonal of A that is a
+deviation of (1/mu) sum_(k < t) f_k^2 at t = m, of the order of log(m)/pi, where a tree
+has the root of h times the number of ones of t: on average over m = 16,000 prefixes
+3.98/mu against 9.76/mu, 0.41 as much. A stream remembers all z, and row t costs t
+additions of matrices.
+
+**With few poles**, `poles=J`: r with J poles, and c = 1/((1 - x) r), computed. It is
+exactly as private, since s follows from the c that belongs to r. What it costs is
+accuracy: `overhead` is the largest ratio, over all prefixes, of the deviation to that
+with the exact root, computed from the coefficients of both, which proves it for the m
+that is asked for. Over 60 lengths from 1 to a million it is at most 1.0073 with 6
+poles, 1.0025 with 10 and 1.00012 with 12. A stream remembers J matrices.
+
+For every m and J there is this bound, too. Let e = r - f with |e_k| <= eta f_k, and
+b = (1 - x)^(1/2), the sum of whose coefficients' absolute values is 2. From 1/(1 - x) =
+f^2, c = f/(1 + e b), and modulo x^m the coefficients of e b have absolute values of sum
+at most rho = 2 eta sum_(1 <= k < m) f_k <= 4 eta sqrt(m/pi). So if rho < 1 then
+||c|| <= ||f||/(1 - rho) (Young), ||r|| <= (1 + eta) ||f||, and the overhead is at most
+(1 + eta)/(1 - rho), where eta is computed too, and falls exponentially in J.
+
+**Any length.** A stream of unknown length needs a declared one, m, as for the tree: it
+may be much too long, since ||c||^2 grows like log(m)/pi only. With 1e7 declared instead
+of 1e5 all deviations are 1.14 times as large.
+
+`FactorisedOnlinePCA` follows the leader of these prefixes, as
+`dpaudit.algorithms.online.online_pca` does of the tree's.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from typing import Self
+
+import numpy as np
+
+from dpaudit.algorithms.online import toeplitz
+from dpaudit.algorithms.online.noise import CalibratedNoise
+from dpaudit.algorithms.online.noise_memory import (
+    NoiseMemory,
+    PastMemory,
+    PolesMemory,
+)
+from dpaudit.algorithms.online.streams import StreamableSums
+from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
+from dpaudit.arrays import Array
+from dpaudit.checked import Count
+from dpaudit.claims import ApproxDP, GaussianDP
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.validation import check_count
+
+__all__ = ["FactorisedOnlinePCA", "FactorisedSums"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorisedSums(StreamableSums):
+    """Noisy prefixes from a root of prefix sums; releases have shape (n, d, d).
+
+    Parameters
+    ----------
+    noise, claim, length, row_norm
+        See `dpaudit.algorithms.online.prefix_sums.PrefixSums`.
+    poles : int, optional
+        How many the root has. By default it is the exact one, which has no poles, and
+        whose streams remember all of their noise.
+
+    Examples
+    --------
+    >>> mechanism = FactorisedSums.calibrated(1.0, 1e-5, length=1000, poles=10)
+    >>> mechanism.overhead() < 1.0001
+    True
+    >>> round(mechanism.deviation() / 2**0.5, 3)  # above the diagonal of z
+    6.741
+    """
+
+    poles: Count | None = None
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+        poles: int | None = None,
+    ) -> Self:
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        length, row_norm, poles
+            See the class.
+        """
+        return cls(
+            noise=CalibratedNoise(gaussian_mu(epsilon, delta)),
+            claim=ApproxDP(epsilon, delta),
+            length=length,
+            row_norm=row_norm,
+            poles=poles,
+        )
+
+    @classmethod
+    def from_mu(
+        cls,
+        mu: float,
+        *,
+        length: int | None = None,
+        row_norm: float = 1.0,
+        poles: int | None = None,
+    ) -> Self:
+        """Return the mechanism that is mu-GDP, and with no smaller mu."""
+        return cls(
+            noise=CalibratedNoise(mu),
+            claim=GaussianDP(mu),
+            length=length,
+            row_norm=row_norm,
+            poles=poles,
+        )
+
+    def uses(self, length: int) -> float:
+        """Return ||c||^2."""
+        return float(np.sum(_factors(length, self.poles)[1] ** 2))
+
+    def mixed(self, sums: Array) -> Array:
+        return toeplitz.multiply(self._series(sums.shape[-2])[0], sums)
+
+    def unmixed(self, prefixes: Array) -> Array:
+        return toeplitz.multiply(self._series(prefixes.shape[-2])[2], prefixes)
+
+    def deviations(self, n_rows: int | None = None) -> Array:
+        """Return the deviation of a coordinate of every prefix, shape (m,).
+
+        Parameters
+        ----------
+        n_rows : int, optional
+            Of the data, where no length is declared.
+        """
+        length = check_count("length", n_rows if self.length is None else self.length)
+        grown = np.sqrt(np.cumsum(_factors(length, self.poles)[0] ** 2))
+        return np.asarray(self.deviation(length) * grown)
+
+    def overhead(self, n_rows: int | None = None) -> float:
+        """Return the largest ratio of `deviations` to those with the exact root.
+
+        Parameters
+        ----------
+        n_rows : int, optional
+            Of the data, where no length is declared.
+        """
+        length = check_count("length", n_rows if self.length is None else self.length)
+        root = toeplitz.root(length)
+        exact = np.sqrt(np.cumsum(root**2)) * np.linalg.norm(root)
+        ours = np.sqrt(np.cumsum(_factors(length, self.poles)[0] ** 2))
+        return float(np.max(ours * sqrt(self.uses(length)) / exact))
+
+    def memory(self, width: int) -> NoiseMemory:
+        length = check_count("length", self.length)
+        if self.poles is None:
+            return PastMemory(toeplitz.root(length), width)
+        return PolesMemory(toeplitz.poles(length, self.poles), width)
+
+    def _series(self, rows: int) -> tuple[Array, Array, Array]:
+        return _factors(rows if self.length is None else self.length, self.poles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorisedOnlinePCA(SubspaceSequence):
+    """Private online PCA by `FactorisedSums`; releases have shape (n, d, k).
+
+    Parameters
+    ----------
+    sums : FactorisedSums
+    n_components
+        See `SubspaceSequence`.
+
+    Examples
+    --------
+    >>> mechanism = FactorisedOnlinePCA.calibrated(1.0, 1e-5, length=2000, poles=10)
+    >>> stream = mechanism.start(2, rng=np.random.default_rng(0))
+    >>> for _ in range(2000):
+    ...     basis = stream.add([0.6, 0.8])
+    >>> basis[:, 0].round(1)
+    array([0.6, 0.8])
+    """
+
+    sums: FactorisedSums
+
+    kind = FactorisedSums
+
+    @classmethod
+    def calibrated(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        n_components: int = 1,
+        length: int | None = None,
+        row_norm: float = 1.0,
+        poles: int | None = None,
+    ) -> Self:
+        """Return the mechanism at the least noise that is (epsilon, delta)-DP.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The promise for the whole sequence, under REPLACE_ONE.
+        n_components : int
+            k.
+        length, row_norm, poles
+            See `FactorisedSums`.
+        """
+        sums = FactorisedSums.calibrated(
+            epsilon, delta, length=length, row_norm=row_norm, poles=poles
+        )
+        return cls(sums=sums, n_components=n_components)
+
+
+@lru_cache(maxsize=16)
+def _factors(length: int, poles: int | None) -> tuple[Array, Array, Array]:
+    """Return the coefficients of r, of c, and of 1/r."""
+    if poles is None:
+        root = toeplitz.root(length)
+        found = root, root, toeplitz.root_inverse(length)
+    else:
+        series = toeplitz.poles(length, poles).coefficients(length)
+        inverse = toeplitz.inverse(series)
+        found = series, np.cumsum(inverse), inverse
+    for each in found:
+        each.flags.writeable = False
+    return found

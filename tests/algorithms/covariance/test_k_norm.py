@@ -1,0 +1,326 @@
+"""KNormCovariance: its noise is drawn from the law that is said, whichever way.
+
+Type-I error: 1e-9 for each null hypothesis, by Kolmogorov-Smirnov tests at fixed seeds:
+fewer than 60 of them, 6e-8 in total. Each kind is also made to fail.
+"""
+
+from functools import cache
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
+from dpaudit.algorithms.covariance import nuclear_law
+from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
+from dpaudit.algorithms.covariance.k_norm import LARGEST
+from dpaudit.algorithms.covariance.nuclear_law import (
+    by_coupling,
+    by_rejection,
+    coupled_eigenvalues,
+)
+from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
+from dpaudit.claims import NO_LOSS, PureDP
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Pair, Relation
+
+TYPE_I_ERROR = 1e-9
+ADD_REMOVE, REPLACE_ONE = Relation
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def descending(matrices):
+    return np.linalg.eigvalsh(matrices)[:, ::-1]
+
+
+def same(first, second):
+    """Say whether two samples of columns may be of one law; and that it can be seen."""
+    for one, other in zip(first.T, second.T, strict=True):
+        if stats.ks_2samp(one, other).pvalue < TYPE_I_ERROR:
+            return False
+    return True
+
+
+# One coordinate between its neighbours
+
+
+def distribution(x, below, above):
+    """The distribution function at x, in closed form, in 120 digits."""
+    with mpmath.workdps(120):
+        coefficients = [mpmath.mpf(1)]
+        for root in (*below, *above):
+            coefficients = [*coefficients, mpmath.mpf(0)]
+            for i in range(len(coefficients) - 1, 0, -1):
+                coefficients[i] -= mpmath.mpf(float(root)) * coefficients[i - 1]
+
+        def primitive(sign):
+            """Of the polynomial times exp(sign x), over exp(sign x)."""
+            total, some, factor = [mpmath.mpf(0)] * len(coefficients), coefficients, 1
+            for order in range(len(coefficients)):
+                factor = mpmath.mpf(sign) * (-sign) ** order
+                total = [
+                    t + factor * s
+                    for t, s in zip(total, [0] * order + list(some), strict=True)
+                ]
+                degree = len(some) - 1
+                some = [c * (degree - i) for i, c in enumerate(some[:-1])]
+            return total
+
+        growing, falling = primitive(1), primitive(-1)
+
+        def at(point, polynomial, sign):
+            if mpmath.isinf(point):
+                return mpmath.mpf(0)
+            return mpmath.polyval(polynomial[::-1], point, asc=True) * mpmath.exp(
+                sign * point
+            )
+
+        def mass(low, high):
+            total = mpmath.mpf(0)
+            if low < 0:
+                total += at(min(high, mpmath.mpf(0)), growing, 1) - at(low, growing, 1)
+            if high > 0:
+                total += at(high, falling, -1) - at(
+                    max(low, mpmath.mpf(0)), falling, -1
+                )
+            return total
+
+        low = mpmath.mpf(float(below[0])) if len(below) else mpmath.ninf
+        high = mpmath.mpf(float(above[-1])) if len(above) else mpmath.inf
+        return float(mass(low, mpmath.mpf(float(x))) / mass(low, high))
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 6, 12, 20])
+@pytest.mark.parametrize("spread", [0.05, 0.5, 3.0])
+def test_the_distribution_function_is_inverted(dimension, spread):
+    generator = rng(dimension)
+    uniform = generator.random(5)
+    uniform[:2] = 1e-7, 1 - 1e-7
+    values = -np.sort(-generator.laplace(size=(5, dimension)) * dimension * spread)
+    values[-1] += 4 * dimension  # far from the kink
+    for i in {0, dimension // 2, dimension - 1}:
+        found = redraw(values[:, i + 1 :], values[:, :i], uniform)
+        for x, row, wanted in zip(found, values, uniform, strict=True):
+            assert abs(distribution(x, row[i + 1 :], row[:i]) - wanted) < 1e-12
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0.05, 5.0))
+def test_a_redrawn_coordinate_is_monotone_in_the_others(seed, dimension, spread):
+    generator = rng(seed)
+    values = -np.sort(-generator.laplace(size=(8, dimension)) * spread * dimension)
+    higher = -np.sort(-(values + generator.exponential(size=values.shape) * spread))
+    uniform = generator.random(8)
+    for i in range(dimension):
+        before = redraw(values[:, i + 1 :], values[:, :i], uniform)
+        after = redraw(higher[:, i + 1 :], higher[:, :i], uniform)
+        assert (after >= before - 1e-11 * (1 + np.abs(before))).all()
+
+
+def test_the_weight_is_the_density_that_is_redrawn_from():
+    below, above = np.array([[0.5, -1.0]]), np.array([[3.0]])
+    grid = np.linspace(0.5, 3, 4001)
+    rows = np.ones((len(grid), 1))
+    weights = np.exp(log_weight(grid, below * rows, above * rows))
+    masses = np.cumsum(weights) / weights.sum()
+    found = redraw(below * rows, above * rows, masses)
+    np.testing.assert_allclose(found, grid, atol=2e-3)
+    outside = log_weight(np.array([0.4, 3.1]), below * rows[:2], above * rows[:2])
+    assert (outside == -np.inf).all()
+
+
+# The law of the eigenvalues against quadrature
+
+
+@cache
+def law_by_quadrature(dimension):
+    """Grid, and the distribution functions of each eigenvalue on it, decreasing.
+
+    Densities on a fine grid, by nested sums of the trapezoidal rule.
+    """
+    grid = np.linspace(-22, 22, 1761)
+    step = grid[1] - grid[0]
+    weight = np.exp(-np.abs(grid))
+    gaps = np.maximum(grid[:, np.newaxis] - grid, 0)  # [x, y], x above y
+    if dimension == 2:
+        joint = gaps * np.outer(weight, weight)
+        densities = joint.sum(axis=1), joint.sum(axis=0)
+    else:
+        # middle[y, x, z] would be large: sum over the third one by moments.
+        powers = grid ** np.arange(3)[:, np.newaxis] * weight
+        lower = np.cumsum(powers, axis=1)  # of z below y
+        # (x - y) (x - z) (y - z) = (x - y) (x y - (x + y) z + z^2)
+        inner = (
+            np.outer(grid, grid) * lower[0]
+            - (grid[:, np.newaxis] + grid) * lower[1]
+            + lower[2]
+        )
+        joint = gaps * inner * np.outer(weight, weight)  # of the first two
+        first, second = joint.sum(axis=1), joint.sum(axis=0)
+        densities = first, second, first[::-1]
+    return grid, np.cumsum(densities, axis=1) / np.sum(densities, axis=1)[:, None], step
+
+
+def follows_quadrature(values):
+    grid, functions, _ = law_by_quadrature(values.shape[1])
+    return all(
+        stats.kstest(column, lambda x, f=function: np.interp(x, grid, f)).pvalue
+        >= TYPE_I_ERROR
+        for column, function in zip(values.T, functions, strict=True)
+    )
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_rejection_follows_quadrature(dimension):
+    values = descending(by_rejection(20_000, dimension, balance=False, rng=rng(1)))
+    assert follows_quadrature(values)
+    # The proposals, which are not rejected, do not.
+    wishart = SymmetrisedWishart.calibrated(1.0).noise(20_000, dimension, rng=rng(1))
+    assert not follows_quadrature(descending(1.03 * wishart))
+
+
+@pytest.mark.parametrize(("dimension", "passes"), [(2, 2), (3, 4), (3, 18)])
+def test_coupling_follows_quadrature_however_long_a_block_is(
+    dimension, passes, monkeypatch
+):
+    sent = []
+    finish = nuclear_law._finish
+
+    def counted(values, *rest):
+        sent.append(len(values))
+        finish(values, *rest)
+
+    monkeypatch.setattr(nuclear_law, "_finish", counted)
+    values = coupled_eigenvalues(500, dimension, passes=passes, rng=rng(2))
+    assert (np.diff(values, axis=1) <= 0).all()
+    assert follows_quadrature(values)
+    # Short blocks are seldom constant, long ones nearly always.
+    assert (sum(sent) > 40) == (passes < 8)
+
+
+def test_what_a_short_block_makes_of_infinity_does_not_follow_it(monkeypatch):
+    # Without what is sent through, the law would be that of the upper bounds.
+    monkeypatch.setattr(
+        nuclear_law, "_finish", lambda values, met, top, *_: np.copyto(values, top)
+    )
+    values = coupled_eigenvalues(1000, 2, passes=1, rng=rng(2))
+    assert not follows_quadrature(values)
+
+
+@pytest.mark.parametrize("balance", [False, True])
+@pytest.mark.parametrize(("dimension", "size"), [(4, 160), (6, 60)])
+def test_both_samplers_draw_from_one_law(dimension, size, balance):
+    # Null hypothesis: every eigenvalue, and two entries, have one law.
+    if balance and dimension > 4:
+        dimension, size = 5, 40
+    many = by_rejection(10 * size, dimension, balance=balance, rng=rng(3))
+    coupled = by_coupling(size, dimension, balance=balance, rng=rng(4))
+    np.testing.assert_array_equal(coupled, coupled.swapaxes(-1, -2))
+
+    def columns(matrices):
+        entries = matrices[:, [0, 0], [0, 1]]
+        return np.hstack([descending(matrices), entries])
+
+    assert same(columns(coupled), columns(many))
+    assert not same(columns(5 * coupled), columns(many))
+
+
+@pytest.mark.parametrize(
+    ("dimension", "size", "relation"),
+    [
+        (1, 9000, ADD_REMOVE),
+        (1, 9000, REPLACE_ONE),
+        (3, 9000, ADD_REMOVE),
+        (3, 4000, REPLACE_ONE),
+        (6, 300, ADD_REMOVE),
+        (6, 100, REPLACE_ONE),
+        (9, 30, ADD_REMOVE),
+    ],
+)
+def test_the_gauge_has_a_gamma_law(dimension, size, relation):
+    # Null hypothesis: g(Z)/s is gamma of shape d (d + 1)/2.
+    mechanism = KNormCovariance.calibrated(0.5, relation=relation, row_norm=2.0)
+    assert mechanism.scale == 8
+    noise = mechanism.noise(size, dimension, rng=rng(5))
+    gauge = -mechanism.log_density(noise)
+    shape = dimension * (dimension + 1) / 2
+    assert stats.kstest(gauge, stats.gamma(shape).cdf).pvalue >= TYPE_I_ERROR
+    wrong = stats.gamma(1.3 * shape + 3).cdf
+    assert stats.kstest(gauge, wrong).pvalue < 1e-3
+
+
+def test_a_smaller_gauge_is_less_noise():
+    # Mean spectral norms, to about 1 %; the symmetrised Wishart has 1.64 and 1.24 as
+    # much under replace-one.
+    for dimension, size, least in ((2, 20_000, 1.6), (5, 3000, 1.2)):
+        norms = [
+            np.abs(np.linalg.eigvalsh(each.noise(size, dimension, rng=rng(6))))
+            .max(axis=1)
+            .mean()
+            for each in (
+                SymmetrisedWishart.calibrated(1.0, relation=REPLACE_ONE),
+                KNormCovariance.calibrated(1.0, relation=REPLACE_ONE),
+            )
+        ]
+        assert norms[0] > least * norms[1]
+
+
+# The promise
+
+
+def gauge(difference, relation):
+    values = np.linalg.eigvalsh(difference)
+    parts = np.maximum(values, 0).sum(), np.maximum(-values, 0).sum()
+    return sum(parts) if relation is ADD_REMOVE else max(parts)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(Relation))
+def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
+    generator = rng(seed)
+    mechanism = KNormCovariance.calibrated(0.7, relation=relation, row_norm=2.0)
+    rows = 3 * generator.standard_normal((3, dimension))
+    other = rows[1:]
+    if relation is REPLACE_ONE:
+        other = np.vstack([3 * generator.standard_normal((1, dimension)), other])
+    noise = generator.standard_normal((40, dimension, dimension))
+    noise = (noise + noise.swapaxes(-1, -2)) * generator.exponential(9, (40, 1, 1))
+    releases = mechanism.statistic(rows) + noise
+    loss = mechanism.privacy_loss(releases, rows, other)
+    exact = mechanism.exact_claim(Pair(rows, other, relation)).parameters["epsilon"]
+    assert np.abs(loss).max() <= exact * (1 + 1e-9) + 1e-12
+    assert exact <= 0.7 * (1 + 1e-12)
+    moved = mechanism.statistic(rows) - mechanism.statistic(other)
+    assert exact == pytest.approx(0.7 / 4 * gauge(moved, relation), rel=1e-9)
+    # It is attained in the direction of the difference.
+    there = mechanism.statistic(rows) + 5 * moved[np.newaxis]
+    found = mechanism.privacy_loss(there, rows, other)[0]
+    assert found == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_pure_dp_is_the_tightest_claim(relation):
+    mechanism = KNormCovariance.calibrated(1.0, relation=relation)
+    for dimension in (2, 5):
+        pair = mechanism.worst_case(dimension)
+        assert exact_verdict(mechanism, pair).outcome is ExactOutcome.HOLDS
+        smaller = exact_verdict(mechanism, pair, PureDP(0.999))
+        assert smaller.outcome is ExactOutcome.REFUTED
+    same_moment = Pair([[0.6, -0.8]], [[-0.6, 0.8]], REPLACE_ONE)
+    assert mechanism.exact_claim(same_moment) == NO_LOSS
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_what_would_take_too_long_is_refused(relation):
+    mechanism = KNormCovariance.calibrated(1.0, relation=relation)
+    data = np.zeros((1, LARGEST[relation] + 1))
+    with pytest.raises(
+        InputError, match=r"at most .* next best .* symmetrised-wishart"
+    ):
+        mechanism.draw(data, 1, rng=rng())
+    assert mechanism.draw(np.zeros((1, 3)), 0, rng=rng()).shape == (0, 3, 3)

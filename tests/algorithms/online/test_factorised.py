@@ -1,0 +1,248 @@
+"""Prefix sums by a root: its coefficients, its noise, its promise, and its regret.
+
+Type-I error: every entry of a covariance is compared with 1e5 trials at 7 standard
+errors, 2 * 36 * 2.6e-12 < 1e-9 for a correct implementation. The rest is deterministic.
+"""
+
+from fractions import Fraction
+from math import comb, pi, sqrt
+
+import numpy as np
+import pytest
+
+from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, OnlinePCA
+from dpaudit.algorithms.online import toeplitz
+from dpaudit.algorithms.online.regret import regret
+from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
+from dpaudit.claims import GaussianDP
+from dpaudit.codec import encode, rebuild
+from dpaudit.errors import InputError
+from dpaudit.gaussian import gaussian_mu
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.testing import run_conformance
+
+POLES = [None, 1, 8]
+poles = pytest.mark.parametrize("poles", POLES)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def lower(series):
+    n = len(series)
+    return np.array(
+        [[series[t - s] if s <= t else 0.0 for s in range(n)] for t in range(n)]
+    )
+
+
+# The coefficients
+
+
+def test_the_root_is_the_binomial_series():
+    exact = [Fraction(comb(2 * k, k), 4**k) for k in range(30)]
+    np.testing.assert_allclose(toeplitz.root(30), [float(f) for f in exact], rtol=1e-14)
+    square = [sum(exact[i] * exact[k - i] for i in range(k + 1)) for k in range(30)]
+    assert set(square) == {Fraction(1)}
+    inverse = lower(toeplitz.root_inverse(30))
+    np.testing.assert_allclose(
+        inverse @ lower(toeplitz.root(30)), np.eye(30), atol=1e-14
+    )
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 100, 5000])
+def test_an_inverse_is_one(length):
+    series = toeplitz.poles(length, 7).coefficients(length)
+    product = toeplitz.multiply(series, toeplitz.inverse(series)[:, np.newaxis])
+    np.testing.assert_allclose(product[:, 0], np.eye(1, length)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("length", [1, 5, 128, 129, 400])
+def test_a_product_is_that_of_the_matrix(length):
+    series, vectors = rng(1).random(length), rng(2).standard_normal((2, length, 3))
+    expected = lower(series) @ vectors
+    np.testing.assert_allclose(toeplitz.multiply(series, vectors), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("length", [100, 16_000])
+def test_poles_come_near_to_the_root_exponentially(length):
+    root = toeplitz.root(length)
+    errors = [
+        np.abs(toeplitz.poles(length, j).coefficients(length) / root - 1).max()
+        for j in (6, 12, 18)
+    ]
+    assert errors[1] < errors[0] / 50
+    assert errors[2] < errors[1] / 50
+    # The integral of the head of the module: all weights and ratios are in (0, 1).
+    found = toeplitz.poles(length, 12)
+    assert (found.weights > 0).all()
+    assert ((found.ratios > 0) & (found.ratios < 1)).all()
+
+
+@pytest.mark.parametrize(("count", "most"), [(6, 1.008), (10, 1.0025), (12, 1.00012)])
+def test_the_overhead_is_what_is_said_and_below_the_bound(count, most):
+    for length in (100, 1000, 16_000, 100_000):
+        mechanism = FactorisedSums.from_mu(1.0, length=length, poles=count)
+        assert mechanism.overhead() < most
+        root = toeplitz.root(length)
+        series = toeplitz.poles(length, count).coefficients(length)
+        eta = np.abs(series / root - 1).max()
+        rho = 4 * eta * sqrt(length / pi)
+        assert rho >= 1 or mechanism.overhead() <= (1 + eta) / (1 - rho)
+    assert FactorisedSums.from_mu(1.0, length=1000).overhead() == pytest.approx(1)
+    # It would show a poor root.
+    assert FactorisedSums.from_mu(1.0, length=1000, poles=1).overhead() > 1.5
+
+
+def test_the_noise_is_two_fifths_of_that_of_a_tree():
+    m = 16_000
+    ones = np.array([t.bit_count() for t in range(1, m + 1)])
+    tree = TreeAggregation.from_mu(1.0, length=m).deviation() * np.sqrt(ones)
+    for count in (None, 10):
+        ours = FactorisedSums.from_mu(1.0, length=m, poles=count).deviations()
+        assert ours.mean() / sqrt(2) == pytest.approx(3.98, abs=0.005)
+        assert ours.mean() < 0.41 * tree.mean()
+    # A declared length that is much too long.
+    grown = [FactorisedSums.from_mu(1.0, poles=16, length=10**k) for k in (4, 6)]
+    assert grown[1].deviation() < 1.2 * grown[0].deviation()
+
+
+# Noise and promise
+
+
+@poles
+def test_the_covariance_of_prefixes_is_that_of_the_root(poles):
+    m, size = 6, 100_000
+    mechanism = FactorisedSums.from_mu(2.0, poles=poles, row_norm=3.0)
+    releases = mechanism.draw(np.zeros((m, 1)), size, rng=rng(3))[:, :, 0, 0]
+    series = (
+        toeplitz.root(m) if poles is None else toeplitz.poles(m, poles).coefficients(m)
+    )
+    mixing = lower(series)
+    sensitivity = np.linalg.norm(np.linalg.solve(mixing, np.ones(m)))
+    deviation = sqrt(2) * 9 * sensitivity / 2
+    assert mechanism.deviation(m) == pytest.approx(deviation)
+    expected = deviation**2 * mixing @ mixing.T
+    np.testing.assert_allclose(mechanism.deviations(m), np.sqrt(np.diag(expected)))
+    error = np.sqrt(
+        (np.outer(np.diag(expected), np.diag(expected)) + expected**2) / size
+    )
+    found = releases.T @ releases / size
+    assert (np.abs(found - expected) < 7 * error).all()
+    # The other covariance that has the same determinant would be seen.
+    assert not (np.abs(found - deviation**2 * np.eye(m)) < 7 * error).all()
+
+
+@poles
+@pytest.mark.parametrize("length", [1, 9, 200])
+def test_the_promise_is_met_by_the_first_row_and_by_none_more(length, poles):
+    mechanism = FactorisedSums.from_mu(1.5, length=length, poles=poles, row_norm=2.0)
+    worst = mechanism.exact_claim(mechanism.worst_case())
+    assert worst.parameters["mu"] == pytest.approx(1.5, rel=1e-10)
+    generator = rng(length)
+    for _ in range(5):
+        rows = 4 * generator.standard_normal((length, 3))
+        other = rows.copy()
+        other[generator.integers(length)] = 4 * generator.standard_normal(3)
+        exact = mechanism.exact_claim(Pair(rows, other, Relation.REPLACE_ONE))
+        assert isinstance(exact, GaussianDP)
+        assert exact.parameters["mu"] <= 1.5 * (1 + 1e-9)
+
+
+@poles
+def test_an_adaptive_stream_is_told_apart_no_better(poles):
+    # Rows after the first are chosen by what was released: the log-likelihood ratio is
+    # N(-mu^2/2, mu^2) and N(mu^2/2, mu^2) all the same, to 7 standard errors of its
+    # mean and mean square, with 1000 streams of either side.
+    mu, m, size = 1.0, 5, 1000
+    mechanism = FactorisedSums.from_mu(mu, length=m, poles=poles)
+    shown, hidden = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    inverse = np.linalg.inv(
+        lower(
+            toeplitz.root(m)
+            if poles is None
+            else toeplitz.poles(m, poles).coefficients(m)
+        )
+    )
+    weights = inverse.sum(axis=1)  # c, since rows are summed
+    loss = np.empty((2, size))
+    difference = np.outer(shown, shown) - np.outer(hidden, hidden)
+    generator = rng(8)
+    for side, first in enumerate((hidden, shown)):
+        for trial in range(size):
+            stream = mechanism.start(2, rng=generator)
+            row, releases, moment = first, [], np.zeros((2, 2))
+            others = []
+            for t in range(m):
+                released = stream.add(row)
+                releases.append(released)
+                moment = moment + (np.outer(row, row) if t else 0)
+                others.append(moment)
+                angle = released[0, 1]
+                row = np.array([np.cos(angle), np.sin(angle)])
+            # What is seen of the first row: z_t + c_t x x^T.
+            seen = np.tensordot(inverse, np.array(releases) - np.array(others), axes=1)
+            middle = (
+                weights[:, None, None]
+                * (np.outer(shown, shown) + np.outer(hidden, hidden))
+                / 2
+            )
+            shift = weights[:, None, None] * difference
+            # GOE: the weight of a Frobenius product.
+            loss[side, trial] = (
+                np.sum((seen - middle) * shift) / mechanism.deviation() ** 2
+            )
+    for side, mean in enumerate((-(mu**2) / 2, mu**2 / 2)):
+        values = loss[side]
+        assert abs(values.mean() - mean) < 7 * mu / sqrt(size)
+        assert abs(values.var() - mu**2) < 7 * mu**2 * sqrt(2 / size)
+
+
+@poles
+def test_they_conform(poles):
+    run_conformance(FactorisedSums.calibrated(2.0, 1e-3, poles=poles))
+    online = FactorisedOnlinePCA.calibrated(2.0, 1e-3, length=9, poles=poles)
+    run_conformance(online, size=200)
+    assert rebuild(encode(online)) == online
+
+
+def test_the_regret_is_half_that_of_the_tree():
+    # 3 streams of each at the same promise; the ratio on 16,000 rows is about 0.42.
+    m, d, k = 4000, 10, 2
+    turned = np.linalg.qr(rng(1).standard_normal((d, d))).Q
+    spread = np.sqrt(np.r_[np.full(k, 0.6 / k), np.full(d - k, 0.4 / (d - k))])
+    rows = rng(2).standard_normal((m, d)) * spread @ turned.T
+    rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
+    found = [
+        regret(
+            rows,
+            kind.calibrated(1.0, 1e-6, n_components=k, length=m).draw(
+                rows, 3, rng=rng(3)
+            ),
+        ).mean()
+        for kind in (FactorisedOnlinePCA, OnlinePCA)
+    ]
+    assert found[0] < 0.5 * found[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"poles": 0}, "poles must be an integer >= 1, got 0"),
+        ({"poles": 2.5}, "poles must be an integer >= 1, got 2.5"),
+        ({"length": 0}, "length must be an integer >= 1, got 0"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    for kind in (FactorisedSums, FactorisedOnlinePCA):
+        with pytest.raises(InputError, match=message):
+            kind.calibrated(1.0, 1e-5, **options)
+
+
+def test_bad_rows_are_refused():
+    mechanism = FactorisedSums.calibrated(1.0, 1e-5, length=2)
+    with pytest.raises(InputError, match="NaN or infinit"):
+        mechanism.draw([[np.nan, 1.0]], 1, rng=rng())
+    with pytest.raises(InputError, match="at most the 2 rows"):
+        mechanism.draw(np.zeros((3, 2)), 1, rng=rng())
+    assert mechanism.noise.mu == gaussian_mu(1.0, 1e-5)
