@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 # The extras that each file of constraints is for.
 PINNED = {
     "constraints.txt": ("test", "lint", "bench"),
-    "constraints-third-party.txt": ("test", "opendp", "diffprivlib"),
+    "constraints-third-party.txt": ("test", "opendp", "diffprivlib", "tour"),
 }
 DECLARED = [
     pytest.param(file, Requirement(text), id=f"{file}-{text}")
