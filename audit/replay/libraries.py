@@ -211,7 +211,7 @@ def _rows(x: Any) -> list[Any]:
     return np.asarray(x).tolist() if isinstance(x, np.ndarray) else list(x)
 
 
-def _norm(order: int) -> Callable[[Any, Any], float]:
+def _norm(order: float) -> Callable[[Any, Any], float]:
     def distance(x: Any, x2: Any) -> float:
         one, two = (np.ravel(np.asarray(each, dtype=np.float64)) for each in (x, x2))
         return (
@@ -232,6 +232,7 @@ _METRICS: dict[str, Callable[[Any, Any], float]] = {
     "AbsoluteDistance": _norm(1),
     "L1Distance": _norm(1),
     "L2Distance": _norm(2),
+    "LInfDistance": _norm(math.inf),
 }
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from dpaudit.algorithms.third_party.subjects.shelf import Shelf
-from dpaudit.claims import Claim, PureDP, ZeroConcentratedDP
+from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
 
 __all__ = ["SUBJECTS"]
 
@@ -136,6 +136,7 @@ _list(
         d_out=(1.0, 1e-6),
     ),
     domain="scalar:0,1:rows=1",
+    claim=ApproxDP(1.0, 1e-6),
     relation="replace-one",
     read=lambda data: float(data[0]),
 )
