@@ -82,6 +82,9 @@ EXPLAINED: dict[str, str] = {
     ),
     "diffprivlib.models.GaussianNB": "A class without rows",
     "diffprivlib.models.GaussianNB.partial_fit": "A class without rows",
+    "multi_freq_ldpy.RSpFD_solution.RSpFD_GRR_Client": (
+        "Random sampling plus fake data"
+    ),
 }
 """Refuted subjects whose reason is known, with their heading in docs/findings.md."""
 

@@ -45,6 +45,7 @@ __all__ = ["visit"]
 
 _TRANSCRIPTS = 100  # executions a side, where transcripts are put to a test
 _REPLAY_S = 8.0  # for the pairs of a replay
+_STRANGE = 2_000  # releases a side, for each kind of strange rows
 _PILOT = 2  # of releases, after a replay: the black box draws its own
 _STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
 _STARTS |= {"os.system", "subprocess.Popen"}
@@ -145,7 +146,15 @@ def visit(
     if isinstance(domain, Box) and not isinstance(domain, Binary):
         for relation in subject.relations:
             put(
-                _strange(mechanism, subject, rows, relation, confidence, seed, samples),
+                _strange(
+                    mechanism,
+                    subject,
+                    rows,
+                    relation,
+                    {"max_samples": min(samples, _STRANGE), "max_seconds": share / 3},
+                    confidence=confidence,
+                    seed=seed,
+                ),
                 relation,
                 "strange",
             )
@@ -157,11 +166,12 @@ def _by_a_number(leg: Record, sees: str) -> bool:
 
     They may have the noise of compiled code that happened to come out alike twice (a
     count, a clamped variance), which a replay cannot tell. Releases can: if these
-    numbers have none, the first few of them refute the claim.
+    numbers have none, the first few of them refute the claim. Given the noisy values
+    of a transcript they are what the code makes of these, if there are any.
     """
     return any(
         each["kind"] in ("release", "structure")
-        and (sees == "release" or each["where"].rpartition(":")[0].endswith(_RETURNS))
+        and (sees == "release" or (not leg["steps"] and _RETURNS in each["where"]))
         for each in leg["findings"]
     )
 
@@ -169,7 +179,7 @@ def _by_a_number(leg: Record, sees: str) -> bool:
 def _replayed(
     subject: Subject, relation: Relation, sees: Any, most: int, **options: Any
 ) -> tuple[Record, Pair | None]:
-    """Return what a replay says, and the worst pair if it says something."""
+    """Return what a replay says, and the worst pair that it saw, if it saw any."""
     begun = time.perf_counter()
     mechanism: Any = subject.mechanism()  # a function with a name: no claim of its own
     try:
@@ -191,11 +201,12 @@ def _replayed(
         "verdict": result.verdict.value,
         "proof": result.proof,
         "findings": [_finding(each.to_dict()) for each in result.findings],
+        "steps": len(result.steps),
         "executions": result.executions + 2 * result.samples,
         "seconds": result.seconds,
         "witness": None if result.witness is None else result.witness.to_dict(),
     }
-    return leg, result.pair if result.findings else None
+    return leg, result.pair
 
 
 def _drawn(
@@ -243,9 +254,10 @@ def _strange(
     subject: Subject,
     rows: Any,
     relation: Relation,
+    options: dict[str, Any],
+    *,
     confidence: float,
     seed: int,
-    samples: int,
 ) -> Record:
     """Return what rows of NaN and infinities do, the worst of them."""
     domain = Domain.parse(subject.domain)
@@ -265,7 +277,7 @@ def _strange(
             mechanism,
             subject,
             {"pair": pair},
-            {"max_samples": min(samples, 2_000), "max_seconds": 1.0},
+            options,
             confidence=confidence,
             seed=seed,
         )
