@@ -80,17 +80,19 @@ report: $(VENV)/.test ## write the comparison report to build/report/
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
 	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
 
-third-party: $(OTHERS)/.installed ## audit OpenDP and diffprivlib, compare their PCA (build/third-party/)
+third-party: $(OTHERS)/.installed ## audit other libraries, compare their PCA (build/third-party/)
 	$(OTHERS)/bin/python -m pytest tests/algorithms/third_party \
 		tests/audit/replay/test_real_libraries.py \
-		tests/audit/replay/test_real_training.py
+		tests/audit/replay/test_real_training.py tests/reports/test_tour.py
 	$(OTHERS)/bin/dpaudit report libraries --output build/third-party
 	$(OTHERS)/bin/dpaudit report third-party --output build/third-party
+	$(OTHERS)/bin/dpaudit report tour --output build/third-party
 
 $(OTHERS)/.installed: pyproject.toml constraints-third-party.txt | $(BIN)/python
 	$(BIN)/python -m venv --clear $(OTHERS)
 	$(OTHERS)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint constraints-third-party.txt --editable '.[test,opendp,diffprivlib,jax-privacy]'
+		--constraint constraints-third-party.txt \
+		--editable '.[test,opendp,diffprivlib,jax-privacy,tour]'
 	@touch $@
 
 # asv makes environments of its own for the committed state; they get the same versions.
@@ -103,7 +105,7 @@ constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allo
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
 	@set -e; for pins in constraints.txt=test,lint,bench \
-			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy; do \
+			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \
 		build/constraints/bin/python -m pip install --quiet --upgrade pip; \

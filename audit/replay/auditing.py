@@ -1,5 +1,6 @@
 """`replay`: a mechanism held to its claim by executing it twice on either dataset."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +27,12 @@ from dpaudit.errors import DPAuditError, InputError, UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
-from dpaudit.validation import check_count, check_fraction, check_name
+from dpaudit.validation import (
+    check_count,
+    check_fraction,
+    check_name,
+    check_positive,
+)
 
 __all__ = ["replay"]
 
@@ -43,6 +49,7 @@ def replay(
     claim: Claim | None = None,
     confidence: float = 0.999,
     max_samples: int = EXECUTIONS,
+    max_seconds: float | None = None,
     seed: int = 0,
     sees: Literal["release", "transcript"] = "release",
     batches: Literal["secret", "public"] = "secret",
@@ -62,6 +69,8 @@ def replay(
         is no proof. A true claim is refuted with probability at most 1 - confidence.
     max_samples : int
         Most executions a side of that test, >= 2.
+    max_seconds : float, optional
+        > 0: no further pair is tried after that time. One always is.
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}
@@ -105,12 +114,20 @@ def replay(
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))
     public = check_name("batches", batches, ("secret", "public")) == "public"
+    if max_seconds is not None:
+        max_seconds = check_positive("max_seconds", max_seconds)
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
     with single_threaded():
         watch = Watch()
         worst, pairs, executions = _worst(
-            mechanism, source, promised, seed, sees, public=public
+            mechanism,
+            source,
+            promised,
+            seed,
+            sees,
+            public=public,
+            until=math.inf if max_seconds is None else begun + max_seconds,
         )
         if watch.used():
             worst.proven, worst.followed, worst.suspicious = False, False, True
@@ -213,8 +230,12 @@ def _worst(
     sees: str,
     *,
     public: bool,
+    until: float,
 ) -> tuple[Judgement, int, int]:
-    """Return what the worst pair shows, how many were tried, and the executions."""
+    """Return what the worst pair shows, how many were tried, and the executions.
+
+    Of the clock, `until` is when to try no more of them.
+    """
     worst: Judgement | None = None
     refused: DPAuditError | None = None
     tried = executions = 0
@@ -234,12 +255,16 @@ def _worst(
             worst = shown
         return better
 
+    def enough() -> bool:
+        late = time.perf_counter() > until
+        return worst is not None and (worst.proven or late)
+
     pairs: Sequence[Pair] = source.first()
     for each in pairs:
         consider(each)
-        if worst is not None and worst.proven:
+        if enough():
             break
-    if source.endless and not (worst is not None and worst.proven):
+    if source.endless and not enough():
         step = 0.5
         for turn in range(_RANDOM + _MOVES):
             if worst is None or turn < _RANDOM:
@@ -247,7 +272,7 @@ def _worst(
             else:
                 better = consider(source.ascend(worst.pair, step, rng))
                 step = min(1.0, step * 1.5) if better else max(0.01, step * 0.7)
-            if worst is not None and worst.proven:
+            if enough():
                 break
     if worst is None:
         assert refused is not None

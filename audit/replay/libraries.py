@@ -2,8 +2,9 @@
 
 They are declared while a mechanism is executed, if the library is loaded: nothing is
 imported here, and all is put back after any exit. What is registered for a library is
-read off its source (diffprivlib 0.6, OpenDP 0.16); a class or argument that another
-version lacks is left alone, and its randomness cannot be followed then.
+read off its source (diffprivlib 0.6, OpenDP 0.16, PyDP 1.1, multi-freq-ldpy 0.2); a
+class or argument that another version lacks is left alone, and its randomness cannot be
+followed then.
 """
 
 import math
@@ -15,7 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.audit.replay.comparison import Kernel
+from dpaudit.audit.replay.declarations import KERNELS
 from dpaudit.audit.replay.kernels import Trusted
+from dpaudit.audit.replay.laws import Law
 from dpaudit.audit.replay.primitives import Declaration, declared
 from dpaudit.audit.replay.training import TRAINING
 from dpaudit.claims import ApproxDP, Claim, PureDP, ZeroConcentratedDP
@@ -208,7 +212,7 @@ def _rows(x: Any) -> list[Any]:
     return np.asarray(x).tolist() if isinstance(x, np.ndarray) else list(x)
 
 
-def _norm(order: int) -> Callable[[Any, Any], float]:
+def _norm(order: float) -> Callable[[Any, Any], float]:
     def distance(x: Any, x2: Any) -> float:
         one, two = (np.ravel(np.asarray(each, dtype=np.float64)) for each in (x, x2))
         return (
@@ -229,12 +233,35 @@ _METRICS: dict[str, Callable[[Any, Any], float]] = {
     "AbsoluteDistance": _norm(1),
     "L1Distance": _norm(1),
     "L2Distance": _norm(2),
+    "LInfDistance": _norm(math.inf),
 }
+
+
+# -- PyDP, on which PipelineDP stands
+
+
+def _numerical(mechanism: Any, value: Any) -> Law | Kernel:
+    """Return the law of a compiled mechanism, by the class that it is of."""
+    if hasattr(mechanism, "diversity"):
+        return KERNELS["laplace"](value=value, scale=mechanism.diversity)
+    return KERNELS["gaussian"](value=value, scale=mechanism.std)
+
+
+# -- multi-freq-ldpy
+
+
+def _stays(k: Any, epsilon: Any) -> float:
+    return float(1 / (1 + (int(k) - 1) * math.exp(-epsilon)))
+
+
+def _one_hot(input_data: Any, k: Any) -> Any:
+    return np.eye(int(k))[int(input_data)]
 
 
 # -- the registry
 
 
+_LDP = "multi_freq_ldpy.pure_frequency_oracles"
 _OURS: dict[str, Declaration] = {
     f"diffprivlib.mechanisms.{name}.randomise": Declaration.of(kernel, fields)
     for name, (kernel, fields) in _DIFFPRIVLIB.items()
@@ -243,6 +270,18 @@ _OURS: dict[str, Declaration] = {
         _opendp, {"measurement": "self", "value": "arg"}
     )
     for name in ("__call__", "invoke")
+}
+_OURS |= {
+    "pydp._pydp._mechanisms.NumericalMechanism.add_noise": Declaration(
+        _numerical, {"mechanism": "self", "value": "value"}, ("self", "value")
+    ),
+    f"{_LDP}.GRR.GRR_Client": Declaration.of(
+        "randomised-response",
+        {"value": "input_data", "truth": _stays, "outcomes": "k"},
+    ),
+    f"{_LDP}.HE.HE_Client": Declaration.of(
+        "laplace", {"value": _one_hot, "scale": lambda epsilon: 2 / epsilon}
+    ),
 }
 _yours: dict[str, Declaration] = {}
 

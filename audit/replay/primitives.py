@@ -155,10 +155,13 @@ class Declaration:
         Fields -> a law.
     fields : mapping
         As for `primitive`.
+    arguments : tuple of str
+        Names of the arguments of compiled code, which has no signature.
     """
 
     kernel: Callable[..., Law | Kernel]
     fields: Mapping[str, Any]
+    arguments: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, kernel: str, fields: Mapping[str, Any]) -> "Declaration":
@@ -177,7 +180,7 @@ class Declaration:
 
     def signature_of(self, function: Callable[..., Any]) -> inspect.Signature:
         """Return the signature of a function, which must have all that is named."""
-        signature = _signature(function)
+        signature = _signature(function, self.arguments)
         for name, value in self.fields.items():
             for wanted in _arguments(value):
                 if wanted not in signature.parameters:
@@ -195,7 +198,12 @@ class Declaration:
         return self.kernel(**values)
 
 
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
+def _signature(
+    function: Callable[..., Any], known: tuple[str, ...] = ()
+) -> inspect.Signature:
+    if known:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in known])
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):

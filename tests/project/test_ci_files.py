@@ -22,6 +22,7 @@ PINNED = {
         "opendp",
         "diffprivlib",
         "jax-privacy",
+        "tour",
     ),
 }
 DECLARED = [

@@ -23,7 +23,13 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 # Import names that differ from the name of the distribution.
-DISTRIBUTIONS = {"sklearn": "scikit-learn", "dp_accounting": "dp-accounting"}
+DISTRIBUTIONS = {
+    "dp_accounting": "dp-accounting",
+    "jax_privacy": "jax-privacy",
+    "pipeline_dp": "pipeline-dp",
+    "pydp": "python-dp",
+    "sklearn": "scikit-learn",
+}
 
 
 def declared(requirements: list[str]) -> frozenset[str]:

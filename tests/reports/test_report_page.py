@@ -29,6 +29,7 @@ from dpaudit.reports.page import draw_figures, render
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
+from dpaudit.reports.sections.libraries.section import SECTION, Beside
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
@@ -511,7 +512,7 @@ def hostile_results():
     records = [{**COMPARISON.records[0], "contender": name} for name in HOSTILE]
     versions = dict.fromkeys(HOSTILE, "<i>2.3</i>")
     comparison = replace(COMPARISON, records=records, versions=versions)
-    return replace(results(**found), beside={"libraries": comparison})
+    return replace(results(**found), beside={"libraries": Beside(comparison, TOUR)})
 
 
 NAMED = {"privacy", "utility", "robust", "tracing", "suite"}
@@ -779,8 +780,61 @@ COMPARISON = Comparison(
 )
 
 
+def leg(relation, verdict, rows="finite", how="black box", where=""):
+    finding = {"kind": "scale", "where": where, "message": "-"}
+    return {
+        "rows": rows,
+        "relation": relation,
+        "how": how,
+        "verdict": verdict,
+        "findings": [finding] if where else [],
+        "executions": 1_000,
+    }
+
+
+TOUR = [
+    {
+        "subject": f"<lib>.{name}",
+        "library": "<lib>",
+        "version": "0.1",
+        "claim": "PureDP(epsilon=1.0)",
+        "relation": None,
+        "stated": "here",
+        "skipped": None,
+        "notes": ["prints | 3 characters"],
+        "legs": [
+            leg("add-remove", first, where="lib/glue.py:7"),
+            leg("replace-one", "REFUTED"),
+            leg("replace-one", "REFUTED", rows="strange"),
+        ],
+        "seconds": 12.3,
+    }
+    for name, first in (("false", "REFUTED"), ("half", "NOT_REFUTED"))
+]
+
+
+def test_the_tour_of_libraries(written):
+    beside = replace(results(), beside={"libraries": Beside(None, TOUR)})
+    page = render(beside, written.figures).html
+    assert problems(page) == []
+    section = page[page.index('<section id="tour">') :]
+    section = section[: section.index("</section>")]
+    assert re.findall(r'data-label="Verdict"><div>(.*?)</div>', section) == [
+        "REFUTED<small>not yet explained</small>",
+        "NOT_REFUTED<small>REFUTED under replace-one alone</small>",
+    ]
+    assert "2 mechanisms and models of 1 other libraries: 1 REFUTED" in section
+    assert "lib/glue.py:7 scale; prints | 3 characters" in section
+    row = r"| half | \<lib\> 0.1 | PureDP(epsilon=1.0) | not stated | NOT\_REFUTED"
+    assert row in render_markdown(beside)
+    table = SECTION.tables["tour"](beside)
+    assert list(table["name"]) == ["false", "half"]
+    assert table["readings"][1] == "add-remove: NOT_REFUTED; replace-one: REFUTED"
+    assert list(SECTION.tables["tour"](results())["name"]) == []
+
+
 def test_the_comparison_of_libraries(written):
-    beside = replace(results(), beside={"libraries": COMPARISON})
+    beside = replace(results(), beside={"libraries": Beside(COMPARISON, TOUR)})
     page = render(beside, written.figures).html
     assert problems(page) == []
     section = page[page.index('<section id="libraries">') :]

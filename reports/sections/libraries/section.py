@@ -1,15 +1,64 @@
 """The section on other libraries, from what ``make third-party`` has left."""
 
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
+from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
 from dpaudit.reports.tables import Printed
 from dpaudit.reports.words import delta, duration, number, percent, setting
 
-__all__ = ["SECTION", "library_rows", "settings_of"]
+__all__ = ["SECTION", "Beside", "library_rows", "settings_of", "tour_note"]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What ``make third-party`` has left: each None where it has not.
+
+    Parameters
+    ----------
+    comparison : Comparison or None
+    tour : list of dict or None
+        The records of a tour.
+    """
+
+    comparison: Comparison | None = None
+    tour: list[dict[str, Any]] | None = None
+
+    @property
+    def stops(self) -> list[Stop]:
+        """The lines of the table of the tour."""
+        return stops(self.tour or [])
+
+
+def _load(folder: Path) -> Beside:
+    return Beside(load_comparison(folder), load_tour(folder))
+
+
+def _beside(results: Results) -> Beside:
+    return results.beside.get("libraries") or Beside()
+
+
+def tour_note(found: list[Stop]) -> str:
+    """Return how many subjects came out how.
+
+    Examples
+    --------
+    >>> tour_note([])
+    '0 mechanisms and models of 0 other libraries: nothing.'
+    """
+    counted = Counter(each.verdict for each in found)
+    told = ", ".join(f"{count} {name}" for name, count in counted.most_common())
+    libraries = len({each.library for each in found})
+    return (
+        f"{len(found)} mechanisms and models of {libraries} other libraries: "
+        f"{told or 'nothing'}."
+    )
 
 
 def settings_of(comparison: Comparison | None) -> list[tuple[int, int]]:
@@ -68,8 +117,11 @@ def _fitted(fits: pd.DataFrame) -> tuple[str, str] | None:
 
 
 def _context(results: Results) -> dict[str, Any]:
-    comparison = results.beside.get("libraries")
+    beside = _beside(results)
+    comparison = beside.comparison
     return {
+        "tour": beside.stops,
+        "tour_note": tour_note(beside.stops),
         "comparison": comparison,
         "settings": settings_of(comparison),
         "libraries": library_rows(comparison),
@@ -77,9 +129,24 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
+def _table(results: Results) -> pd.DataFrame:
+    found = [asdict(each) for each in _beside(results).stops]
+    table = pd.DataFrame(found, columns=list(Stop.__dataclass_fields__))
+    for name in ("findings", "notes"):
+        table[name] = table[name].map("; ".join)
+    table["readings"] = table["readings"].map(
+        lambda each: "; ".join(f"{name}: {verdict}" for name, verdict in each.items())
+    )
+    return table
+
+
 SECTION = Section(
     name="libraries",
-    parts=(Part("libraries", "Beside other libraries", 700),),
+    parts=(
+        Part("libraries", "Beside other libraries", 700),
+        Part("tour", "Other libraries, audited", 710),
+    ),
     context=_context,
-    beside=lambda folder: load_comparison(folder / "third-party"),
+    tables={"tour": _table},
+    beside=lambda folder: _load(folder / "third-party"),
 )

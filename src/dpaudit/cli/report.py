@@ -1,4 +1,4 @@
-"""``dpaudit report``, and its parts: run, check, libraries, third-party."""
+"""``dpaudit report``, and its parts: run, check, libraries, third-party, tour."""
 
 import time
 from dataclasses import replace
@@ -213,3 +213,49 @@ def third_party_command(
     if findings:
         click.echo(verdict_table(findings))
         click.echo(f"written to {output}")
+
+
+@report_command.command("tour", cls=Command)
+@click.argument("names", metavar="[SUBJECT|LIBRARY]...", nargs=-1)
+@_third_party
+@click.option(
+    "--shelf",
+    "shelves",
+    multiple=True,
+    metavar="MODULE",
+    help="Modules that list what to audit [those of dpaudit].",
+)
+@click.option("--seconds", type=float, help="About, for the releases of one [12].")
+@click.option("--limit", "limit_s", type=float, help="Seconds for a visit [120].")
+@click.option("--max-samples", type=int, help="Releases a side [200,000].")
+@_seed
+@workers_option
+def tour_command(
+    names: tuple[str, ...],
+    output: Path,
+    shelves: tuple[str, ...],
+    workers: int | None,
+    **options: Any,
+) -> None:
+    """Audit what other libraries ship, by replay and as black boxes [all of it].
+
+    Each in a process of its own. What is not installed, hangs or crashes is named, and
+    the rest stands. An interrupted tour goes on. The exit code is 0 if it ended,
+    whatever it says.
+    """
+    from dpaudit.cli.modules import look_for_modules
+    from dpaudit.reports.sections.libraries.tour import SHELVES, tour_table, toured
+
+    look_for_modules(None)
+    given = {name: value for name, value in options.items() if value is not None}
+    with crew(workers, later=True) as executor, steps() as show:
+        records = toured(
+            output,
+            names,
+            shelves=shelves or SHELVES,
+            executor=executor,
+            progress=show,
+            **given,
+        )
+    click.echo(tour_table(records))
+    click.echo(f"written to {output}")

@@ -87,8 +87,53 @@ def stand_ins(monkeypatch):
     monkeypatch.setattr(libraries, "_yours", {})
 
 
-ROOTS = ("diffprivlib", "opendp")
+def add_noise(self, value):
+    sign, scale = SYSTEM.choice((-1, 1)), getattr(self, "diversity", 1.0)
+    return value + sign * scale * SYSTEM.expovariate(1.0)
+
+
+add_noise.__signature__ = "compiled code has none"
+
+
+class NumericalMechanism:
+    """What PyDP's looks like: compiled, and shared by its classes."""
+
+    add_noise = add_noise
+
+
+class LaplaceMechanism(NumericalMechanism):
+    def __init__(self, epsilon, sensitivity=1.0):
+        self.diversity = sensitivity / epsilon
+
+
+class GaussianMechanism(NumericalMechanism):
+    def __init__(self, std):
+        self.std = std
+
+
+def GRR_Client(input_data, k, epsilon):  # the library's own name
+    truth = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
+    if SYSTEM.random() < truth:
+        return input_data
+    return SYSTEM.choice([other for other in range(k) if other != input_data])
+
+
+def HE_Client(input_data, k, epsilon):
+    signs = [SYSTEM.choice((-1, 1)) for _ in range(k)]
+    noise = [sign * SYSTEM.expovariate(epsilon / 2) for sign in signs]
+    return np.eye(k)[input_data] + noise
+
+
+LDP = "multi_freq_ldpy.pure_frequency_oracles"
+ROOTS = ("diffprivlib", "multi_freq_ldpy", "opendp", "pydp")
 MODULES = {
+    "pydp": (),
+    "pydp._pydp": (),
+    "pydp._pydp._mechanisms": (NumericalMechanism,),
+    "multi_freq_ldpy": (),
+    LDP: (),
+    f"{LDP}.GRR": (GRR_Client,),
+    f"{LDP}.HE": (HE_Client,),
     "diffprivlib": (),
     "diffprivlib.mechanisms": (Laplace, LaplaceTruncated, Vector, Geometric),
     "opendp": (),
@@ -152,7 +197,7 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
     held = sys.modules["diffprivlib.mechanisms"]
     for name in ("diffprivlib", "diffprivlib.mechanisms"):
         monkeypatch.delitem(sys.modules, name)
-    assert libraries.loaded_libraries() == {"opendp"}
+    assert libraries.loaded_libraries() == set(ROOTS) - {"diffprivlib"}
     with libraries.declared_libraries():
         assert Laplace.randomise.__qualname__ == "Laplace.randomise"
     assert "diffprivlib" not in sys.modules
@@ -185,6 +230,40 @@ def test_a_mechanism_that_returns_a_function_is_not_followed():
     result = judged(objective)
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert "no law here" in result.findings[0].message
+
+
+def test_a_compiled_method_of_pydp_has_the_law_of_its_class():
+    def both(x, rng):
+        total = LaplaceMechanism(0.5).add_noise(float(x.sum()))
+        return total + GaussianMechanism(4.0).add_noise(float(len(x)))
+
+    result = judged(both, claim=ApproxDP(2.0, 1e-3))
+    assert [step.family for step in result.steps] == ["laplace", "gaussian"]
+    assert [step.scale for step in result.steps] == [2.0, 4.0]
+    assert str(result.verdict) == "NOT_REFUTED"
+    wrong = judged(lambda x, rng: LaplaceMechanism(2.0).add_noise(float(len(x))))
+    assert (wrong.proof, wrong.loss) == (True, pytest.approx(2.0))
+    assert NumericalMechanism.add_noise is add_noise
+
+
+@pytest.mark.parametrize("name", ["GRR", "HE"])
+def test_reports_of_one_person_have_their_exact_losses(name):
+    """Of ten reports one at least is a value that the loss is largest for."""
+    pair = Pair([1.0], [2.0], "replace-one")
+
+    def largest(epsilon):
+        def send(x, rng):
+            oracle = sys.modules[f"{LDP}.{name}"]
+            return getattr(oracle, f"{name}_Client")(int(x[0]), 4, epsilon)
+
+        options = {"claim": PureDP(1.0), "sees": "transcript", "max_samples": 2}
+        found = [replay(send, pair=pair, seed=n, **options) for n in range(10)]
+        assert {len(each.steps) for each in found} == {1}
+        return max(found, key=lambda each: each.loss)
+
+    kept, broken = largest(1.0), largest(1.5)
+    assert (str(kept.verdict), kept.loss) == ("NOT_REFUTED", pytest.approx(1.0))
+    assert (broken.proof, broken.loss) == (True, pytest.approx(1.5))
 
 
 # -- promises by a map

@@ -1,0 +1,5 @@
+"""Public mechanisms and models of other libraries, as their documentation uses them.
+
+A module here is a shelf: what is audited of one library, a few lines for each
+(`dpaudit.algorithms.third_party.subjects.shelf`). ``dpaudit report tour`` audits them.
+"""

@@ -1,0 +1,206 @@
+"""What is audited of a library: a list of subjects, each a few lines.
+
+A subject says how a release is made with the library's public interface, from which
+data, and what the library claims of it: the words of its documentation, with the place
+where they stand, and the neighbouring relation that these name. Many libraries name
+none. Nothing of a library is imported before a release is made.
+
+A module that has such a list, named ``SUBJECTS``, is a shelf. A witness names the shelf
+and the subject, so whoever has the library can draw releases again.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import Claim, PureDP
+from dpaudit.domains import Domain
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+from dpaudit.validation import check_name
+
+__all__ = ["OfLibrary", "Shelf", "Subject", "subjects_of"]
+
+Make = Callable[[Any, np.random.Generator], Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism or model of a library, and what its documentation says of it.
+
+    Parameters
+    ----------
+    shelf : str
+        The module that lists it.
+    name : str
+        In the library, as in ``"tools.mean"``.
+    library : str
+        The package that is imported.
+    distribution : str
+        The package that is installed.
+    make : callable
+        ``(data, rng) -> release``.
+    domain : str
+        Legal datasets, as `dpaudit.domains.Domain.parse` takes them. One row where the
+        dataset is the input of a mechanism, or what one person has.
+    claim : Claim
+    relation : Relation or None
+        None if the documentation names no relation.
+    stated : str
+        Where the claim, and the relation if there is one, are stated.
+    least : int
+        Datasets with fewer rows are refused: that nothing can be computed of nobody is
+        no finding.
+    sized : bool
+        Whether the number of rows is public and fixed: that of the domain.
+    """
+
+    shelf: str
+    name: str
+    library: str
+    distribution: str
+    make: Make
+    domain: str
+    claim: Claim
+    relation: Relation | None
+    stated: str
+    least: int = 1
+    sized: bool = False
+
+    def __post_init__(self) -> None:
+        Domain.parse(self.domain)
+
+    def __str__(self) -> str:
+        return f"{self.library}.{self.name}"
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations that the claim may be read for."""
+        return tuple(Relation) if self.relation is None else (self.relation,)
+
+    def mechanism(self) -> "OfLibrary":
+        """Return the mechanism, which a witness can name."""
+        return OfLibrary(self.shelf, self.name)
+
+
+@dataclass(frozen=True)
+class OfLibrary:
+    """A subject by its name: what audits execute, and witnesses store.
+
+    Parameters
+    ----------
+    shelf : str
+        A module that can be imported.
+    name : str
+        Of a subject there.
+    """
+
+    shelf: str
+    name: str
+
+    def release(self, data: Any, *, rng: np.random.Generator) -> Any:
+        """Return one release of the library.
+
+        Raises
+        ------
+        InputError
+            If there is no such subject, or the data have too few rows or too many.
+        """
+        known = subjects_of(self.shelf)
+        subject = known[check_name("subject", self.name, tuple(known))]
+        least = Domain.parse(subject.domain).n_rows if subject.sized else subject.least
+        if len(data) < least or (subject.sized and len(data) > least):
+            raise InputError(
+                f"data must have {least} rows{'' if subject.sized else ' or more'}, "
+                f"got {len(data)}"
+            )
+        return subject.make(data, rng)
+
+
+@dataclass
+class Shelf:
+    """Collects the subjects of one library.
+
+    Parameters
+    ----------
+    module : str
+        ``__name__`` of the module that lists them.
+    library, distribution : str
+        As for `Subject`; the distribution is called as the library by default.
+
+    Examples
+    --------
+    >>> of = Shelf("here", "tables")
+    >>> @of("noise.Laplace", "scalar:0,1:rows=1", stated="noise.py: epsilon-DP")
+    ... def laplace(data, rng):
+    ...     return data[0] + rng.laplace()
+    >>> [str(each) for each in of.subjects], of.subjects[0].relations[0].value
+    (['tables.noise.Laplace'], 'add-remove')
+    """
+
+    module: str
+    library: str
+    distribution: str = ""
+    subjects: list[Subject] = field(default_factory=list)
+
+    def __call__(
+        self,
+        name: str,
+        domain: str,
+        *,
+        stated: str,
+        claim: Claim | None = None,
+        relation: Relation | str | None = None,
+        **rows: Any,
+    ) -> Callable[[Make], Make]:
+        """Return a decorator that lists a function as a subject.
+
+        The claim is pure differential privacy at epsilon 1 by default; `rows` are
+        ``least`` and ``sized``.
+        """
+
+        def put(make: Make) -> Make:
+            self.subjects.append(
+                Subject(
+                    shelf=self.module,
+                    name=name,
+                    library=self.library,
+                    distribution=self.distribution or self.library,
+                    make=make,
+                    domain=domain,
+                    claim=PureDP(1.0) if claim is None else claim,
+                    relation=None if relation is None else Relation.parse(relation),
+                    stated=stated,
+                    **rows,
+                )
+            )
+            return make
+
+        return put
+
+
+def subjects_of(shelf: str) -> dict[str, Subject]:
+    """Return the subjects of a shelf by their names.
+
+    Raises
+    ------
+    InputError
+        If the module cannot be imported, or is no shelf.
+    """
+    with _as_input(shelf):
+        found = import_module(shelf).SUBJECTS
+        return {each.name: each for each in found}
+
+
+@contextmanager
+def _as_input(shelf: str) -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"shelf must be a module with SUBJECTS, got {shelf!r} ({error})"
+        ) from error

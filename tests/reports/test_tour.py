@@ -1,0 +1,275 @@
+"""The tour of other libraries: what a visit finds, and what does not end it."""
+
+import json
+import os
+import random
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.algorithms.third_party.subjects.shelf import (
+    OfLibrary,
+    Shelf,
+    Subject,
+    subjects_of,
+)
+from dpaudit.audit import Witness, verify
+from dpaudit.audit.replay.witness import ReplayWitness, verify_replay
+from dpaudit.cli import main
+from dpaudit.errors import InputError
+from dpaudit.neighbours import Relation
+from dpaudit.reports.sections.libraries import tour
+from dpaudit.reports.sections.libraries import visit as visiting
+from dpaudit.reports.sections.libraries.tour import SHELVES, stops, tour_table
+from dpaudit.reports.sections.libraries.visit import visit
+
+of = Shelf(__name__, "json", "numpy")
+
+
+@of("right", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def right(data, rng):
+    return np.clip(np.nan_to_num(data), 0, 1).sum() + rng.laplace()
+
+
+@of("half", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def half(data, rng):
+    return data.sum() + rng.laplace(scale=0.5)
+
+
+@of("counts", "codes:2:rows=3", stated="no relation is named")
+def counts(data, rng):
+    return np.bincount(data.astype(int), minlength=2) + rng.laplace(size=2)
+
+
+@of("largest", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def largest(data, rng):
+    return float(max(data.sum() + rng.laplace(scale=0.9), 5e3))
+
+
+@of("refuses", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def refuses(data, rng):
+    if not np.isfinite(data).all():
+        raise ValueError("numbers, please")
+    return data.sum() + rng.laplace()
+
+
+@of("changes", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def changes(data, rng):
+    random.seed(7)
+    os.system("true")
+    return data.sum() + rng.laplace()
+
+
+@of("breaks", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def breaks(data, rng):
+    raise RuntimeError("no such file")
+
+
+SUBJECTS = (
+    *of.subjects,
+    replace(of.subjects[0], library="no_such_library", name="missing"),
+)
+
+
+@cache
+def _record(name):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(visiting, "_REPLAY_S", 0.5)
+        return visit(
+            subjects_of(__name__)[name],
+            seconds=240.0,  # never reached: what ends it are the samples
+            samples=60,
+            confidence=0.999,
+            seed=0,
+        )
+
+
+def visited(name):
+    subject = subjects_of(__name__)[name]
+    return deepcopy(_record(name)) | {
+        "subject": str(subject),
+        "library": subject.library,
+        "claim": str(subject.claim),
+        "relation": subject.relation,
+        "stated": subject.stated,
+        "seconds": 1.0,
+    }
+
+
+def test_the_tour_has_forty_subjects_of_five_libraries():
+    everything = [each for shelf in SHELVES for each in subjects_of(shelf).values()]
+    assert len({str(each) for each in everything}) == len(everything) >= 40
+    assert len({each.library for each in everything}) >= 5
+    assert all(each.stated for each in everything)
+
+
+def test_a_right_mechanism_is_not_refuted_whatever_its_rows():
+    (line,) = stops([visited("right")])
+    assert (line.verdict, line.strange, line.findings) == (
+        "NOT_REFUTED",
+        "NOT_REFUTED",
+        (),
+    )
+    assert line.executions >= 4 * 60
+
+
+def test_a_refutation_is_proven_and_can_be_verified():
+    record = visited("half")
+    (leg,) = [leg for leg in record["legs"] if leg["rows"] == "finite"]
+    assert (leg["how"], leg["proof"]) == ("replay, release", True)
+    witness = ReplayWitness.from_dict(leg["witness"])
+    assert witness.build_mechanism() == OfLibrary(__name__, "half")
+    assert verify_replay(witness, seed=3).confirmed
+    (line,) = stops([record])
+    assert line.verdict == "REFUTED"
+    assert line.findings[0].endswith("distance") or "budget" in line.findings[0]
+
+
+def test_what_holds_in_one_reading_of_an_unnamed_relation_is_not_refuted():
+    (line,) = stops([visited("counts")])
+    assert line.readings == {"add-remove": "NOT_REFUTED", "replace-one": "REFUTED"}
+    assert (line.relation, line.verdict) == ("not stated", "NOT_REFUTED")
+
+
+def test_noisy_values_alone_are_told_apart_from_releases():
+    """A noisy sum with too little noise is hidden by a maximum that it never is."""
+    (line,) = stops([visited("largest")])
+    assert line.verdict == "REFUTED for transcripts"
+
+
+def on_strange_rows(name):
+    subject = subjects_of(__name__)[name]
+    leg = visiting._strange(
+        subject.mechanism(),
+        subject,
+        np.array([0.2, 0.5, 1.0]),
+        Relation.ADD_REMOVE,
+        {"max_samples": 60},
+        confidence=0.99,
+        seed=0,
+    )
+    return leg | {"rows": "strange", "relation": "add-remove"}
+
+
+def test_rows_that_are_refused_are_no_violation_and_others_are():
+    """A true claim is refuted with probability at most 0.01; this one is broken."""
+    refused = on_strange_rows("refuses")
+    assert (refused["verdict"], len(refused["refused"])) == ("REFUSED", 3)
+    strange = on_strange_rows("changes")
+    assert strange["verdict"] == "REFUTED"
+    assert "a row of nan" in strange["findings"][0]["message"]
+    witness = Witness.from_dict(strange["witness"])
+    assert "numpy" in witness.versions
+    assert verify(witness, seed=5).confirmed
+    about = visited("right")
+    shown = [about | {"legs": [each]} for each in (refused, strange)]
+    assert [each.strange for each in stops(shown)] == ["refused", "REFUTED"]
+
+
+def test_what_a_library_does_beside_its_business_is_noted():
+    notes = []
+    random.seed(3)
+    with visiting._watched(notes):
+        changes(np.ones(2), np.random.default_rng(0))
+    assert "Python's global generator" in notes[0]
+    assert notes[1] == "starts processes (os.system)"
+    assert visited("right")["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("breaks", "no such file"), ("missing", "does not import")]
+)
+def test_what_does_not_run_is_skipped_and_named(name, said):
+    (line,) = stops([visited(name)])
+    assert line.verdict == "SKIPPED"
+    assert said in line.notes[0]
+
+
+def test_nobody_is_no_dataset_of_a_subject():
+    with pytest.raises(InputError, match="1 rows or more"):
+        OfLibrary(__name__, "right").release(np.zeros(0), rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="did you mean"):
+        OfLibrary(__name__, "rihgt").release(np.ones(1), rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="shelf must be a module"):
+        subjects_of("json")
+
+
+SHELF = """
+import os, subprocess, sys, time
+from dpaudit.algorithms.third_party.subjects.shelf import Shelf
+of = Shelf(__name__, "json", "numpy")
+
+@of("crashes", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def crashes(data, rng):
+    print("so long", flush=True)
+    os._exit(3)
+
+@of("hangs", "scalar:0,1:rows=3", relation="add-remove", stated="here")
+def hangs(data, rng):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    open(os.environ["CHILD"], "w").write(str(child.pid))
+    time.sleep(600)
+
+SUBJECTS = tuple(of.subjects)
+"""
+
+
+def test_a_process_that_crashes_or_hangs_is_ended_and_the_rest_stands(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "fake_shelf.py").write_text(SHELF)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("CHILD", str(tmp_path / "child"))
+    found = {}
+    for name, limit in (("crashes", "120"), ("hangs", "6")):
+        output = ("--output", str(tmp_path / name), "--workers", "1")
+        options = ("--shelf", "fake_shelf", "--limit", limit, *output)
+        done = CliRunner().invoke(main, ["report", "tour", f"json.{name}", *options])
+        assert done.exit_code == 0, done.stderr
+        (found[name],) = stops(tour.load_tour(tmp_path / name))
+        assert found[name].verdict == "SKIPPED"
+    assert found["crashes"].notes == ("ended with exit code 3: so long",)
+    assert found["hangs"].notes == ("ended at 6 s",)
+    if (tmp_path / "child").exists():  # it came so far
+        child = Path("/proc", (tmp_path / "child").read_text(), "stat")
+        # Ended, though nobody may have asked how.
+        assert not child.exists() or child.read_text().rpartition(")")[2][1] == "Z"
+
+
+def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch):
+    made = []
+
+    def instead(about, shelf, name, **options):
+        made.append(name)
+        return about | visited(name) | {"relation": about["relation"]}
+
+    monkeypatch.setattr(tour, "_visited", instead)
+    names = ["json.half", "json.right"]
+    first = tour.toured(tmp_path, names, shelves=(__name__,))
+    assert tour.toured(tmp_path, names, shelves=(__name__,)) == first
+    assert made == ["right", "half"]
+    path, *_ = sorted(tmp_path.glob("json.half.*.witness.json"))
+    assert ReplayWitness.from_dict(json.loads(path.read_text())).name == "json.half"
+    assert (
+        tour.load_tour(tmp_path)
+        == json.loads((tmp_path / tour.FILE).read_text())["records"]
+    )
+    heading, *lines = tour_table(first).splitlines()
+    assert heading.split()[0] == "subject"
+    assert sorted(line.split()[0] for line in lines) == names
+    with pytest.raises(InputError, match="unknown subject"):
+        tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))
+
+
+def test_a_claim_without_a_relation_is_read_both_ways():
+    subject = Subject(
+        "s", "n", "l", "d", right, "binary:2", of.subjects[0].claim, None, "-"
+    )
+    assert subject.relations == tuple(Relation)
+    assert replace(subject, relation=Relation.ADD_REMOVE).relations == ("add-remove",)
