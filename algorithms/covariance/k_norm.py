@@ -31,9 +31,9 @@ of the data either, since noise is drawn without them.
 
 That takes longer the larger d is, and under REPLACE_ONE, where between d and 2 d draws
 are rejected for each that is kept, much longer. Where it would be more than about ten
-seconds a draw on one core of these days, even in batches of a hundred, a draw is
-refused: beyond d = LARGEST[relation]. (One by itself takes several times as long.) `dpaudit.algorithms.covariance.symmetrised_wishart` is the next
-best pure mechanism there.
+seconds a draw on one core of these days, even in batches of a hundred (one by itself
+takes several times as long), a draw is refused: beyond d = LARGEST[relation]. There
+`dpaudit.algorithms.covariance.symmetrised_wishart` is the next best pure mechanism.
 
 The gauge of the noise, g(Z)/s, has a gamma law of shape d (d + 1)/2 whatever g is, and
 is independent of Z/g(Z), which is distributed by the cone measure of K: {g <= r} has
