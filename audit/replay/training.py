@@ -49,7 +49,8 @@ class _Noise:
         Its standard deviation.
     shape : tuple of int
     like : object
-        An array of the library, of the kind that the noise has.
+        The array of the library that it was made for. If it is added to another, such
+        as the noise of a step before, it may hide more than that, or less.
     """
 
     # So that arrays leave additions to it: of NumPy, and of JAX and PyTorch, which ask
@@ -65,7 +66,7 @@ class _Noise:
     def __radd__(self, value: Any) -> Any:
         tape = self._rng.tape
         numbers = asarray(_at_hand(value))
-        if numbers.shape != self._shape or numbers.dtype.kind != "f" or tape.closed:
+        if value is not self._like or numbers.dtype.kind != "f" or tape.closed:
             return value + self._ordinary()
         if self._added:
             tape.lose("noise that was added before is added again")
@@ -178,11 +179,12 @@ def _generate_noise(rng: Recorder, real: Any) -> Callable[..., Any]:
 
 def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
     """Stand for the batches of `CyclicPoissonSampling`."""
+    otherwise = _not_followed(rng, real)
 
     def batch_iterator(self: Any, num_examples: int, *args: Any, **kwargs: Any) -> Any:
         poisson = self.cycle_length == 1 and self.truncated_batch_size is None
         if not poisson or not _follows(rng):
-            yield from real(self, num_examples, *args, **kwargs)
+            yield from otherwise(self, num_examples, *args, **kwargs)
             return
         dtype = np.min_scalar_type(-num_examples)
         for _ in range(self.iterations):
@@ -190,6 +192,17 @@ def _cyclic_poisson(rng: Recorder, real: Any) -> Callable[..., Any]:
             yield np.flatnonzero(chosen).astype(dtype)
 
     return batch_iterator
+
+
+def _not_followed(rng: Recorder, real: Any) -> Callable[..., Any]:
+    """Stand for what draws by a seed or key that is taken for secret."""
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        if _follows(rng):
+            rng.tape.lose("correlated noise, or batches of this kind, are not followed")
+        return real(*args, **kwargs)
+
+    return draw
 
 
 def _uniform_sampler(rng: Recorder, real: Any) -> Callable[..., Any]:
@@ -212,6 +225,11 @@ _STAND_INS: tuple[tuple[str, str, Callable[[Recorder, Any], Any]], ...] = (
         "jax_privacy.batch_selection",
         "CyclicPoissonSampling.batch_iterator",
         _cyclic_poisson,
+    ),
+    ("jax_privacy.noise_addition", "_gaussian_linear_combination", _not_followed),
+    *(
+        ("jax_privacy.batch_selection", f"{name}.batch_iterator", _not_followed)
+        for name in ("BallsInBinsSampling", "BMinSepSampling", "FixedBatchSampling")
     ),
     (
         "opacus.utils.uniform_sampler",

@@ -228,3 +228,77 @@ def test_noise_of_opacus_that_is_used_otherwise_is_not_followed():
         trace = execute(mechanism, ROWS, 0)
         assert (trace.layout, np.isfinite(trace.value).all()) == ("(2,)", True)
         assert bool(trace.tape.lost) == (use is not torch.add)
+
+
+def test_correlated_noise_and_other_batches_are_not_followed():
+    pytest.importorskip("jax_privacy")
+    import jax.numpy as jnp
+    from jax_privacy import batch_selection, noise_addition
+    from jax_privacy.matrix_factorization import streaming_matrix
+
+    def correlated(x, rng, matrix):
+        privatizer = noise_addition.matrix_factorization_privatizer(
+            matrix, stddev=1.0, prng_key=0
+        )
+        total = jnp.asarray(x.sum(axis=0))
+        return np.asarray(privatizer.update(total, privatizer.init(total))[0])
+
+    def chosen(x, rng, sampler):
+        return [len(places) for places in sampler.batch_iterator(len(x), 0)]
+
+    matrices = (np.eye(2), streaming_matrix.prefix_sum())
+    samplers = (
+        batch_selection.BallsInBinsSampling(iterations=2, cycle_length=2),
+        batch_selection.FixedBatchSampling(batch_size=2, iterations=2),
+        batch_selection.BMinSepSampling(sampling_prob=0.5, iterations=2, min_sep=2),
+        batch_selection.CyclicPoissonSampling(0.5, 2, cycle_length=2),
+    )
+    for mechanism in (
+        *(partial(correlated, matrix=each) for each in matrices),
+        *(partial(chosen, sampler=each) for each in samplers),
+    ):
+        trace = execute(mechanism, ROWS, 0)
+        assert trace.tape.lost
+        assert not trace.layout.startswith("raises")
+
+
+def by_make_private(x, rng):
+    import torch
+    from opacus import PrivacyEngine
+
+    model = torch.nn.Linear(1, x.shape[1], bias=False)
+    torch.nn.init.zeros_(model.weight)
+    data = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32))
+    model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+        data_loader=torch.utils.data.DataLoader(data, batch_size=4),
+        noise_multiplier=4.0,
+        max_grad_norm=NORM,
+    )
+    for (rows,) in loader:
+        optimizer.zero_grad()
+        if len(rows):
+            out = model(torch.ones(len(rows), 1))
+            (0.5 * ((rows - out) ** 2).sum(dim=1)).mean().backward()
+        else:
+            for p in optimizer.params:
+                p.grad_sample = torch.zeros(0, *p.shape)
+        optimizer.step()
+    return model._module.weight.detach().numpy()
+
+
+def test_make_private_takes_the_number_of_rows_for_public():
+    # The divisor is int(rate * n), 4 of 8 rows and 3 of 7, at a rate of 1/2.
+    pytest.importorskip("opacus")
+    x = np.vstack([ROWS, ROWS, ROWS])[:7]
+    claim = ApproxDP(2.0, 1e-5)
+    options = {"claim": claim, "sees": "transcript", "max_samples": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        joined = replay(by_make_private, pair=Pair(x, np.vstack([x, FAR])), **options)
+        swapped = Pair(x, np.vstack([x[:-1], -x[-1:]]), "replace-one")
+        replaced = replay(by_make_private, pair=swapped, **options)
+    assert joined.verdict == "REFUTED"
+    assert "release" in {finding.kind for finding in joined.findings}
+    assert (replaced.verdict, replaced.findings) == ("NOT_REFUTED", ())
