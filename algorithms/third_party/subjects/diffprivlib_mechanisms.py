@@ -69,27 +69,27 @@ def _chosen(name: str, stated: str) -> None:
         return made(**_S, utility=_utility(data[0])).randomise()
 
 
-_list("Laplace", _S, _REAL, float, "laplace.py:44, epsilon and sensitivity")
+_list("Laplace", _S, _REAL, float, "laplace.py:29, epsilon and sensitivity")
 _list("LaplaceTruncated", _S | _BOUNDS, _REAL, float, "laplace.py:152")
 _list("LaplaceFolded", _S | _BOUNDS, _REAL, float, "laplace.py:221")
-_list("LaplaceBoundedDomain", _S | _BOUNDS, _REAL, float, "laplace.py:290")
+_list("LaplaceBoundedDomain", _S | _BOUNDS, _REAL, float, "laplace.py:282")
 _list(
     "LaplaceBoundedNoise",
     _S | _APPROX,
     _REAL,
     float,
-    "laplace.py:428",
+    "laplace.py:423",
     ApproxDP(_EPSILON, _DELTA),
 )
 _list("Geometric", _N, _INTEGER, int, "geometric.py:29")
-_list("GeometricTruncated", _N | _INTEGERS, _INTEGER, int, "geometric.py:114")
-_list("GeometricFolded", _N | _INTEGERS, _INTEGER, int, "geometric.py:173")
+_list("GeometricTruncated", _N | _INTEGERS, _INTEGER, int, "geometric.py:116")
+_list("GeometricFolded", _N | _INTEGERS, _INTEGER, int, "geometric.py:175")
 _list(
     "Gaussian",
     _S | _APPROX,
     _REAL,
     float,
-    "gaussian.py:36",
+    "gaussian.py:32",
     ApproxDP(_EPSILON, _DELTA),
 )
 _list(
@@ -97,7 +97,7 @@ _list(
     _S | _APPROX,
     _REAL,
     float,
-    "gaussian.py:121",
+    "gaussian.py:120",
     ApproxDP(_EPSILON, _DELTA),
 )
 _list(
@@ -105,11 +105,11 @@ _list(
     _N | _APPROX,
     _INTEGER,
     int,
-    "gaussian.py:205",
+    "gaussian.py:209",
     ApproxDP(_EPSILON, _DELTA),
 )
 _list("Staircase", _S, _REAL, float, "staircase.py:30")
-_list("Snapping", _S | _BOUNDS, _REAL, float, "snapping.py:28")
+_list("Snapping", _S | _BOUNDS, _REAL, float, "snapping.py:16")
 _list(
     "Uniform",
     {"delta": 0.1, "sensitivity": 1.0},
@@ -123,18 +123,18 @@ _list(
     _E | {"value0": "0", "value1": "1"},
     _INTEGER,
     lambda row: str(int(row)),
-    "binary.py:29",
+    "binary.py:28",
 )
 _list(
     "ExponentialHierarchical",
     _E | {"hierarchy": [["0", "1"], ["2", "3"]]},
     "codes:4:rows=1",
     lambda row: str(int(row)),
-    "exponential.py:470",
+    "exponential.py:473",
     PureDP(_EPSILON),
 )
 _chosen("Exponential", "exponential.py:30")
-_chosen("PermuteAndFlip", "exponential.py:197")
+_chosen("PermuteAndFlip", "exponential.py:193")
 
 SUBJECTS = tuple(_of.subjects)
 """What is audited."""

@@ -36,9 +36,9 @@ def _oracle(module: str, name: str, shown: str, line: int, *more: Any) -> None:
 _oracle("GRR", "GRR_Client", "GRR_Client", 17)
 _oracle("UE", "UE_Client", "UE_Client(optimal)", 17, True)
 _oracle("UE", "UE_Client", "UE_Client(symmetric)", 17, False)
-_oracle("HE", "HE_Client", "HE_Client", 17)
+_oracle("HE", "HE_Client", "HE_Client", 18)
 _oracle("SS", "SS_Client", "SS_Client", 17)
-_oracle("LH", "LH_Client", "LH_Client", 20)
+_oracle("LH", "LH_Client", "LH_Client", 21)
 _oracle("ADP", "ADP_Client", "ADP_Client", 17)
 
 

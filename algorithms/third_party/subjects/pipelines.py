@@ -1,7 +1,7 @@
 """Aggregations of PipelineDP (0.3.1) in memory, over one public partition.
 
 Sensitivities are documented as what "can [be] achieved by adding or removing one
-privacy unit from the dataset" (``aggregate_params.py:804``). Each row is one privacy
+privacy unit from the dataset" (``aggregate_params.py:805``). Each row is one privacy
 unit.
 """
 
@@ -25,7 +25,7 @@ def _metric(name: str, noise: str) -> None:
         "scalar:0,1:rows=8",
         claim=None if noise == "LAPLACE" else ApproxDP(1.0, _DELTA),
         relation="add-remove",
-        stated="aggregate_params.py:804",
+        stated="aggregate_params.py:805",
     )
     def aggregate(data: Any, rng: Any) -> Any:
         dp = import_module("pipeline_dp")

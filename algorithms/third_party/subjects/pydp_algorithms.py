@@ -32,13 +32,13 @@ def _bounded(name: str, line: int) -> None:
         return algorithm.quick_result(data.tolist())
 
 
-_bounded("BoundedMean", 7)
-_bounded("BoundedSum", 23)
-_bounded("BoundedStandardDeviation", 34)
+_bounded("BoundedMean", 5)
+_bounded("BoundedSum", 22)
+_bounded("BoundedStandardDeviation", 33)
 _bounded("BoundedVariance", 51)
-_bounded("Max", 75)
-_bounded("Min", 83)
-_bounded("Median", 91)
+_bounded("Max", 74)
+_bounded("Min", 82)
+_bounded("Median", 90)
 
 
 @_of("algorithms.laplacian.Count", _REAL, stated="algorithms/laplacian/_count.py:10")

@@ -332,6 +332,7 @@ def load_tour(folder: Path) -> list[Record] | None:
 
 
 _REFUTED, _TRANSCRIPTS = "REFUTED", "REFUTED for transcripts"
+_OURS = "third_party/subjects/"  # no line of a library
 _MILDEST = ("NOT_REFUTED", "FAILED", _TRANSCRIPTS, _REFUTED)
 
 
@@ -368,7 +369,7 @@ def _stop(record: Record) -> Stop:
                 f"{each['where']} {each['kind']}".strip()
                 for leg in finite
                 for each in leg["findings"]
-                if each["kind"] not in ("event", "coin")
+                if each["kind"] not in ("event", "coin") and _OURS not in each["where"]
             )
         ),
         explained=EXPLAINED.get(record["subject"], ""),
