@@ -136,21 +136,26 @@ class Grid:
         slices = [0] if delta == 0 else [0, _nearest("delta", delta)]
         found = {}
         for mechanism, errors in self.errors.items():
-            if not self._releases(mechanism, k):
+            here = errors[int(replaced)]
+            if not (_measured(here, "d", d) and _measured(here, "k", k)):
                 continue
             for place in slices:
-                value = _interpolated(errors[int(replaced), place], point)
+                value = _interpolated(here[place], point)
                 if value is not None:
                     found[mechanism] = np.exp(value) / beyond
         return found
 
-    def _releases(self, mechanism: str, k: float) -> bool:
-        """Say whether k is among the numbers of components, or between them."""
-        axis = tuple(GRID).index("k")
-        others = tuple(i for i in range(len(GRID) + 1) if i != axis)
-        measured = (~np.isnan(self.errors[mechanism])).any(axis=others)
-        ks = np.array(GRID["k"])[measured]
-        return bool(ks[0] <= min(k, GRID["k"][-1]) <= ks[-1])
+
+def _measured(errors: Array, axis: str, value: float) -> bool:
+    """Say whether a value is between two of an axis that were measured, or one of them.
+
+    Of the axes after the relation; what is off the grid is at its end.
+    """
+    place = tuple(GRID).index(axis) - 1
+    others = tuple(i for i in range(errors.ndim) if i != place)
+    there = np.array(GRID[axis])[(~np.isnan(errors)).any(axis=others)]
+    clamped = min(max(value, GRID[axis][0]), GRID[axis][-1])
+    return bool(len(there) and there[0] <= clamped <= there[-1])
 
 
 def recommend(

@@ -53,6 +53,8 @@ def test_other_neighbours_are_another_error():
         ("symmetrised-wishart", {"delta": 1e-5}),  # pure ones once
         ("goe-gaussian", {}),
         ("goe-gaussian", {"delta": 1e-5, "k": 6.0}),
+        ("k-norm-covariance", {"d": 21.0}),  # slow
+        ("k-norm-covariance", {"d": 11.0, "replaced": 1.0}),
         ("exponential-pca", {}),  # one component
         ("exponential-pca-deflation", {"k": 1.0}),
     ],

@@ -178,6 +178,19 @@ def test_what_releases_one_component_is_not_recommended_for_two():
         assert "symmetrised-wishart" in names
 
 
+def test_what_is_slow_in_many_dimensions_is_not_recommended_there():
+    """Its error at d = 20 must not stand for that at d = 30."""
+    known = {"k": 3, "epsilon": 1.0, "delta": 0.0, "n": 10**4, "gap": 0.1}
+    for d, relation, there in (
+        (20, Relation.ADD_REMOVE, True),
+        (21, Relation.ADD_REMOVE, False),
+        (10, Relation.REPLACE_ONE, True),
+        (11, Relation.REPLACE_ONE, False),
+    ):
+        choices = recommend(**known, d=d, relation=relation).choices
+        assert ("k-norm-covariance" in {c.mechanism for c in choices}) == there
+
+
 def test_rows_scaled_are_the_same_problem():
     known = {"d": 20, "k": 3, "epsilon": 1.0, "delta": 1e-6, "n": 10**5}
     ours = recommend(**known, gap=0.05)
