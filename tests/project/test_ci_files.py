@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+_PAGES = {".md", ".yml"}
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
@@ -84,6 +85,31 @@ def test_named_targets_exist(name):
 
     assert named
     assert set(named) <= makefile_targets()
+
+
+def test_the_workflow_tests_what_is_classified():
+    """And calls targets that there are."""
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    (matrix,) = re.findall(r"python: \[(.*)\]", text)
+    prefix = "Programming Language :: Python :: 3."
+    versions = [c.removeprefix(prefix) for c in PROJECT["classifiers"] if prefix in c]
+    assert re.findall(r'"3\.(\d+)"', matrix) == versions
+    targets = set(re.findall(r"make ([a-z -]+)", text.replace("PROFILE=quick", "")))
+    named = {word for words in targets for word in words.split()}
+    assert named <= makefile_targets()
+
+
+def test_no_page_installs_from_an_index_where_dpaudit_is_not():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    pages += [path for path in (ROOT / "docs").rglob("*") if path.suffix in _PAGES]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"pip install [^\n]*(?<![\w/.-])dpaudit(?![\w/.-])", text)
+
+
+def test_the_citation_has_the_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {PROJECT['version']}\n" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")

@@ -29,7 +29,7 @@ MECHANISMS = (
 """Those that read the second moment alone, are exact, and have a proven claim."""
 
 _QUICK = {("k-norm-covariance", 0.0): 20, ("k-norm-covariance", 1.0): 10}
-"""Of mechanisms and relations: up to which d a draw takes less than a fifth of a second.
+"""Up to which d a draw takes less than a fifth of a second, by mechanism and relation.
 
 Beyond it they are left out of the grid, and so of what is recommended."""
 

@@ -71,7 +71,7 @@ def read_table(path: Path, *, content: str) -> Any:
         return pd.read_parquet(path)
     except ImportError:
         raise InputError(
-            f"reading {str(path)!r} needs pyarrow (pip install dpaudit[parquet]); "
+            f"reading {str(path)!r} needs pyarrow (pip install pyarrow); "
             "CSV files need nothing"
         ) from None
     except InputError:
