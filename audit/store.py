@@ -52,6 +52,8 @@ CREATE TABLE rounds (
 """
 _RESULT = "SELECT key, code, finished, record, frozen, digest FROM results WHERE "
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+# Of a result: what is never so of one that is kept, and what is no figure.
+_LEFT_OUT = ("from_store", "interrupted", "trajectory", "roc")
 _OPTIONAL = ("mu_lower", "detectable_epsilon")  # numbers, or None
 
 
@@ -342,10 +344,12 @@ def _flat(record: str) -> dict[str, Any]:
     """Return the fields of a result as numbers and strings."""
     fields = json.loads(record)
     on_data, on_neighbour = fields.pop("drawn")
+    if isinstance(fields.get("claim"), dict):  # earlier versions wrote the text alone
+        fields["claim"] = fields["claim"]["text"]
     flat = {
         name: json.dumps(value) if isinstance(value, dict | list) else value
         for name, value in fields.items()
-        if name not in ("from_store", "interrupted")  # never so of what is kept
+        if name not in _LEFT_OUT
     }
     for name in _OPTIONAL:
         if flat.get(name) is not None:

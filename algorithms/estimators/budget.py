@@ -18,7 +18,7 @@ With a share q of the budget for the mean:
 The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
 recommends where neither the number of rows nor an eigengap is known: of the mechanisms
 that release a second moment, the one whose measured error is never much above the
-least. Nothing but d, k, epsilon, delta and the relation decides, and those are public.
+least, and of which a draw is quick. Nothing but d, k, epsilon, delta and the relation decides, and those are public.
 In low dimensions it is a pure mechanism even if there is a delta: more accurate there
 *and* the stronger guarantee.
 """
@@ -31,6 +31,7 @@ import numpy as np
 
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
+from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
@@ -306,17 +307,22 @@ def recommended(
 
     Examples
     --------
-    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 20)]
-    ['symmetrised-wishart', 'goe-gaussian']
+    >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 10, 20)]
+    ['k-norm-covariance', 'symmetrised-wishart', 'goe-gaussian']
     """
     dimension = max(dimension, 2)
+    quick = [
+        name
+        for name in names_of("covariance")
+        if name != "k-norm-covariance" or dimension <= BY_REJECTION
+    ]
     found = recommend(
         d=dimension,
         k=min(k, dimension - 1),
         epsilon=epsilon,
         delta=delta,
         relation=relation,
-        among=names_of("covariance"),
+        among=quick,
     )
     return found.choices[0].mechanism
 

@@ -341,13 +341,15 @@ def test_a_mechanism_must_fit_the_budget():
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation):
-    for delta, d, k in ((0.0, 8, 2), (1e-5, 2, 1), (1e-5, 20, 3), (1e-5, 3, 3)):
+    for delta, d, k in ((0.0, 30, 2), (1e-5, 2, 1), (1e-5, 20, 3), (1e-5, 3, 3)):
         chosen = budget(delta=delta, relation=relation).plan("auto", k, d).mechanism
         known = {"epsilon": 1.0, "delta": delta, "relation": relation}
         some = names_of("covariance")
         found = recommend(d=d, k=min(k, d - 1), among=some, **known)
         best = entry(found.choices[0].mechanism)
         assert type(best.build(epsilon=1.0)) is type(chosen)
+    quick = budget(delta=0.0, relation=relation).plan("auto", 2, 10).mechanism
+    assert isinstance(quick, SymmetrisedWishart)  # k-norm noise takes a second there
 
 
 def test_auto_takes_one_column():
