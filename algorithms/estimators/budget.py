@@ -18,9 +18,9 @@ With a share q of the budget for the mean:
 The mechanism called ``"auto"`` is what `dpaudit.algorithms.estimators.recommendation`
 recommends where neither the number of rows nor an eigengap is known: of the mechanisms
 that release a second moment, the one whose measured error is never much above the
-least, and of which a draw is quick. Nothing but d, k, epsilon, delta and the relation decides, and those are public.
-In low dimensions it is a pure mechanism even if there is a delta: more accurate there
-*and* the stronger guarantee.
+least, and of which a draw is quick. Nothing but d, k, epsilon, delta and the relation
+decides, and those are public. In low dimensions it is a pure mechanism even if there is
+a delta: more accurate there *and* the stronger guarantee.
 """
 
 from dataclasses import dataclass

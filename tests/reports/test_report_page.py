@@ -244,10 +244,22 @@ def streaming():
     }
 
 
+def held_out():
+    point = {"replaced": 0.0, "delta": 0.0, "epsilon": 1.0, "d": 20.0, "k": 3.0}
+    errors = {"symmetrised-wishart": 0.2, "laplace-covariance": 0.1}
+    return pd.DataFrame(
+        [
+            {"mechanism": name, "setting": 0.0, **point, "signal": 100.0, "median": x}
+            for name, x in errors.items()
+        ]
+    )
+
+
 def results(**tables):
     found = {
         "privacy-wall": wall(),
         "exact-privacy": exact([("bad", e) for e in (0.1, 1.0, 10.0)]),
+        "recommend-held-out": held_out(),
         "captured-variance": variance(),
         "variance-references": pd.DataFrame(
             {
