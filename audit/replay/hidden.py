@@ -8,7 +8,7 @@ refutes a claim, the pair that it is about is executed again, m times on either 
 1 on D, and 0 on D', if all randomness is what was recorded (the number is v; its layout
 is this one). Let p be the true probability of S on D, and q that on D'. Each execution
 has fresh draws, recorded and hidden, and all of them lie in S on D, and none on D',
-with probability (p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says that
+with probability (p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
 
 .. math:: p \le A q + \delta, \qquad 1 - q \le A (1 - p) + \delta.
 
