@@ -171,7 +171,6 @@ def _replayed(
         "verdict": result.verdict.value,
         "proof": result.proof,
         "findings": [_finding(each.to_dict()) for each in result.findings],
-        "steps": len(result.steps),
         "executions": result.executions + result.repeats + 2 * result.samples,
         "seconds": result.seconds,
         "witness": None if result.witness is None else result.witness.to_dict(),
