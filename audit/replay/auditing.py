@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from dpaudit.audit.harness import EXECUTIONS, audit
 from dpaudit.audit.replay.excess import refuted_by_losses
+from dpaudit.audit.replay.hidden import repeat
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
 from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
@@ -37,6 +38,14 @@ from dpaudit.validation import (
 __all__ = ["replay"]
 
 _SIMULATED = 20_000  # releases that cost no execution
+_HIDDEN = (
+    "executed again, it did not come out as before each time (or the time was over): "
+    "there may be randomness, or state, that is not seen"
+)
+_TOO_MANY = (
+    "numbers without noise differ, and may have noise that is not seen: to tell by "
+    "executing the code again would take more of them than are made"
+)
 _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
 
 
@@ -67,6 +76,8 @@ def replay(
     confidence : float
         In (0, 1), of the statistical test that follows where something was found that
         is no proof. A true claim is refuted with probability at most 1 - confidence.
+        So is one whose noise nobody records, by numbers that seem to have none
+        (`dpaudit.audit.replay.hidden`).
     max_samples : int
         Most executions a side of that test, >= 2.
     max_seconds : float, optional
@@ -118,6 +129,7 @@ def replay(
         max_seconds = check_positive("max_seconds", max_seconds)
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
+    until = math.inf if max_seconds is None else begun + max_seconds
     with single_threaded():
         watch = Watch()
         worst, pairs, executions = _worst(
@@ -127,20 +139,17 @@ def replay(
             seed,
             sees,
             public=public,
-            until=math.inf if max_seconds is None else begun + max_seconds,
+            until=until,
         )
         if watch.used():
-            worst.proven, worst.followed, worst.suspicious = False, False, True
-            worst.laws = None
-            worst.findings = [_without_proof(each) for each in worst.findings]
-            worst.find(
-                "coin",
-                place_of_definition(mechanism),
+            _lose(
+                worst,
+                mechanism,
                 "a generator that was there before is used, and cannot be followed",
             )
-    refuted, samples = worst.proven, 0
+    refuted, samples, repeats = worst.proven, 0, 0
     witness: Any = None
-    if worst.suspicious and not refuted:
+    if worst.suspicious:
         options: dict[str, Any] = {
             "pair": worst.pair,
             "claim": promised,
@@ -149,19 +158,28 @@ def replay(
             "name": name or name_of(mechanism),
             "max_samples": most,
         }
-        if worst.laws is not None:
-            options["max_samples"] = _SIMULATED
+        seen = refuted or worst.laws is not None
+        if seen and not refuted:
             simulated: Any = Simulated(worst.pair, *worst.laws)
-            refuted = audit(simulated, **options).refuted
-        elif sees == "transcript" and worst.transcripts:
+            refuted = audit(simulated, **options | {"max_samples": _SIMULATED}).refuted
+        elif not seen and sees == "transcript" and worst.transcripts:
             refuted, samples = _both_readings(
                 mechanism, worst, promised, alpha=alpha, most=most, seed=seed
             )
-            worst.followed |= samples > 0
-        else:
+            seen = samples > 0
+            worst.followed |= seen
+        if refuted and worst.again is not None:
+            with single_threaded():
+                stands, repeats = repeat(
+                    worst.again, promised, alpha, bare=worst.bare, until=until
+                )
+            if not stands:
+                refuted = seen = False
+                _lose(worst, mechanism, _HIDDEN if repeats else _TOO_MANY)
+        if not refuted and not seen and not (sees == "transcript" and samples):
             found = audit(mechanism, **options, reference=reference, store=store)
             refuted, samples, witness = found.refuted, found.samples, found.witness
-        if refuted:
+        if refuted and not worst.proven:
             worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
     if refuted and witness is None:
         witness = ReplayWitness(
@@ -194,6 +212,7 @@ def replay(
         steps=worst.steps,
         executions=executions,
         samples=samples,
+        repeats=repeats,
         pairs=pairs,
         loss=float(worst.loss),
         seed=seed,
@@ -278,6 +297,14 @@ def _worst(
         assert refused is not None
         raise refused
     return worst, tried, executions
+
+
+def _lose(shown: Judgement, mechanism: Any, why: str) -> None:
+    """Note that nothing is proven, and why."""
+    shown.proven, shown.followed, shown.suspicious = False, False, True
+    shown.laws = None
+    shown.findings = [_without_proof(each) for each in shown.findings]
+    shown.find("coin", place_of_definition(mechanism), why)
 
 
 def _without_proof(finding: Finding) -> Finding:

@@ -45,11 +45,14 @@ class _Leaf:
     layout : str
     value : ndarray
         The numbers of the release.
+    choices : tuple of bytes
+        How they turned out.
     """
 
     log: float
     layout: str
     value: Array
+    choices: tuple[bytes, ...]
 
 
 def judge_finite(
@@ -101,7 +104,19 @@ def judge_finite(
             np.maximum(q - factor * p, 0).sum(axis=1),
         )
         shown.proven = bool((delta > 1.0001 * claim.delta(_EPSILONS) + 1e-9).any())
-    shown.suspicious = shown.proven
+    shown.suspicious, shown.bare = shown.proven, shown.loss == math.inf
+    sides = [*zip(laws, (pair.data, pair.neighbour), strict=True)]
+
+    def again(turn: int) -> tuple[bool, int]:
+        # The choices are fresh: what was released for them is in the tree.
+        seed, reading = first.tape.seed + 1 + turn, first.tape.reading
+        traces = (execute(mechanism, data, seed, reading=reading) for _, data in sides)
+        return all(
+            any(leaf.choices == _choices(trace) and _same(leaf, trace) for leaf in law)
+            for (law, _), trace in zip(sides, traces, strict=True)
+        ), 1
+
+    shown.again = again
     if shown.proven:
         _say(mechanism, first, second, p, q, shown)
     return True
@@ -156,7 +171,7 @@ def _leaves(
                 return None, executed
             waiting += [[*made[:place], other] for other in others]
         log = sum(_law(each).log_probability(each.value) for each in made)
-        leaves.append(_Leaf(log, leaf.layout, leaf.value))
+        leaves.append(_Leaf(log, leaf.layout, leaf.value, _choices(leaf)))
     total = math.fsum(math.exp(leaf.log) for leaf in leaves)
     return (leaves if abs(total - 1) < 1e-9 else None), executed
 
@@ -181,7 +196,12 @@ def _others(made: Observation) -> list[Observation]:
     ]
 
 
-def _same(one: Trace, other: Trace) -> bool:
+def _choices(trace: Trace) -> tuple[bytes, ...]:
+    values = (each.value for each in trace.tape.observations)
+    return tuple(np.asarray(value, dtype=float).tobytes() for value in values)
+
+
+def _same(one: Trace | _Leaf, other: Trace) -> bool:
     return one.layout == other.layout and _near(one.value, other.value)
 
 

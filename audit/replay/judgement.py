@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.executor import Trace
+from dpaudit.audit.replay.hidden import Again
 from dpaudit.audit.replay.laws import Family, kind_of
 from dpaudit.audit.replay.result import Finding
 from dpaudit.audit.replay.returns import place_of_definition
@@ -58,6 +59,10 @@ class Judgement:
         The lazy one in which the code could be followed.
     sampled : bool
         Whether there are secret batches.
+    again : callable, optional
+        Executes what a refutation rests on again (`dpaudit.audit.replay.hidden`).
+    bare : bool
+        Whether it rests on something without recorded noise.
     """
 
     pair: Pair
@@ -72,6 +77,8 @@ class Judgement:
     transcripts: bool = False
     reading: Reading = LAZY
     sampled: bool = False
+    again: Again | None = None
+    bare: bool = False
 
     def find(
         self,

@@ -56,8 +56,19 @@ def judge_open(
     if fail_alike(mechanism, first, second, shown):
         return
     shown.laws = first.law, second.law
+
+    def again(turn: int) -> tuple[bool, int]:
+        seed = other_seed + turn
+        sides = (first, pair.data), (second, pair.neighbour)
+        return all(
+            _confirms(execute(mechanism, data, seed, follows=False), trace, seed)
+            for trace, data in sides
+        ), 1
+
+    shown.again = again
     if first.layout != second.layout:
         shown.loss, shown.proven, shown.suspicious = np.inf, True, True
+        shown.bare = True
         _scales_by_place(shown, first, second)
         shown.find(
             "structure",
@@ -76,7 +87,7 @@ def judge_open(
         shown.find("scale", where, "the noise of one side has another form")
         return
     if compared.singular:
-        shown.proven = shown.suspicious = True
+        shown.proven = shown.suspicious = shown.bare = True
         kind, where = of_entry(mechanism, first, compared.entry)
         _, there = of_entry(mechanism, second, compared.entry)
         shown.find(kind, where, compared.singular, neighbour=there, proof=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.hidden import Again
 from dpaudit.audit.replay.judgement import Judgement
 from dpaudit.audit.replay.tape import Public, Tape
 from dpaudit.outputs import arrays_of
@@ -52,9 +53,27 @@ def hold_public(
         shown.find("release", one.place, text, neighbour=other.place, proof=proof)
         if proof:
             shown.proven, shown.suspicious, shown.loss = True, True, np.inf
+            shown.bare, shown.again = True, _once_more(mechanism, first, shown, text)
     if differences and not shown.proven:
         shown.followed = False
         shown.suspicious |= shown.laws is None  # where these are known, all is
+
+
+def _once_more(mechanism: Any, first: Trace, shown: Judgement, text: str) -> Again:
+    """Return what executes both sides from other seeds, and looks for a difference."""
+    pair, tape = shown.pair, first.tape
+
+    def again(turn: int) -> tuple[bool, int]:
+        one, other = (
+            execute(mechanism, data, tape.seed + turn, reading=tape.reading).tape
+            for data in (pair.data, pair.neighbour)
+        )
+        differs = any(text == found for _, _, found in _differences(one, other))
+        # `text` need not show all numbers of a value: those on D are what they were.
+        as_before = all(text != found for _, _, found in _differences(tape, one))
+        return differs and as_before, 1
+
+    return again
 
 
 def _differences(tape: Tape, again: Tape) -> list[tuple[Public, Public, str]]:

@@ -94,6 +94,9 @@ class ReplayResult:
         Of the mechanism, on either side, those of a statistical test left out.
     samples : int
         Releases a side that such a test drew.
+    repeats : int
+        Executions a side that repeated what refutes the claim, in search of randomness
+        that nobody recorded (`dpaudit.audit.replay.hidden`); `executions` has none.
     pairs : int
     loss : float
         The largest loss that was seen; the supremum, where nothing was looked at. Not
@@ -119,6 +122,7 @@ class ReplayResult:
     steps: Sequence[Step]
     executions: int
     samples: int
+    repeats: int
     pairs: int
     loss: float
     seed: int
@@ -149,6 +153,7 @@ class ReplayResult:
             ],
             "executions": self.executions,
             "samples": self.samples,
+            "repeats": self.repeats,
             "pairs": self.pairs,
             "loss": _finite(self.loss),
             "seed": self.seed,
@@ -173,7 +178,8 @@ class ReplayResult:
             seen += ", and every batch"
         elif self.batches and self.sees == "transcript":
             seen += ", and which of the other rows are in a batch"
-        drawn = f", {self.samples:,} releases a side" if self.samples else ""
+        drawn = f", repeated {self.repeats} times" if self.repeats else ""
+        drawn += f", {self.samples:,} releases a side" if self.samples else ""
         # Of noise that was not followed nothing is in the number.
         followed = self.proof or all(each.kind != "coin" for each in self.findings)
         loss = (

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
+from dpaudit.audit.replay.amplification import Sampled
 from dpaudit.audit.replay.composition import Composition, pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
 from dpaudit.audit.replay.given_back import Transcript
+from dpaudit.audit.replay.hidden import Again
 from dpaudit.audit.replay.judgement import (
     Judgement,
     distance_words,
@@ -98,6 +100,11 @@ def judge_replayed(
         if possible or pure is not None:
             return
     shown.suspicious = True
+    shown.bare = shown.loss == np.inf
+    if there.loss == there.loss and not here.loss > there.loss:
+        shown.again = _once_more(mechanism, pair, first, second, there.loss)
+    else:
+        shown.again = _once_more(mechanism, pair.swapped, second, first, here.loss)
     if (over and finite) or beyond or _exceeds(spent, claim):
         _say_costs(shown, max(there, here, key=lambda each: each.loss), claim)
     if coins:
@@ -136,6 +143,38 @@ def _held_against(
         reading=tape.reading,
     )
     return Transcript.of(mechanism, trace, again, shown)
+
+
+def _once_more(
+    mechanism: Any, pair: Pair, trace: Trace, other: Trace, known: float
+) -> Again:
+    """Return what gives the transcript of D back again, on D and on D'."""
+
+    def again(turn: int) -> tuple[bool, int]:
+        tape = trace.tape
+        own = execute(
+            mechanism,
+            pair.data,
+            tape.seed,
+            script=tape.observations,
+            reading=tape.reading,
+        )
+        here = Transcript.of(mechanism, trace, own, None)
+        moved = any(
+            isinstance(each, Sampled) or each.moved or each.scales_differ
+            for each in here.by_step
+        )
+        if here.lost or moved or here.loss == np.inf:
+            return False, 1
+        try:
+            there = _held_against(mechanism, pair, trace, other, None)
+        except NotThroughNoise:
+            return False, 1
+        alike = bool(np.isclose(there.loss, known, rtol=1e-6, equal_nan=True))
+        one, two = there.executions
+        return alike and not there.lost, max(1 + one, two)
+
+    return again
 
 
 def _same_release(plain: Trace, trace: Trace) -> bool:

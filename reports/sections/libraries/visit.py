@@ -50,8 +50,6 @@ _PILOT = 2  # of releases, after a replay: the black box draws its own
 _STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn"}
 _STARTS |= {"os.system", "subprocess.Popen"}
 
-_RETURNS = "third_party/subjects/shelf.py"  # where a release comes back
-
 Record = dict[str, Any]
 
 
@@ -116,19 +114,6 @@ def visit(
             leg, worst = _replayed(
                 subject, relation, sees, most, confidence=confidence, seed=seed
             )
-            if leg["verdict"] == "REFUTED" and _by_a_number(leg, sees):
-                given = {"max_samples": samples, "max_seconds": share}
-                drawn = _drawn(
-                    mechanism,
-                    subject,
-                    {"pair": worst},
-                    given,
-                    confidence=confidence,
-                    seed=seed,
-                )
-                put(drawn, relation)
-                if drawn["verdict"] != "REFUTED":
-                    leg |= {"verdict": "NOT_FOLLOWED", "proof": False, "witness": None}
             put(leg, relation)
             if leg["verdict"] == "REFUTED" or not leg["findings"]:
                 break
@@ -161,21 +146,6 @@ def visit(
     return record
 
 
-def _by_a_number(leg: Record, sees: str) -> bool:
-    """Say whether a refutation rests on numbers that seem to have no noise.
-
-    They may have the noise of compiled code that happened to come out alike twice (a
-    count, a clamped variance), which a replay cannot tell. Releases can: if these
-    numbers have none, the first few of them refute the claim. Given the noisy values
-    of a transcript they are what the code makes of these, if there are any.
-    """
-    return any(
-        each["kind"] in ("release", "structure")
-        and (sees == "release" or (not leg["steps"] and _RETURNS in each["where"]))
-        for each in leg["findings"]
-    )
-
-
 def _replayed(
     subject: Subject, relation: Relation, sees: Any, most: int, **options: Any
 ) -> tuple[Record, Pair | None]:
@@ -201,8 +171,7 @@ def _replayed(
         "verdict": result.verdict.value,
         "proof": result.proof,
         "findings": [_finding(each.to_dict()) for each in result.findings],
-        "steps": len(result.steps),
-        "executions": result.executions + 2 * result.samples,
+        "executions": result.executions + result.repeats + 2 * result.samples,
         "seconds": result.seconds,
         "witness": None if result.witness is None else result.witness.to_dict(),
     }

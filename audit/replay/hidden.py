@@ -1,0 +1,108 @@
+r"""Randomness that nobody records: how many executions show that there is some.
+
+Compiled code has noise that no recorder sees. What it returns looks like a number
+without noise, if it comes out alike whenever it is looked at. So before a finding
+refutes a claim, the pair that it is about is executed again, m times on either side.
+
+**What the numbers without noise show.** Let S be a set of releases that has probability
+1 on D, and 0 on D', if all randomness is what was recorded (the number is v; its layout
+is this one). Let p be the true probability of S on D, and q that on D'. Each execution
+has fresh draws, recorded and hidden, and all of them lie in S on D, and none on D',
+with probability (p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
+
+.. math:: p \le A q + \delta, \qquad 1 - q \le A (1 - p) + \delta.
+
+In p and u = 1 - q this is a convex set that stays what it is if they change places,
+and log(p u) is concave, so that the largest product has p = u = (A + delta)/(A + 1).
+**If the claim is true, m executions a side come out as followed with probability at
+most** ((A + delta)/(A + 1))^(2 m). Nothing is taken for granted of how hidden and
+recorded draws depend on each other, as S is an event of the release. It was fixed by
+executions before those m. The most telling epsilon of a profile is taken.
+
+**Transcripts** of a pure claim are given back to both sides. If what the code makes of
+given values keeps the claim for almost all of them, then the bound is the same: with
+values of loss l the two factors are e^(epsilon - l) and e^(epsilon + l), and the
+largest product A B (A - 1)(B - 1)/(A B - 1)^2 has A = B, their product being fixed.
+
+**What exact laws of recorded noise show** (a loss that is too large) is a proof if all
+randomness was recorded. The same executions show hidden randomness that by itself would
+keep the claim, since what follows is processed further; they do not show what keeps it
+only together with recorded noise, and no number of executions would: a loss may be
+larger than claimed by as little as one likes.
+"""
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from dpaudit.claims import Claim
+
+__all__ = ["Again", "repeat", "repeats_needed"]
+
+Again = Callable[[int], tuple[bool, int]]
+"""Executes a pair again, for the n-th time: was all as before? How many a side?"""
+
+_MOST = 200  # executions again, on either side, or more if they take few seconds
+_MOST_EVER, _SECONDS = 20_000, 10.0
+_EPSILONS = np.linspace(0.0, 12.0, 241)
+
+
+def repeats_needed(claim: Claim, alpha: float) -> int:
+    """Return after how many executions a side hidden noise is unlikely to be hidden.
+
+    If the claim is true, a number without recorded noise differs in all of these with
+    probability at most alpha.
+
+    Parameters
+    ----------
+    claim : Claim
+    alpha : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> from dpaudit import PureDP
+    >>> [repeats_needed(PureDP(epsilon), 0.001) for epsilon in (0.1, 1.0, 3.0, 8.0)]
+    [6, 12, 72, 10298]
+    """
+    named = claim.parameters.get("epsilon")
+    epsilons = _EPSILONS if named is None else np.append(_EPSILONS, float(named))
+    epsilons = epsilons[epsilons < 30]
+    delta = np.minimum(1.0, 1.0001 * np.asarray(claim.delta(epsilons)) + 1e-12)
+    # log of (A + delta)/(A + 1), also where that is nearly 1
+    logs = np.log1p(-(1 - delta) / (np.exp(epsilons) + 1))
+    most = float(logs.min())
+    return math.ceil(math.log(alpha) / (2 * most)) if most < 0 else 2**62
+
+
+def repeat(
+    again: Again, claim: Claim, alpha: float, *, bare: bool, until: float
+) -> tuple[bool, int]:
+    """Execute a pair again, and say whether a refutation stands; and the executions.
+
+    Parameters
+    ----------
+    again : callable
+    claim : Claim
+    alpha : float
+    bare : bool
+        Whether the refutation rests on what has no recorded noise. Then it stands only
+        if as many executions as are needed were allowed, in number and time.
+    until : float
+        Of the clock.
+    """
+    needed, made = repeats_needed(claim, alpha), 0
+    if bare and needed > _MOST_EVER:
+        return False, 0
+    enough = time.perf_counter() + _SECONDS
+    for turn in range(1, (needed if bare else min(needed, _MOST)) + 1):
+        now = time.perf_counter()
+        if now > until or (turn > _MOST and now > enough):
+            return not bare, made
+        alike, executions = again(turn)
+        made += executions
+        if not alike:
+            return False, made
+    return True, made

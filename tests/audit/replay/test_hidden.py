@@ -1,0 +1,134 @@
+"""Noise that no recorder sees: it refutes nothing by coming out alike for a while."""
+
+import math
+
+import numpy as np
+import pytest
+from replay_cases import WRONG, rows
+
+from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit.audit.replay import replay
+from dpaudit.audit.replay.hidden import repeats_needed
+from dpaudit.audit.replay.witness import verify_replay
+
+PAIR = Pair(rows(0, 1), rows(0, 1, 1))
+ALIKE = 0.7
+
+
+class Compiled:
+    """Draws that were made before, as those of compiled code: not to be seen."""
+
+    def __init__(self, seed, alike=ALIKE):
+        rng = np.random.default_rng(seed)
+        signs = rng.choice([-1, 1], 20_000)
+        self._noise = iter((signs * (rng.random(20_000) > alike)).tolist())
+
+    def count(self, x):
+        return len(x) + next(self._noise)
+
+
+def released(compiled):
+    return lambda x, rng: compiled.count(x)
+
+
+def below_noise(compiled):
+    return lambda x, rng: compiled.count(x) + rng.laplace(0, 0.5)
+
+
+def as_a_word(compiled):
+    return lambda x, rng: "abcdefgh"[compiled.count(x)]
+
+
+def after_a_value(compiled):
+    def mechanism(x, rng):
+        return float(rng.laplace(0, 9.0)), compiled.count(x)
+
+    return mechanism
+
+
+def beside_a_choice(compiled):
+    return lambda x, rng: (int(rng.choice(2, p=[0.5, 0.5])), compiled.count(x))
+
+
+HIDING = [below_noise, as_a_word, after_a_value, beside_a_choice]
+
+
+@pytest.mark.parametrize(
+    ("hiding", "seeds"),
+    [(released, 100), *((each, 15) for each in HIDING)],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_noise_that_comes_out_alike_refutes_nothing(hiding, seeds, sees):
+    """It comes out alike in all 12 executions a side with probability 2e-4; seeded."""
+    claim = PureDP(1.0)
+    for seed in range(seeds):
+        result = replay(
+            hiding(Compiled(seed)),
+            pair=PAIR,
+            claim=claim,
+            sees=sees,
+            seed=seed,
+            max_samples=2,
+        )
+        assert not result.refuted, (seed, str(result))
+
+
+def test_a_witness_of_it_is_not_confirmed():
+    def mechanism(x, rng):
+        return float(len(x))
+
+    mechanism.__module__ = "nowhere"
+    witness = replay(mechanism, pair=PAIR, claim=PureDP(1.0)).witness
+    for seed in range(1, 51):
+        other = released(Compiled(seed))
+        found = verify_replay(witness, mechanism=other, max_samples=2, seed=seed)
+        assert not found.confirmed
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
+    mechanism, pair, _, _ = WRONG[name]
+    calls = []
+
+    def counted(x, rng):
+        calls.append(len(x))
+        return mechanism(x, rng)
+
+    result = replay(counted, pair=pair, claim=PureDP(1.0))
+    assert (str(result.verdict), result.proof) == ("REFUTED", True)
+    assert (result.executions, result.repeats) == (2, 12)
+    assert len(calls) == 2 * (2 + 12)
+    assert "2 executions a side, repeated 12 times" in str(result)
+
+
+def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
+    # Hidden noise of a claim of epsilon 15 is seen in one of three million executions.
+    result = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(15.0), max_samples=2)
+    assert (str(result.verdict), result.proof) == ("NOT_FOLLOWED", False)
+    assert "may have noise that is not seen" in result.findings[-1].message
+
+
+def test_no_time_for_it_is_no_proof():
+    result = replay(
+        lambda x, rng: len(x),
+        pair=PAIR,
+        claim=PureDP(1.0),
+        max_seconds=1e-9,
+        max_samples=2,
+    )
+    assert not result.refuted
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.1), (4.0, 1e-5)])
+def test_so_many_executions_are_enough_and_no_fewer(epsilon, delta):
+    p, q = np.meshgrid(*[np.linspace(0, 1, 2001)] * 2)
+    factor = math.exp(epsilon)
+    true = (p <= factor * q + delta) & (1 - q <= factor * (1 - p) + delta)
+    most = float((p * (1 - q))[true].max())
+    alpha = 1e-3
+    needed = repeats_needed(ApproxDP(epsilon, delta), alpha)
+    assert most**needed <= alpha
+    largest = ((factor + delta) / (factor + 1)) ** 2
+    assert largest == pytest.approx(most, abs=1e-3)
+    assert largest ** (needed - 1) > alpha
