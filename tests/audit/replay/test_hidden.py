@@ -55,7 +55,7 @@ HIDING = [below_noise, as_a_word, after_a_value, beside_a_choice]
 
 @pytest.mark.parametrize(
     ("hiding", "seeds"),
-    [(released, 100), *((each, 15) for each in HIDING)],
+    [(released, 30), *((each, 15) for each in HIDING)],
     ids=lambda each: getattr(each, "__name__", None),
 )
 @pytest.mark.parametrize("sees", ["release", "transcript"])
