@@ -14,9 +14,10 @@ from dpaudit.gram import gram
 NUMBERS = 10_000_000  # 80 MB as float64
 
 
-def unit_rows(dimension: int) -> np.ndarray:
-    """Return rows just shorter than 1."""
-    rows = np.random.default_rng(0).standard_normal((NUMBERS // dimension, dimension))
+def unit_rows(dimension: int, size: int | None = None) -> np.ndarray:
+    """Return rows just shorter than 1, for 80 MB unless a number is given."""
+    size = NUMBERS // dimension if size is None else size
+    rows = np.random.default_rng(0).standard_normal((size, dimension))
     rows /= 1.01 * np.linalg.norm(rows, axis=1, keepdims=True)
     return rows
 
@@ -57,7 +58,17 @@ class Gram:
 
     def track_public_centre(self, dimension: int) -> float:
         """Return the ratio where every row is centred, and its length measured."""
-        return self.ratio(row_norm=2.0, centre=np.full(dimension, 0.01))
+        return self.ratio(row_norm=2.0, centre=np.full(self.rows.shape[1], 0.01))
+
+
+class GramOfTable(Gram):
+    """The same for 54 columns, as many as Covertype has, by the number of rows."""
+
+    params = ([100_000, 1_000_000],)
+    param_names = ("rows",)
+
+    def setup(self, rows: int) -> None:
+        self.rows = unit_rows(54, rows)
 
 
 class Stream:
