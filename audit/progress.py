@@ -8,7 +8,7 @@ from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
-_LEAST_REFINING = 1.0  # seconds
+_LEAST_REFINING = 2.0  # seconds: of these, one may go into imports
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 

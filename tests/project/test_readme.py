@@ -22,7 +22,13 @@ def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 10
     names: dict[str, object] = {}
     exec(compile(code, str(README), "exec"), names)
-    assert "REFUTED" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "REFUTED" in printed
+    (shown,) = re.findall(r"```text\n(noisy_sum.*?)```", TEXT, flags=re.DOTALL)
+    # How long it goes on for its bounds depends on the machine; the verdict does not.
+    for exact in (r"noisy_sum: .* \(after \d+ of ", r"  claim .*", r"  layer .*"):
+        assert re.findall(exact, printed) == re.findall(exact, shown) != []
+    assert len(printed.splitlines()) == len(shown.splitlines())
     assert names["result"].refuted  # type: ignore[attr-defined]
     exec(compile(test, str(README), "exec"), names)
     auditor = Auditor(BUDGETS, lambda record: None, lambda: tmp_path)
