@@ -52,7 +52,7 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
         (np.array([1, 2], dtype=object), "int64, shape (2,)", [1, 2]),
         (np.array([1.0, 2.0], dtype=">f8"), ">f8, shape (2,)", [1, 2]),
         (np.datetime64("1970-01-03"), "datetime64[D], shape ()", 2),
-        (np.datetime64("NaT"), "datetime64, shape ()", np.nan),
+        (np.datetime64("NaT", "s"), "datetime64[s], shape ()", np.nan),
         ({2, 1, 3}, "int64, shape (3,)", [1, 2, 3]),
         ({"a": 1.5}, "shapes {a: ()}", {"a": 1.5}),
         ({"b": 1.0, "a": 2.0}, "shapes {b: (), a: ()}", {"a": 2, "b": 1}),
