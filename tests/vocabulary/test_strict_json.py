@@ -59,7 +59,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     for name in ("missing", "x" * 5000, "missing/file"):
         with pytest.raises(InputError, match="cannot read"):
             read_json(tmp_path / name)
-    with pytest.raises(InputError, match="null (byte|character)"):
+    with pytest.raises(InputError, match=r"null (byte|character)"):
         read_json(tmp_path / "a\0b")
 
 
