@@ -23,6 +23,7 @@ from dpaudit.audit.replay.chances import Chances
 from dpaudit.audit.replay.comparison import compare
 from dpaudit.audit.replay.composition import pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
+from dpaudit.audit.replay.hidden import seeds
 from dpaudit.audit.replay.judgement import Judgement, returned_at, step_at
 from dpaudit.audit.replay.observations import Observation, Observations
 from dpaudit.audit.replay.steps import Steps
@@ -109,8 +110,11 @@ def judge_finite(
 
     def again(turn: int) -> tuple[bool, int]:
         # The choices are fresh: what was released for them is in the tree.
-        seed, reading = first.tape.seed + 1 + turn, first.tape.reading
-        traces = (execute(mechanism, data, seed, reading=reading) for _, data in sides)
+        reading, fresh = first.tape.reading, seeds(first.tape.seed + 1, turn)
+        traces = (
+            execute(mechanism, data, seed, reading=reading)
+            for (_, data), seed in zip(sides, fresh, strict=True)
+        )
         return all(
             any(leaf.choices == _choices(trace) and _same(leaf, trace) for leaf in law)
             for (law, _), trace in zip(sides, traces, strict=True)

@@ -7,8 +7,9 @@ refutes a claim, the pair that it is about is executed again, m times on either 
 **What the numbers without noise show.** Let S be a set of releases that has probability
 1 on D, and 0 on D', if all randomness is what was recorded (the number is v; its layout
 is this one). Let p be the true probability of S on D, and q that on D'. Each execution
-has fresh draws, recorded and hidden, and all of them lie in S on D, and none on D',
-with probability (p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
+has fresh draws, recorded and hidden, of its own (`seeds`: those on D' are others than
+those on D), and all of them lie in S on D, and none on D', with probability
+(p (1 - q))^m. With A = e^epsilon, a claim of (epsilon, delta) says
 
 .. math:: p \le A q + \delta, \qquad 1 - q \le A (1 - p) + \delta.
 
@@ -39,7 +40,7 @@ import numpy as np
 
 from dpaudit.claims import Claim
 
-__all__ = ["Again", "repeat", "repeats_needed"]
+__all__ = ["Again", "repeat", "repeats_needed", "seeds"]
 
 Again = Callable[[int], tuple[bool, int]]
 """Executes a pair again, for the n-th time: was all as before? How many a side?"""
@@ -75,6 +76,11 @@ def repeats_needed(claim: Claim, alpha: float) -> int:
     logs = np.log1p(-(1 - delta) / (np.exp(epsilons) + 1))
     most = float(logs.min())
     return math.ceil(math.log(alpha) / (2 * most)) if most < 0 else 2**62
+
+
+def seeds(seed: int, turn: int) -> tuple[int, int]:
+    """Return the seeds of the n-th time, n >= 1: none is used twice."""
+    return seed + 2 * turn - 1, seed + 2 * turn
 
 
 def repeat(

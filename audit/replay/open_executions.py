@@ -9,6 +9,7 @@ from dpaudit.audit.drawing import draw
 from dpaudit.audit.replay.comparison import Comparison, compare
 from dpaudit.audit.replay.composition import Composition
 from dpaudit.audit.replay.executor import Trace, execute
+from dpaudit.audit.replay.hidden import seeds
 from dpaudit.audit.replay.judgement import (
     RAISES,
     Judgement,
@@ -58,11 +59,10 @@ def judge_open(
     shown.laws = first.law, second.law
 
     def again(turn: int) -> tuple[bool, int]:
-        seed = other_seed + turn
         sides = (first, pair.data), (second, pair.neighbour)
         return all(
             _confirms(execute(mechanism, data, seed, follows=False), trace, seed)
-            for trace, data in sides
+            for (trace, data), seed in zip(sides, seeds(other_seed, turn), strict=True)
         ), 1
 
     shown.again = again

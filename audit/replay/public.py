@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.audit.replay.executor import Trace, execute
-from dpaudit.audit.replay.hidden import Again
+from dpaudit.audit.replay.hidden import Again, seeds
 from dpaudit.audit.replay.judgement import Judgement
 from dpaudit.audit.replay.tape import Public, Tape
 from dpaudit.outputs import arrays_of
@@ -65,8 +65,10 @@ def _once_more(mechanism: Any, first: Trace, shown: Judgement, text: str) -> Aga
 
     def again(turn: int) -> tuple[bool, int]:
         one, other = (
-            execute(mechanism, data, tape.seed + turn, reading=tape.reading).tape
-            for data in (pair.data, pair.neighbour)
+            execute(mechanism, data, seed, reading=tape.reading).tape
+            for data, seed in zip(
+                (pair.data, pair.neighbour), seeds(tape.seed, turn), strict=True
+            )
         )
         differs = any(text == found for _, _, found in _differences(one, other))
         # `text` need not show all numbers of a value: those on D are what they were.

@@ -53,6 +53,22 @@ def beside_a_choice(compiled):
 HIDING = [below_noise, as_a_word, after_a_value, beside_a_choice]
 
 
+def test_no_two_executions_share_their_draws():
+    """Else what is alike on D and differs on D' would be one coincidence, not two."""
+    drawn = []
+
+    def counts_rows(data, rng):
+        noise = rng.laplace()
+        if isinstance(noise, float):  # an ordinary execution
+            drawn.append(noise)
+        return np.array([len(data), noise])
+
+    result = replay(counts_rows, pair=PAIR, claim=PureDP(1.0))
+    assert (result.verdict, result.repeats) == ("REFUTED", 13)
+    again = drawn[-2 * result.repeats :]
+    assert len(set(again)) == len(again) == 26
+
+
 @pytest.mark.parametrize(
     ("hiding", "seeds"),
     [(released, 30), *((each, 15) for each in HIDING)],
@@ -60,7 +76,7 @@ HIDING = [below_noise, as_a_word, after_a_value, beside_a_choice]
 )
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_noise_that_comes_out_alike_refutes_nothing(hiding, seeds, sees):
-    """It comes out alike in all 12 executions a side with probability 2e-4; seeded."""
+    """It comes out alike in all 13 executions a side with probability 1e-4; seeded."""
     claim = PureDP(1.0)
     for seed in range(seeds):
         result = replay(
@@ -97,9 +113,9 @@ def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
 
     result = replay(counted, pair=pair, claim=PureDP(1.0))
     assert (str(result.verdict), result.proof) == ("REFUTED", True)
-    assert (result.executions, result.repeats) == (2, 12)
-    assert len(calls) == 2 * (2 + 12)
-    assert "2 executions a side, repeated 12 times" in str(result)
+    assert (result.executions, result.repeats) == (2, 13)
+    assert len(calls) == 2 * (2 + 13)
+    assert "2 executions a side, repeated 13 times" in str(result)
 
 
 def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
