@@ -166,6 +166,8 @@ def consult_rows(
     if np.isfinite(total):
         return np.asarray(consult(capability, releases, *arguments))
     finite = np.asarray(np.isfinite(flat).all(axis=1))
+    if finite.all():  # only their sum was not
+        return np.asarray(consult(capability, releases, *arguments))
 
     def ask(places: NDArray[np.intp]) -> Any:
         return capability(map_arrays(releases, lambda a: a[places]), *arguments)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.attacks.base import flatten, score_ordinary
+from dpaudit.attacks.base import consult_rows, flatten, score_ordinary
 from dpaudit.attacks.features import features, learn_features, shift_order
 
 
@@ -81,3 +81,18 @@ def test_only_ordinary_releases_are_scored(shape):
     scores = score_ordinary(releases, lambda r: r.reshape(4, -1).sum(axis=1))
     total = float(np.prod(shape[1:]))
     assert scores.tolist() == [total, -np.inf, -np.inf, total]
+
+
+def test_a_capability_is_asked_once_where_only_the_sum_is_not_finite():
+    """Nor is it asked about no releases at all, on which it may fail."""
+    asked = []
+
+    def loss(releases):
+        asked.append(len(releases))
+        return releases[:, 0] / 1e308 + 0 * releases[0, 0]
+
+    releases = np.full((3, 2), 1e308)
+    assert consult_rows(loss, releases).tolist() == [1.0, 1.0, 1.0]
+    assert asked == [3]
+    releases[1] = np.nan
+    assert np.isnan(consult_rows(loss, releases)).tolist() == [False, True, False]
