@@ -194,13 +194,19 @@ class AuditResult:
             f"delta = {self.at_delta:.3g}>"
         )
 
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what is printed after the first line: a name, if any, and a text."""
+        cells = (line.strip().partition("  ") for line in str(self).splitlines()[1:])
+        return [
+            (name, text.strip()) if gap else ("", name) for name, gap, text in cells
+        ]
+
     def _repr_html_(self) -> str:
-        head, *lines = str(self).splitlines()
-        rows = (_cells(line.strip()) for line in lines)
+        head = str(self).partition("\n")[0]
         body = "".join(
             f"<tr><th style='text-align: left'>{escape(name)}</th>"
             f"<td style='text-align: left'>{escape(text)}</td></tr>"
-            for name, text in rows
+            for name, text in self.rows()
         )
         table = f"<table><tbody>{body}</tbody></table>"
         return f"<p><strong>{escape(head)}</strong></p>{table}"
@@ -269,9 +275,3 @@ class AuditResult:
             f"epsilon >= {self.detectable_epsilon:.4g} at delta = {self.at_delta:.3g}"
             f"{as_mu} on its best event would have been refuted with 90 % power; {rare}"
         )
-
-
-def _cells(line: str) -> tuple[str, str]:
-    """Return a line of the text in two cells: its name, if it has one, and the rest."""
-    name, gap, text = line.partition("  ")
-    return (name, text.strip()) if gap else ("", line)

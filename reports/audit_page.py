@@ -13,15 +13,12 @@ __all__ = ["page_of", "write_page"]
 
 def page_of(result: AuditResult) -> str:
     """Return a page in HTML that fetches nothing."""
-    head, *lines = str(result).splitlines()
-    cells = (line.strip().partition("  ") for line in lines)
-    rows = [(name, text.strip()) if gap else ("", name) for name, gap, text in cells]
     context = {
-        "headline": head,
+        "headline": str(result).partition("\n")[0],
         "name": result.name,
         "refuted": result.refuted,
         "verdict": result.verdict.replace("_", " "),
-        "rows": rows,
+        "rows": result.rows(),
         "picture": Safe(_svg(result)),
         "seed": result.seed,
     }
