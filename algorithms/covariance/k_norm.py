@@ -8,7 +8,7 @@ the larger part, g(Z) = max(tr Z_+, tr Z_-). With s = 1/epsilon the release is *
 epsilon-DP** under either.
 
 Proof. g is a norm: tr Z_+ is the largest tr(P Z) over 0 <= P <= I, so that it is
-subadditive, and tr Z_- = tr (-Z)_+. So with D = A' - A the loss at any Z is
+subadditive, and tr Z_- = tr (-Z)_+. So with D = A - A' the loss at any Z is
 (g(Z + D) - g(Z))/s <= g(D)/s, and g(D) <= 1 for neighbours whose rows have norm at most
 1: g(x x^T) = ||x||^2, and g(x x^T - y y^T) <= max(||x||^2, ||y||^2)
 (`dpaudit.algorithms.covariance.second_moment`).

@@ -60,7 +60,7 @@ never looked at before they have run, and no block is given up or begun anew.
 kept with probability exp(-|tr Y|), has the second law.
 
 Numbers are doubles: the law is exact over the real numbers up to their rounding, like
-that of any sampler that uses them, and a distribution function is inverted to 1e-13.
+that of any sampler that uses them, and a distribution function is inverted to 1e-12.
 
 Sources: Propp, Wilson, *Exact sampling with coupled Markov chains and applications to
 statistical mechanics*, Random Structures and Algorithms 9, 1996; Murdoch, Green, *Exact

@@ -13,7 +13,7 @@ continual observation*, ICML 2023.)
 
 .. math:: f_k = \frac 1\pi \int_0^1 \frac{\theta^k \, d\theta}{\sqrt{\theta (1 -
           \theta)}} = \frac 1\pi \int_{-\infty}^\infty e^{-k s^2} g(s) \, ds, \quad
-          g(s) = \frac s{\sqrt{e^{s^2} - 1}} .
+          g(s) = \sqrt{\frac{s^2}{e^{s^2} - 1}} .
 
 The trapezoidal rule in v, s = s_0 sinh v, at v = (j + 1/2) h for j = 0, ..., J - 1
 (g is even) gives
@@ -26,8 +26,9 @@ McMahan, Pillutla, Steinke, Thakurta, *Efficient and near-optimal noise generati
 streaming differential privacy*, FOCS 2024, who choose the poles otherwise). s_0^2 is
 1/m, and h such that s_J = 4: there e^(-s^2) is 1e-7.
 
-How good it is. The integrand is analytic for |Im v| < pi/4 and decays there for all
-k <= m, so that the relative error eta = max |r_k - f_k|/f_k over 1 <= k < m falls like
+How good it is. The integrand is analytic for |Im v| < pi/4 but for a margin of the
+order of 1/(8 pi m), beyond which s^2 may be 2 pi i, and decays there for all k <= m. So
+the relative error eta = max |r_k - f_k|/f_k over 1 <= k < m falls like
 exp(-pi^2/(2 h)), h being about log(8 sqrt m)/J, until the cut at s_J shows. Nothing
 rests on that: eta is a finite computation for each m and J, and so is what it costs,
 see `dpaudit.algorithms.online.factorised`.

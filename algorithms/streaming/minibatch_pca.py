@@ -62,7 +62,8 @@ _LEAST = 4  # a difference in the one half, and a mean in the other
 POWER_STEPS = ConstantSteps(2.0**200)
 """With which w_t is g_t/||g_t||, a step of the power method, in any usual unit.
 
-To the last bit if ||g_t|| is above 2^-140, and without overflow below 2^800.
+To 2^-60 if ||g_t|| is above 2^-140. Above 2^311 the square of the length overflows, and
+the release is bottom.
 """
 
 

@@ -140,7 +140,7 @@ def scene(mechanism: TwoStages, dimension: int, nearness: float = 1.0) -> Scene:
 def far_row(mechanism: TwoStages, dimension: int | None = None) -> Pair:
     """Return a far row of the second half that changes sides.
 
-    The default d is the larger one of 3 and k + 1, which is the least.
+    The default d is the larger one of 3 and k + 1; at least k + 1.
     """
     return _far(mechanism, scene(mechanism, _dimension(mechanism, dimension)))
 

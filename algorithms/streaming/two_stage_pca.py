@@ -304,7 +304,7 @@ class TwoStagePCA(ReleasesBasis, Batched[ArrayLike | Moments], Checked):
         """Return a far row of the second half that changes sides.
 
         See `dpaudit.algorithms.streaming.two_stage_pairs`. The default d is the larger
-        one of 3 and k + 1; at least 2 and k.
+        one of 3 and k + 1; at least k + 1.
         """
         return two_stage_pairs.far_row(self, dimension)
 
