@@ -34,10 +34,10 @@ def test_help_is_also_h(path):
     assert short.stdout == long.stdout
 
 
-def test_examples_name_options_that_exist():
+def test_every_help_has_examples_with_options_that_exist():
     """Each is parsed by the command that it calls, which is not run."""
-    found = 0
     for path, command in [((), main), *commands()]:
+        assert command.examples, f"dpaudit {' '.join(path)}"
         for example in command.examples:
             words = example.partition("&&")[0].split()
             assert words[0] == "dpaudit"
@@ -48,8 +48,6 @@ def test_examples_name_options_that_exist():
             group.make_context(group.name, rest, resilient_parsing=True)
             known = {o for p in group.params for o in p.opts}
             assert {word for word in rest if word.startswith("--")} <= known
-            found += 1
-    assert found > 10
 
 
 def test_lists_are_narrowed():

@@ -18,7 +18,14 @@ _SCORE, _INCLUDED = "score", "included"
 _GUESS, _TRUTH, _ABSTAIN = "guess", "truth", "abstain"
 
 
-@click.command("canaries", cls=Command)
+@click.command(
+    "canaries",
+    cls=Command,
+    examples=(
+        "dpaudit canaries scores.csv --epsilon 2 --delta 1e-5",
+        "dpaudit canaries scores.csv --epsilon 2 --delta 1e-5 --guesses 250",
+    ),
+)
 @click.argument(
     "file",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -11,7 +11,14 @@ from dpaudit.cli.options import json_option
 __all__ = ["recommend_command"]
 
 
-@click.command("recommend", cls=Command)
+@click.command(
+    "recommend",
+    cls=Command,
+    examples=(
+        "dpaudit recommend --d 20 --k 3 --epsilon 1 --delta 1e-6",
+        "dpaudit recommend --n 10000 --d 20 --k 3 --epsilon 1 --delta 1e-6 --gap 0.1",
+    ),
+)
 @click.option("--n", type=int, help="Rows [not known].")
 @click.option("--d", type=int, required=True, help="Columns.")
 @click.option("--k", type=int, required=True, help="Components; fewer than columns.")
@@ -47,17 +54,13 @@ def recommend_command(
     row_norm: float,
     as_json: bool,
 ) -> None:
-    r"""Rank the mechanisms for private PCA by their measured errors.
+    """Rank the mechanisms for private PCA by their measured errors.
 
     The error is the sine of the largest angle between the released components and those
     without noise: its median, and the range of four releases out of five. It was
     measured on a grid of settings, which ships with dpaudit; between its points errors
     are interpolated, and beyond its ends the command says so. --n and --gap must be
     public: a number that you have looked up in the data tells of them.
-
-    \b
-    Example:
-      dpaudit recommend --n 100000 --d 20 --k 3 --epsilon 1 --delta 1e-6 --gap 0.05
     """
     from dpaudit.algorithms.estimators.recommendation import recommend, shipped_grid
     from dpaudit.neighbours import Relation

@@ -138,7 +138,9 @@ def run_command(
                     click.echo("\n".join(find(*(tables[name] for name in names))))
 
 
-@report_command.command("check", cls=Command)
+@report_command.command(
+    "check", cls=Command, examples=("dpaudit report check build/report/index.html",)
+)
 @click.argument("file", type=_FILE)
 def check_command(file: Path) -> int:
     """Check that a page has all sections and figures and fetches nothing.
@@ -162,7 +164,11 @@ def check_command(file: Path) -> int:
     return _INCOMPLETE if found else 0
 
 
-@report_command.command("libraries", cls=Command)
+@report_command.command(
+    "libraries",
+    cls=Command,
+    examples=("dpaudit report libraries --repetitions 5",),
+)
 @_third_party
 @click.option("--repetitions", type=int, default=20, show_default=True)
 @click.option("--limit", type=float, default=60.0, help="Seconds for a fit.")
@@ -187,7 +193,11 @@ def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -
     click.echo(f"written to {found.save(output)}")
 
 
-@report_command.command("third-party", cls=Command)
+@report_command.command(
+    "third-party",
+    cls=Command,
+    examples=("dpaudit report third-party diffprivlib-pca --max-samples 2000",),
+)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_third_party
 @click.option("--max-samples", type=int, help="Releases a side [by name].")
@@ -215,7 +225,14 @@ def third_party_command(
         click.echo(f"written to {output}")
 
 
-@report_command.command("tour", cls=Command)
+@report_command.command(
+    "tour",
+    cls=Command,
+    examples=(
+        "dpaudit report tour diffprivlib",
+        "dpaudit report tour --shelf my_shelf --output audits",
+    ),
+)
 @click.argument("names", metavar="[SUBJECT|LIBRARY]...", nargs=-1)
 @_third_party
 @click.option(
