@@ -136,6 +136,39 @@ def test_what_holds_in_one_reading_of_an_unnamed_relation_is_not_refuted():
     assert (line.relation, line.verdict) == ("not stated", "NOT_REFUTED")
 
 
+def test_a_relation_that_a_visit_did_not_come_to_counts_as_not_audited():
+    """A visit that is ended at its limit has refuted one of both relations at most."""
+    record = visited("counts")
+    refuted = [leg for leg in record["legs"] if leg["verdict"] == "REFUTED"]
+    assert {leg["relation"] for leg in refuted} == {"replace-one"}
+    spoilt = [leg | {"rows": "strange"} for leg in refuted[:1]]
+    notes = ["not finished: ended at 6 s"]
+    (line,) = stops([record | {"legs": [*refuted, *spoilt], "notes": notes}])
+    assert (line.verdict, line.strange) == ("FAILED", "FAILED")
+    assert line.readings == {"add-remove": "FAILED", "replace-one": "REFUTED"}
+    assert line.remark == "REFUTED under replace-one, not finished"
+    whole = stops([record])[0]
+    assert whole.remark == "REFUTED under replace-one alone"
+
+
+def test_rows_on_which_an_audit_fails_do_not_count_as_not_refuted(monkeypatch):
+    verdicts = iter(["NOT_REFUTED", "FAILED", "NOT_REFUTED"])
+    monkeypatch.setattr(
+        visiting,
+        "_drawn",
+        lambda *_, **__: {"verdict": next(verdicts), "findings": []},
+    )
+    assert on_strange_rows("right")["verdict"] == "FAILED"
+
+
+def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
+    record = {name: each for name, each in visited("right").items() if name != "legs"}
+    text = json.dumps({"records": [record]}, default=str)
+    (tmp_path / tour.FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="write it anew with make third-party"):
+        tour.load_tour(tmp_path)
+
+
 def test_noisy_values_alone_are_told_apart_from_releases():
     """A noisy sum with too little noise is hidden by a maximum that it never is."""
     (line,) = stops([visited("largest")])
@@ -261,7 +294,8 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
         == json.loads((tmp_path / tour.FILE).read_text())["records"]
     )
     heading, *lines = tour_table(first).splitlines()
-    assert heading.split()[0] == "subject"
+    assert heading.split()[:4] == ["subject", "relation", "verdict", "claim"]
+    assert all(stop.claim in tour_table(first) for stop in stops(first))
     assert sorted(line.split()[0] for line in lines) == names
     with pytest.raises(InputError, match="unknown subject"):
         tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))

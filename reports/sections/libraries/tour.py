@@ -38,6 +38,7 @@ from typing import Any
 
 from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
 from dpaudit.atomic import replacing
+from dpaudit.neighbours import Relation
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.saved import load_json, save_json
@@ -90,6 +91,7 @@ EXPLAINED: dict[str, str] = {
 
 CONFIDENCE = 0.99999
 _SECONDS, _LIMIT_S, _SAMPLES = 12.0, 120.0, 200_000
+_NOT_FINISHED = "not finished"
 
 Record = dict[str, Any]
 
@@ -109,9 +111,11 @@ class Stop:
         ``REFUTED``, ``REFUTED for transcripts``, ``NOT_REFUTED``, ``FAILED`` or
         ``SKIPPED``; for relations that are not stated the mildest of both.
     readings : dict of str to str
-        The verdict under each relation that was tried.
+        The verdict under each relation that the claim may be read for; ``FAILED``
+        where no audit under it came to an end.
     strange : str
-        That on rows of NaN and infinities; empty where rows are categories.
+        That on rows of NaN and infinities; empty where rows are categories, or where
+        the visit ended before.
     findings : tuple of str
         Each once, with its place in the library.
     explained : str
@@ -143,8 +147,14 @@ class Stop:
         """What belongs to the verdict."""
         if self.verdict.startswith(_REFUTED):
             return self.explained or "not yet explained"
-        alone = [name for name, each in self.readings.items() if each == _REFUTED]
-        return f"REFUTED under {alone[0]} alone" if alone else ""
+        told = [
+            f"REFUTED under {name}"
+            + (" alone" if "NOT_REFUTED" in self.readings.values() else "")
+            for name, each in self.readings.items()
+            if each == _REFUTED
+        ]
+        told += [_NOT_FINISHED for each in self.notes if each.startswith(_NOT_FINISHED)]
+        return ", ".join(told)
 
 
 def toured(
@@ -288,7 +298,7 @@ def _visited(
         last = printed.strip().rpartition("\n")[2]
         said = f"{ended}: {last}" if last else ended
         if found["legs"]:
-            found["notes"].append(f"not finished: {said}")
+            found["notes"].append(f"{_NOT_FINISHED}: {said}")
         else:
             found["skipped"] = said
     elif printed:
@@ -328,7 +338,14 @@ def load_tour(folder: Path) -> list[Record] | None:
     InputError
         If the file there is something else.
     """
-    return load_json(folder / FILE, lambda found: found["records"], "make third-party")
+    return load_json(folder / FILE, _records, "make third-party")
+
+
+def _records(found: Any) -> list[Record]:
+    """Return the records of a file, or fail if a table cannot be made of them."""
+    records: list[Record] = found["records"]
+    stops(records)
+    return records
 
 
 _REFUTED, _TRANSCRIPTS = "REFUTED", "REFUTED for transcripts"
@@ -343,9 +360,12 @@ def stops(records: Iterable[Record]) -> list[Stop]:
 
 def _stop(record: Record) -> Stop:
     finite = [leg for leg in record["legs"] if leg["rows"] == "finite"]
+    # All of them, whether or not the visit came so far.
+    meant = [record["relation"]] if record["relation"] else [*map(str, Relation)]
     readings = {
         relation: _reading([leg for leg in finite if leg["relation"] == relation])
-        for relation in dict.fromkeys(leg["relation"] for leg in finite)
+        for relation in meant
+        if finite
     }
     verdict = "SKIPPED"
     if readings:
@@ -363,7 +383,7 @@ def _stop(record: Record) -> Stop:
         stated=record["stated"],
         verdict=verdict,
         readings=readings,
-        strange=_on_strange(strange),
+        strange=_on_strange(strange, len(meant)),
         findings=tuple(
             dict.fromkeys(
                 f"{each['where']} {each['kind']}".strip()
@@ -389,10 +409,13 @@ def _reading(legs: list[Record]) -> str:
     return "NOT_REFUTED" if "NOT_REFUTED" in seen else "FAILED"
 
 
-def _on_strange(legs: list[Record]) -> str:
+def _on_strange(legs: list[Record], relations: int) -> str:
+    """Return what strange rows do under all relations that are meant."""
     if not legs:
         return ""
     found = {leg["verdict"] for leg in legs}
+    if len(legs) < relations:
+        found.add("FAILED")
     if found == {_REFUTED}:
         return _REFUTED
     if "FAILED" in found:
@@ -402,12 +425,15 @@ def _on_strange(legs: list[Record]) -> str:
 
 def tour_table(records: Iterable[Record]) -> str:
     """Return the verdicts as lines of text, one per subject, under a heading."""
-    rows = [("subject", "relation", "verdict", "NaN rows", "executions", "seconds")]
+    rows = [
+        ("subject", "relation", "verdict", "claim", "NaN rows", "executions", "seconds")
+    ]
     rows += [
         (
             f"{each.library}.{each.name}",
             each.relation,
-            each.verdict,
+            each.verdict + (f" ({each.remark})" if each.remark else ""),
+            each.claim,
             each.strange,
             f"{each.executions:,}",
             f"{each.seconds:.0f}",

@@ -252,7 +252,7 @@ def _strange(
         )
         for each in leg["findings"]:
             each["message"] = f"a row of {value}: {each['message']}"
-        if worst is None or leg["verdict"] == "REFUTED":
+        if worst is None or leg["verdict"] != "NOT_REFUTED":  # failed, or refuted
             worst = leg
         if leg["verdict"] == "REFUTED":
             break
