@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 # The extras that each file of constraints is for.
 PINNED = {
-    "constraints.txt": ("test", "lint", "bench"),
+    "constraints.txt": ("test", "lint", "bench", "browser"),
     "constraints-third-party.txt": (
         "test",
         "opendp",

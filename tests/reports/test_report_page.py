@@ -21,9 +21,10 @@ from dpaudit.reports import templates
 from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
-from dpaudit.reports.check import problems
+from dpaudit.reports.check import Site, faults, missing
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run, run_all
+from dpaudit.reports.markup import read_markup
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.runner import Progress
@@ -473,7 +474,7 @@ def test_robust_pca_is_shown_beside_its_verdicts():
 def test_the_page_is_whole_and_fetches_nothing(written):
     page = render(results(), written.figures).html
 
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     for name, heading in SECTIONS.items():
         assert f'<section id="{name}">' in page
         assert f"<h2>{heading}</h2>" in page
@@ -572,7 +573,7 @@ class Tags(HTMLParser):
 def test_no_name_is_more_than_text_on_the_page(hostile, written):
     page = (hostile / "index.html").read_text(encoding="utf-8")
 
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
     tags = Tags()
     tags.feed(page)
@@ -660,8 +661,9 @@ def test_templates_trust_nothing_by_themselves():
 
 def test_report_from_start_to_end(written):
     assert written.index.parts[-3:] == ("deep", "report", "index.html")
+    site = Site(written.index.parent)
+    assert (faults(site), missing(site)) == ([], [])
     page = written.index.read_text(encoding="utf-8")
-    assert problems(page) == []
     assert str(written.index.parent) not in page
     assert {path.name for path in written.index.parent.iterdir()} == {
         "index.html",
@@ -836,7 +838,7 @@ TOUR = [
 def test_the_tour_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(None, TOUR)})
     page = render(beside, written.figures).html
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     section = page[page.index('<section id="tour">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'data-label="Verdict"><div>(.*?)</div>', section) == [
@@ -856,7 +858,7 @@ def test_the_tour_of_libraries(written):
 def test_the_comparison_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(COMPARISON, TOUR)})
     page = render(beside, written.figures).html
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     section = page[page.index('<section id="libraries">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'scope="row">(.*?)<', section) == [
