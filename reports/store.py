@@ -45,8 +45,8 @@ CREATE TABLE units (
 """
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
-_SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "power_law"}
-_SHOWS |= {"judgement", "section", "tables", "templates", "words"}
+_SHOWS = {"check", "escaping", "figures", "findings", "lines", "page", "plots"}
+_SHOWS |= {"judgement", "power_law", "section", "svg", "tables", "templates", "words"}
 
 
 @cache
