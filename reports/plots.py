@@ -272,7 +272,8 @@ def row_name(axes: Axes, i: int, name: str, refuted: bool, narrow: bool) -> None
         axes.annotate(text, (0, i - 0.33), va="center", color=colour)
         return
     style: dict[str, Any] = {"ha": "right", "va": "center"}
+    style |= {"color": REFUTED if refuted else INK}
     beside(axes, name, (0, i), (-14, 8 if refuted else 0), ROW, **style)
     if refuted:
-        style |= {"color": REFUTED, "size": 11, "weight": "bold"}
+        style |= {"size": 11, "weight": "bold"}
         beside(axes, "REFUTED", (0, i), (-14, -9), ROW, **style)

@@ -161,8 +161,9 @@ def _speaking(figure: Figure) -> str:
         move = each.axes.transData.transform
         places = move(each.places)
         if each.sizes is not None:
-            spans = np.abs(move(each.places + each.sizes) - places)
-            for (x, y), (w, h), text in zip(places, spans, each.texts, strict=True):
+            others = move(each.places + each.sizes)
+            corners, spans = np.minimum(places, others), np.abs(others - places)
+            for (x, y), (w, h), text in zip(corners, spans, each.texts, strict=True):
                 tag = f'rect x="{x:.1f}" y="{high - y - h:.1f}" '
                 tag += f'width="{w:.1f}" height="{h:.1f}"'
                 shapes.append((np.full(2, np.inf), tag, [text]))

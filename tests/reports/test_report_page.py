@@ -17,8 +17,7 @@ from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import templates
-from dpaudit.reports import write_report, writer
+from dpaudit.reports import templates, write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
 from dpaudit.reports.check import Site, faults, missing
@@ -36,7 +35,7 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
-from dpaudit.reports.site import mechanisms, overview, render
+from dpaudit.reports.site import render
 from dpaudit.reports.store import STORE
 from dpaudit.reports.writer import write_results
 

@@ -141,7 +141,8 @@ def _draw(
     ends, parts = [], []
     lost = 0
     for curve in found:
-        line = _line(curve.mechanism, verdicts, "" if curve.quartiles else " ⊥")
+        lost_last = places[-1] in curve.bottoms
+        line = _line(curve.mechanism, verdicts, " ⊥" if lost_last else "")
         name = curve.mechanism + verdicts.said(curve.mechanism)
         x = sorted(curve.quartiles)
         if x:
@@ -158,7 +159,9 @@ def _draw(
             said = f"{name}, {letter} = {words(each)}: bottom (⊥)"
             plots.told(axes, [each], [up], [said])
         lost += bool(curve.bottoms)
-        end = (x[-1], curve.quartiles[x[-1]][1]) if x else (places[-1], limits[1])
+        end = (places[-1], limits[1])
+        if not lost_last:
+            end = (x[-1], curve.quartiles[x[-1]][1])
         ends.append((line, end))
         parts.append(_said(curve, name))
     if any(floor.values()):
