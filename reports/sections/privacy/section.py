@@ -21,7 +21,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Row, fallen, point, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
+__all__ = ["SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
@@ -45,17 +45,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             effort=0.2,
         ),
     )
-
-
-def headline(wall: pd.DataFrame) -> str:
-    """Return the title of the page: whose claims are false, in one line."""
-    broken, total = int(fallen(wall).sum()), len(wall)
-    if broken == 0:
-        return f"No privacy promise of {spelt(total)} was refuted"
-    breaks = "breaks its privacy promise"
-    if broken > 1:
-        breaks = "break their privacy promises"
-    return f"{spelt(broken).capitalize()} of {spelt(total)} mechanisms {breaks}"
 
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
@@ -257,19 +246,9 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _commands(results: Results) -> list[str]:
-    """Return the commands that repeat what was refuted."""
-    wall = results["privacy-wall"]
-    options = f"--seed {results.seed} --confidence {wall['confidence'].iloc[0]:g}"
-    rows = verdict_rows(wall)
-    return [
-        *(f"dpaudit audit {row.name} {options}" for row in rows if row.refuted),
-        *(f"dpaudit verify {row.witness_file}" for row in rows if row.witness_file),
-    ]
-
-
 SECTION = Section(
     name="privacy",
+    title="Privacy: claimed, exact, audited",
     parts=(
         Part("verdicts", "Verdicts", 100),
         Part("privacy-wall", "The privacy wall", 110),
@@ -282,7 +261,6 @@ SECTION = Section(
         max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
-    headline=lambda found: headline(found["privacy-wall"]),
     answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
-    commands=_commands,
+    audits=("privacy-wall",),
 )
