@@ -17,7 +17,7 @@ __all__ = ["PAGES", "refreshed"]
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_TABLE = re.compile(r"<!-- dpaudit (.*) -->\n.*?<!-- end -->", re.DOTALL)
+_TABLE = re.compile(r"<!-- dpaudit ([^\n]*) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def refreshed(text: str) -> str:

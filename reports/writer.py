@@ -56,8 +56,9 @@ def write_report(
         A folder, created if need be. It receives the site (``index.html`` and the
         folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
         file per figure and one JSON file per witness, which replace files of the same
-        names at the very end; anything else in the folder stays. Text in a CSV file that a spreadsheet would take for a formula
-        has an apostrophe in front (`dpaudit.reports.escaping`).
+        names at the very end; anything else in the folder stays. Text in a CSV file
+        that a spreadsheet would take for a formula has an apostrophe in front
+        (`dpaudit.reports.escaping`).
     profile : str
         ``"quick"``, ``"standard"`` or ``"full"``.
     seed : int

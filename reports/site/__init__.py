@@ -12,22 +12,22 @@ text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: styleshee
 figures, docstrings of this project, and the tables of the bench, all made here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from dpaudit.printable import said
-from dpaudit.reports.escaping import Safe
 from dpaudit.reports.glossary import GLOSSARY
-from dpaudit.reports.page import Figures, in_both_widths, stylesheet
-from dpaudit.reports.sections import Leaf, Results, Section, all_sections
+from dpaudit.reports.page import Figures, stylesheet
+from dpaudit.reports.sections import Results, Section, all_sections
 from dpaudit.reports.site import experiments, mechanisms, overview
 from dpaudit.reports.site.frame import Frame, Made, made_now
+from dpaudit.reports.site.shown import Shown
 from dpaudit.reports.templates import TEMPLATES
 
 __all__ = ["INDEX", "KINDS", "Made", "Site", "made_now", "render"]
 
 INDEX = "index.html"
+FIRST = "privacy-wall"
+"""The part of a section that the first page begins with, where it is."""
 
 
 @dataclass(frozen=True)
@@ -108,183 +108,86 @@ def render(
     made : Made, optional
         By default now, here.
     """
-    chosen = list(all_sections().values()) if sections is None else list(sections)
-    failed: dict[str, Exception] = {}
-
-    def attempt(section: Section, what: Callable[[Results], Any]) -> Any:
-        try:
-            return what(results)
-        except Exception as error:
-            failed.setdefault(section.name, error)
-            return error
-
-    def gathered(what: str) -> dict[str, list[Any]]:
-        found = {each.name: attempt(each, getattr(each, what)) for each in chosen}
-        return {name: some for name, some in found.items() if isinstance(some, list)}
-
-    contexts = {each.name: attempt(each, each.context) for each in chosen}
-    shown = [each for each in chosen if contexts[each.name] is not None]
-    standings = mechanisms.standings(results, chosen)
-    elsewhere = [leaf for some in gathered("pages").values() for leaf in some]
-    facts = [fact for some in gathered("facts").values() for fact in some]
+    chosen = all_sections().values() if sections is None else sections
+    looked = [Shown(results, section) for section in chosen]
+    shown = [each for each in looked if each.there]
+    standings = mechanisms.standings(results, [each.section for each in shown])
+    elsewhere = [leaf for each in shown for leaf in each.leaves]
+    facts = [fact for each in shown for fact in each.facts]
     about = experiments.leaves(results)
     leaves = [
         *mechanisms.leaves(results, standings, facts, elsewhere),
         *about,
         *elsewhere,
     ]
-    answers = gathered("answer")
-    found = {name: [leaf for leaf in leaves if leaf.folder == name] for name in KINDS}
-    kinds = {name: some for name, some in found.items() if some}
+    listed = {name: [leaf for leaf in leaves if leaf.folder == name] for name in KINDS}
+    kinds = {name: some for name, some in listed.items() if some}
+    titles = [(each.section.name, each.section.title) for each in shown]
     frame = Frame(
         {
             "profile": results.profile,
             "seed": results.seed,
             "made": made or made_now(),
-            "menu": [(f"sections/{each.name}.html", each.title) for each in shown],
+            "menu": [(f"sections/{name}.html", title) for name, title in titles],
             "kinds": {name: KINDS[name].heading for name in kinds},
-            "glossary": GLOSSARY,
             "options": "".join(f" --section {s.name}" for s in sections or ()),
-            "standings": standings,
         },
         leaves,
     )
-    parts = _parts(results, figures, frame, shown, contexts, failed)
+    parts = {each.section.name: each.parts(frame, figures) for each in shown}
     title = overview.headline(standings)
-    best = [text for some in gathered("best").values() for text in some]
     frame.add(
         INDEX,
         "overview.html.j2",
         title,
-        figure=lambda name: in_both_widths(figures[name]) if name in figures else "",
-        parts=parts,
         counted={name: len(some) for name, some in kinds.items()},
-        **overview.context(results, shown, standings, answers, best),
+        best=[sentence for each in shown for sentence in each.best],
+        sections=[each.section for each in shown],
+        first=[
+            each for some in parts.values() for each in some if each.part.name == FIRST
+        ],
+        **overview.context(standings),
     )
-    for section in shown:
+    for each in shown:
+        name = each.section.name
         frame.add(
-            f"sections/{section.name}.html",
+            f"sections/{name}.html",
             "section.html.j2",
-            section.title,
-            section=section,
-            answer=answers.get(section.name, []),
-            parts=parts[section.name],
+            each.section.title,
+            shown=each,
+            parts=parts[name],
             audits=[
                 row
-                for each in standings.values()
-                for row in each.audits
-                if row.section == section.name
+                for standing in standings.values()
+                for row in standing.audits
+                if row.section == name
             ],
-            experiments=[leaf for leaf in about if leaf.group == section.title],
+            experiments=[leaf for leaf in about if leaf.group == each.section.title],
             declared=results.experiments,
-            error=said(failed[section.name]) if section.name in failed else "",
         )
     for name, some in kinds.items():
         path, kind = f"{name}/{INDEX}", KINDS[name]
         frame.add(path, "kind.html.j2", kind.heading, kind=kind, leaves=some)
     for leaf in leaves:
         frame.add_leaf(leaf)
-    frame.add("glossary.html", "glossary.html.j2", "Glossary")
-    files = {
-        **frame.pages,
-        "report.md": _markdown(results, frame, shown, contexts, title, answers),
-        "assets/style.css": stylesheet("colours.css", "style.css"),
-        "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
-    }
-    return Site(files, {**frame.failed, **failed})
-
-
-Part = dict[str, Any]
-
-
-def _parts(
-    results: Results,
-    figures: Figures,
-    frame: Frame,
-    sections: Sequence[Section],
-    contexts: Mapping[str, Any],
-    failed: dict[str, Exception],
-) -> dict[str, list[Part]]:
-    """Return the parts of every section's page: name, heading, body and error."""
-    found: dict[str, list[Part]] = {}
-    for section in sections:
-        own: list[Part] = []
-        for part in sorted(section.parts, key=lambda each: each.place):
-            said_instead, body = "", Safe()
-            try:
-                body = Safe(
-                    _filled(results, frame, section, f"{part.name}.html.j2", contexts, figures)
-                )
-            except Exception as error:
-                failed.setdefault(section.name, error)
-                said_instead = said(error)
-            own.append(
-                {"name": part.name, "heading": part.heading, "body": body, "error": said_instead}
-            )
-        found[section.name] = own
-    return found
-
-
-def _filled(
-    results: Results,
-    frame: Frame,
-    section: Section,
-    template: str,
-    contexts: Mapping[str, Any],
-    figures: Figures,
-) -> str:
-    context = contexts[section.name]
-    if isinstance(context, Exception):
-        raise context
-    chosen = frame.markdown if ".md." in template else frame.html
-    return chosen.get_template(f"{section.name}/{template}").render(
-        {
-            **frame.shared,
-            "root": "../",
-            "size": section.sizes.get(results.profile),
-            "figure": lambda name: in_both_widths(figures[name]),
-            **context,
-        }
-    )
-
-
-def _markdown(
-    results: Results,
-    frame: Frame,
-    sections: Sequence[Section],
-    contexts: Mapping[str, Any],
-    title: str,
-    answers: Mapping[str, Sequence[str]],
-) -> str:
-    """Return the report without figures, on one page."""
-    shown = []
-    for section in sections:
-        for part in section.parts:
-            template = f"{part.name}.md.j2"
-            path = f"{section.name}/{template}"
-            if not any((root / path).is_file() for root in TEMPLATES):
-                continue
-            try:
-                body = _filled(results, frame, section, template, contexts, {})
-                shown.append((part, Safe(body), ""))
-            except Exception as error:
-                shown.append((part, Safe(), said(error)))
-    shown.sort(key=lambda each: each[0].place)
-    return frame.markdown.get_template("page.md.j2").render(
+    frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
+    markdown = [part for each in shown for part in each.in_markdown(frame)]
+    frame.pages["report.md"] = frame.markdown.get_template("page.md.j2").render(
         {
             **frame.shared,
             "headline": title,
-            "answer": [text for some in answers.values() for text in some],
-            "parts": shown,
-            "experiments": [
-                name
-                for name, table in results.tables.items()
-                if not isinstance(table, Exception)
-            ],
-            "commands": _commands(frame.shared["standings"]),
-            "versions": frame.shared["made"].versions,
+            "answer": [sentence for each in shown for sentence in each.answer],
+            "parts": sorted(markdown, key=lambda each: each.part.place),
+            "commands": _commands(standings),
         }
     )
+    files = {
+        **frame.pages,
+        "assets/style.css": stylesheet("colours.css", "style.css"),
+        "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
+    }
+    failed = {e.section.name: e.failed for e in looked if e.failed is not None}
+    return Site(files, {**frame.failed, **failed})
 
 
 def _commands(standings: Mapping[str, mechanisms.Standing]) -> list[str]:

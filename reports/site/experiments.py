@@ -66,7 +66,7 @@ def _context(
     return {
         "experiment": experiment,
         "section": section,
-        "question": first_paragraph(inspect.getdoc(experiment.measure)),
+        "question": _question(inspect.getdoc(experiment.measure)),
         "measure": (
             f"{experiment.measure.__module__}.{experiment.measure.__qualname__}"
             if hasattr(experiment.measure, "__qualname__")
@@ -175,6 +175,12 @@ def _number(value: float) -> str:
     return f"{sign}{number(size)}"
 
 
+def _question(text: str | None) -> str:
+    """Return what a measure returns, from the first paragraph of its docstring."""
+    words = first_paragraph(text).removeprefix("Return ")
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def _told(value: Any) -> str:
     """Return an option of an experiment in words."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
@@ -182,7 +188,7 @@ def _told(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return delta(value) if 0 < value < 1e-3 else setting(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(_told, value))
     return str(value)

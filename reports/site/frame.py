@@ -68,7 +68,15 @@ def _commit() -> str:
     folder = Path(__file__).resolve().parents[2]
     if not (folder / ".git").exists():
         return ""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = [
+        "git",
+        "-C",
+        str(folder),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -123,6 +131,7 @@ class Frame:
 
         made.filters["linked"] = linked
         made.filters["prose"] = prose
+        made.filters["said"] = said
         made.filters["anchor"] = lambda words: words.lower().replace(" ", "-")
         return made
 

@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 from dpaudit.algorithms import CATALOGUE, Entry
-from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Fact, Leaf, Results, Section
-from dpaudit.reports.tables import Printed, records, verdict_rows
+from dpaudit.reports.tables import Printed, verdict_rows
 from dpaudit.reports.words import count, delta, number, setting
 
 __all__ = ["FOLDER", "Standing", "leaves", "standings"]

@@ -5,12 +5,10 @@ that are false on purpose, and the textbook suite, on which the audit itself is
 measured. Sentences are chosen by the data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from dpaudit.algorithms import CATALOGUE
 from dpaudit.algorithms.catalogue import FAMILIES
-from dpaudit.reports.sections import Results, Section
 from dpaudit.reports.site.mechanisms import Standing
 from dpaudit.reports.words import count, listed, spelt
 
@@ -58,9 +56,7 @@ def lead(found: Mapping[str, Standing]) -> str:
             if all(each.refuted for each in fell)
             else f"False is what is claimed for {listed(each.name for each in fell)}."
         )
-    planted = [e for e in found.values() if e.planted and e.audited]
-    planted = [each for each in planted if each.family != _SUITE]
-    if planted:
+    if planted := _planted(found):
         seen = sum(each.refuted for each in planted)
         parts.append(
             f"Of {spelt(len(planted))} mistakes made on purpose beside them, "
@@ -95,24 +91,14 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
     return sentences
 
 
-def context(
-    results: Results,
-    sections: Sequence[Section],
-    found: Mapping[str, Standing],
-    answers: Mapping[str, Sequence[str]],
-    best: Sequence[str],
-) -> dict[str, Any]:
-    """Return what the template of the first page says."""
+def context(found: Mapping[str, Standing]) -> dict[str, Any]:
+    """Return what the template of the first page says of claims."""
     standing = [each for each in _counted(found) if not each.false]
     return {
         "lead": lead(found),
         "groups": group_sentences(found),
         "broken": broken(found),
-        "planted": [
-            each
-            for each in found.values()
-            if each.planted and each.audited and each.family != _SUITE
-        ],
+        "planted": _planted(found),
         "kept": [each for each in standing if each.kept],
         "unknown": [each for each in standing if not each.kept],
         "left_out": [
@@ -120,9 +106,13 @@ def context(
             for each in found.values()
             if not each.audited and each.family != "third-party"
         ],
-        "best": best,
-        "answers": answers,
-        "sections": sections,
-        "sources": {name: entry.source for name, entry in CATALOGUE.items()},
-        "profile": results.profile,
     }
+
+
+def _planted(found: Mapping[str, Standing]) -> list[Standing]:
+    """Return the audited claims that are false on purpose."""
+    return [
+        each
+        for each in found.values()
+        if each.audited and each.planted and each.family != _SUITE
+    ]

@@ -17,7 +17,7 @@ from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import page as page_module
+from dpaudit.reports import templates
 from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
@@ -26,7 +26,7 @@ from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run, run_all
 from dpaudit.reports.markup import read_markup
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.page import draw_figures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
@@ -36,6 +36,7 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
+from dpaudit.reports.site import mechanisms, overview, render
 from dpaudit.reports.store import STORE
 from dpaudit.reports.writer import write_results
 
@@ -103,12 +104,19 @@ BLANK = {name: ["<svg/>", "<svg/>"] for name in FIGURES}
 """In place of the figures, on pages whose words are looked at."""
 
 
+def sections_of(site):
+    """Return the first page and those of the sections as one text."""
+    pages = site.pages.items()
+    wanted = [text for path, text in pages if path.startswith(("index", "sections/"))]
+    return "\n".join(wanted)
+
+
 def html_of(found):
-    return render(found, BLANK).html
+    return sections_of(render(found, BLANK))
 
 
 def render_markdown(found):
-    return render(found, BLANK).markdown
+    return render(found, BLANK).pages["report.md"]
 
 
 def answer(wall, exact, variance):
@@ -647,7 +655,7 @@ def test_no_two_names_become_one_file():
 
 
 def test_templates_trust_nothing_by_themselves():
-    for path in sorted(page_module.TEMPLATES[0].parent.rglob("*.j2")):
+    for path in sorted(templates.TEMPLATES[0].parent.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 
 

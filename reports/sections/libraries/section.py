@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,7 @@ def _pages(results: Results) -> list[Leaf]:
                 folder="libraries",
                 name=library,
                 template="libraries/library.html.j2",
-                context=lambda context=context: context,
+                context=partial(dict, context),
                 group=listed(dict.fromkeys(each.version for each in own)),
                 line=f"{len(own)} mechanisms and models",
                 verdict=f"{fell} REFUTED" if fell else "NOT REFUTED",

@@ -37,16 +37,23 @@ def _pages(results: Results) -> list[Leaf]:
     """Return a page for each theorem, in the order of the scoreboard."""
     found, seen = findings.scores(results), findings.chances(results)
     bounds = findings.bound_rows(results)
-    rows = [each.row for each in (*found, *seen)]
+    rows: list[Row | Chance] = [each.row for each in found]
+    rows += [each.row for each in seen]
+    theorems = dict.fromkeys(row.theorem for row in rows)
+
+    def owner(named: str) -> str:
+        """Return the theorem that a bound belongs to: what its name begins with."""
+        return max((each for each in theorems if named.startswith(each)), key=len)
+
     leaves = []
-    for theorem in dict.fromkeys(row.theorem for row in rows):
+    for theorem in theorems:
         own = [each for each in found if each.row.theorem == theorem]
         events = [each for each in seen if each.row.theorem == theorem]
         some = [row for row in rows if row.theorem == theorem]
-        refuted = any(each.verdict == CONTRADICTED for each in (*own, *events))
+        verdicts = [each.verdict for each in own] + [each.verdict for each in events]
         context = {
             "rows": findings.score_rows(own) + findings.chance_rows(events),
-            "bounds": [row for row in bounds if row.named.startswith(theorem)],
+            "bounds": [row for row in bounds if owner(row.named) == theorem],
             "mechanisms": dict.fromkeys(row.mechanism for row in some),
             "experiments": dict.fromkeys(row.experiment for row in some),
             "why": dict.fromkeys(each.row.why for each in own if each.row.why),
@@ -59,12 +66,12 @@ def _pages(results: Results) -> list[Leaf]:
                 folder="theorems",
                 name=theorem,
                 template="theorems/theorem.html.j2",
-                context=lambda context=context: context,
+                context=partial(dict, context),
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=_VERDICTS[findings.stated(own)] if own else events[0].verdict,
-                refuted=refuted,
-                mechanisms=tuple(context["mechanisms"]),
+                verdict=_VERDICTS[findings.stated(own)] if own else verdicts[0],
+                refuted=CONTRADICTED in verdicts,
+                mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
             )
         )
