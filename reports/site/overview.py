@@ -60,7 +60,7 @@ def lead(found: Mapping[str, Standing]) -> str:
         seen = sum(each.refuted for each in planted)
         parts.append(
             f"Of {spelt(len(planted))} mistakes made on purpose beside them, "
-            f"{spelt(seen)} {'was' if seen == 1 else 'were'} found."
+            f"{spelt(seen) if seen else 'none'} {'were' if seen > 1 else 'was'} found."
         )
     if any(not each.false for each in _counted(found)):
         parts.append("What was not refuted is not thereby proven private.")
@@ -79,11 +79,11 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
             continue
         fell = [each.name for each in audited if each.false]
         most = max(row.samples for each in audited for row in each.audits)
-        verb = "was" if len(fell) == 1 else "were"
+        verb = "were" if len(fell) > 1 else "was"
         named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
         text = (
-            f"{about}: {spelt(len(fell))} of {spelt(len(audited))} audited claims "
-            f"{verb} refuted{named}, with up to {count(most)} releases a side."
+            f"{about}: {spelt(len(fell)) if fell else 'none'} of "
+            f"{spelt(len(audited))} audited claims {verb} refuted{named}, with up to {count(most)} releases a side."
         )
         if len(audited) < len(some):
             text += f" {spelt(len(some) - len(audited)).capitalize()} not audited here."
