@@ -115,6 +115,7 @@ def test_a_page_without_a_fault(body, open_browser, tmp_path):
         ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
         ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
         ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),
+        ("sideways", f"<p>{'long' * 50}</p>", "filled by '<p>', 'longlong"),
         (
             "schemes",
             "<style>:root { color-scheme: light } body { background: #fff !important }"
@@ -131,8 +132,8 @@ def test_a_page_without_a_fault(body, open_browser, tmp_path):
             TABLE.replace("append(...sorted", "replaceChildren(sorted[0]"),
             "got lost",
         ),
-        ("filters", TABLE.replace("toLowerCase()", "trim()"), "rows are shown for"),
-        ("filters", TABLE.replace("row.hidden =", "row.hidden ||="), "hides rows"),
+        ("filters", TABLE.replace("toLowerCase()", "trim()"), "rows are wrong for"),
+        ("filters", TABLE.replace("row.hidden =", "row.hidden ||="), "wrong for ''"),
         (
             "links",
             "<style>nav { position: fixed; top: 0; width: 100%; height: 99px }</style>"
