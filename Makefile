@@ -18,10 +18,10 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test test-all tables lint types audit report bench bench-audit third-party constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact bench bench-audit third-party constraints clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
 		$(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  PROFILE=$(PROFILE) (report, bench-audit)   WORKERS=$(WORKERS) (test, test-all, audit)"
@@ -77,6 +77,13 @@ types: $(VENV)/.lint ## mypy (strict) and pyright (basic)
 report: $(VENV)/.test ## write the comparison report to build/report/
 	$(BIN)/dpaudit report --profile $(PROFILE) --output build/report
 
+browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromium (build/screenshots/)
+	DPAUDIT_SITES=build/report:build/docs DPAUDIT_SCREENSHOTS=build/screenshots \
+		$(BIN)/python -m pytest tests/reports/test_in_a_browser.py
+
+first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
+	$(BIN)/python .ci/first_contact.py
+
 bench-audit: $(VENV)/.test ## audit the auditor: coverage, tightness, speed (build/bench/)
 	$(BIN)/dpaudit bench-audit --profile $(PROFILE) --output build/bench
 
@@ -104,7 +111,7 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
-	@set -e; for pins in constraints.txt=test,lint,bench \
+	@set -e; for pins in constraints.txt=test,lint,bench,browser \
 			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \

@@ -78,8 +78,8 @@ class Entry:
         Whether the number of principal components is fixed beforehand: what is
         released is a basis of them.
     extra : str, optional
-        The optional requirement without which nothing can be drawn, as in
-        ``dpaudit[opendp]``: also the name of the package that it installs.
+        The optional requirement without which nothing can be drawn: the name of the
+        extra of dpaudit, and of the package that it installs.
     truth : float, optional
         The smallest true epsilon, over all neighbours and events, at the entry's own
         epsilon (and delta 1e-5 if `approximate`), to four digits, where it is known by
@@ -121,6 +121,11 @@ class Entry:
         if self.approximate:
             return ApproxDP(self.epsilon, 1e-5)
         return PureDP(self.epsilon)
+
+    @property
+    def planted(self) -> bool:
+        """Whether its claim is no one's, but made up to be false."""
+        return "planted" in self.source
 
     @property
     def expected_refuted(self) -> bool:

@@ -85,7 +85,7 @@ def _cell(value: object) -> object:
 
 
 def file_name(name: str) -> str:
-    """Return a name of ASCII letters, digits, dots and hyphens; no two become one.
+    """Return a name of ASCII letters, digits, and ``.-_``; no two become one.
 
     Any other character is replaced by its code between plus signs.
 
@@ -94,4 +94,4 @@ def file_name(name: str) -> str:
     >>> file_name("symmetric-noise"), file_name("../a b")
     ('symmetric-noise', '..+2f+a+20+b')
     """
-    return re.sub(r"[^A-Za-z0-9.-]", lambda found: f"+{ord(found[0]):x}+", name)
+    return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"+{ord(found[0]):x}+", name)

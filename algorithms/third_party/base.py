@@ -34,6 +34,7 @@ from dpaudit.arrays import Array
 from dpaudit.checked import Checked, Count, Fraction, Positive
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import DPAuditError, InputError
+from dpaudit.extras import how_to_install
 from dpaudit.mechanism import Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.rows import clip_rows
@@ -68,7 +69,7 @@ def _installed(library: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingLibraryError(
-            f"{library} cannot be imported: pip install 'dpaudit[{library}]' ({error})"
+            f"{library} cannot be imported: {how_to_install(library)} ({error})"
         ) from error
 
 

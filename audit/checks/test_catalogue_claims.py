@@ -147,7 +147,7 @@ def anything_can_be_wrong(entry: Entry) -> bool:
 def marks_of(entry: Entry) -> list[pytest.MarkDecorator]:
     """Return the marks of an audit that must refute; hard are those of minutes."""
     assert entry.falls is not None
-    missing = f"pip install 'dpaudit[{entry.extra}]'"
+    missing = f"{entry.extra} is not installed"
     skip = pytest.mark.skipif(not entry.installed, reason=missing)
     hard = entry.extra is not None or entry.falls.releases > OFTEN_ENOUGH
     return [pytest.mark.hard, skip] if hard else [skip]

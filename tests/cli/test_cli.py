@@ -64,6 +64,13 @@ def test_list():
     assert all(name in result.stdout for name in CATALOGUE)
 
 
+@pytest.mark.parametrize("family", sorted({each.family for each in CATALOGUE.values()}))
+def test_every_column_can_be_had_of_every_family(family):
+    every = "name,constructor,summary,needs,lost,exact,verdict"
+    result = run("list", "--family", family, "--columns", every)
+    assert result.exit_code == 0, result.stderr
+
+
 def test_list_of_a_family_with_columns_in_markdown():
     result = run(
         *("list", "--family", "covariance", "--markdown"),

@@ -58,6 +58,7 @@ def test_lists_are_narrowed():
 
     refuted = [name for name, entry in CATALOGUE.items() if entry.expected_refuted]
     assert names("--refuted") == refuted
+    assert names("--not-refuted") == [name for name in CATALOGUE if name not in refuted]
     some = names("--search", "WiShArT")
     assert "symmetrised-wishart" in some
     assert "laplace" not in some

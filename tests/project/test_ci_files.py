@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
-_PAGES = {".md", ".yml"}
+_SPOKEN = {".md", ".yml", ".py", ".j2"}
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
     "project"
@@ -17,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 # The extras that each file of constraints is for.
 PINNED = {
-    "constraints.txt": ("test", "lint", "bench"),
+    "constraints.txt": ("test", "lint", "bench", "browser"),
     "constraints-third-party.txt": (
         "test",
         "opendp",
@@ -99,17 +100,63 @@ def test_the_workflow_tests_what_is_classified():
     assert named <= makefile_targets()
 
 
-def test_no_page_installs_from_an_index_where_dpaudit_is_not():
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    pages += [path for path in (ROOT / "docs").rglob("*") if path.suffix in _PAGES]
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        assert not re.search(r"pip install [^\n]*(?<![\w/.-])dpaudit(?![\w/.-])", text)
+def test_nothing_installs_from_an_index_where_dpaudit_is_not():
+    """No page, and no message: somebody else may take the name there."""
+    places = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    folders = ("docs", "src", "algorithms", "attacks", "audit", "reports")
+    for path in (path for name in folders for path in (ROOT / name).rglob("*")):
+        if path.suffix in _SPOKEN and path.is_file():
+            places.append(path)
+    for place in places:
+        text = place.read_text(encoding="utf-8")
+        named = re.search(r"pip install [^\n]*(?<![\w/.-])dpaudit(?![\w/.-])", text)
+        assert not named, f"{place}: {named}"
 
 
-def test_the_citation_has_the_version():
+def test_one_version_everywhere():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"version: {PROJECT['version']}\n" in text
+    text = (ROOT / "docs" / "ci" / "github-actions.yml").read_text(encoding="utf-8")
+    assert f"/dpaudit-{PROJECT['version']}-py3-none-any.whl\n" in text
+
+
+def check_changelog(text: str, version: str) -> None:
+    """Raise unless the version is that of the top section, or of none so far."""
+    first, *others = re.findall(r"^## \[([^]]+)\](.*)$", text, re.MULTILINE)
+    released = [first, *others] if first[0] != "Unreleased" else others
+    for heading, date in released:
+        assert re.fullmatch(r" - \d{4}-\d\d-\d\d", date), heading
+    newest_first = sorted((Version(name) for name, _ in released), reverse=True)
+    assert [Version(name) for name, _ in released] == newest_first
+    if first[0] == "Unreleased":
+        assert all(Version(name) < Version(version) for name, _ in released)
+    else:
+        assert first[0] == version
+
+
+def test_the_changelog_is_of_this_version():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    check_changelog(text, PROJECT["version"])
+
+
+RELEASED = "## [1.1.0] - 2030-01-31\n## [1.0.0] - 2029-01-31\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (RELEASED, "1.2.0"),
+        (RELEASED, "1.0.0"),
+        (f"## [Unreleased]\n{RELEASED}", "1.1.0"),
+        (RELEASED.replace("- 2030-01-31", ""), "1.1.0"),
+        ("\n".join(reversed(RELEASED.splitlines())), "1.0.0"),
+    ],
+)
+def test_a_changelog_of_another_version_is_noticed(text, version):
+    check_changelog(RELEASED, "1.1.0")
+    check_changelog(f"## [Unreleased]\n{RELEASED}", "1.2.0.dev0")
+    with pytest.raises(AssertionError):
+        check_changelog(text, version)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no executable bit")

@@ -5,6 +5,7 @@ with the setuptools of this environment, its dependencies lent from it.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,21 @@ def test_wheel_asks_for_the_declared_requirements(wheel):
         if line.startswith("Requires-Dist: ") and "extra ==" not in line
     ]
     assert sorted(required) == sorted(project["project"]["dependencies"])
+
+
+def test_the_description_is_the_readme_without_what_is_not_beside_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        head, _, page = archive.read(name).decode().partition("\n\n")
+
+    assert "Description-Content-Type: text/markdown\n" in f"{head}\n"
+    assert page.startswith("# dpaudit\n")
+    assert "docs/statistics.md" in page
+    targets = re.findall(r"\]\(([^)]*)\)", page)
+    assert all(target.startswith("https://") for target in targets), targets
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for code in re.findall(r"```.*?```", readme, re.DOTALL):
+        assert code in page
 
 
 def test_checkout_without_links_builds_the_same_wheel(wheel, tmp_path):

@@ -1,14 +1,20 @@
 """The README is true to the letter, and the tables of all pages are up to date."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from runpy import run_path
 from types import SimpleNamespace
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.audit.assertions import Auditor
+from dpaudit.cli import main
 from dpaudit.pytest_plugin import BUDGETS
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +24,7 @@ tables = SimpleNamespace(**run_path(str(ROOT / "docs" / "tables.py")))
 
 
 def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
-    code, test = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+    code, _, test = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     assert sum(bool(line.strip()) for line in code.splitlines()) <= 10
     names: dict[str, object] = {}
     exec(compile(code, str(README), "exec"), names)
@@ -34,6 +40,46 @@ def test_the_ten_line_audit_runs_and_so_does_the_test(capsys, tmp_path):
     auditor = Auditor(BUDGETS, lambda record: None, lambda: tmp_path)
     with pytest.raises(AssertionError, match="breaks its claim"):
         names["test_noisy_sum_keeps_its_claim"](auditor)  # type: ignore[operator]
+
+
+SECTION = TEXT[TEXT.index("## The command line") : TEXT.index("## In your tests")]
+QUICK, OWN, LONG = re.findall(r"```sh\n(.*?)```", SECTION, flags=re.DOTALL)
+FEW = {"audit": {"max_samples": 300, "refine": 0.0}}
+
+
+def test_the_commands_end_as_they_say(tmp_path, monkeypatch):
+    """With few releases, and without other processes, where that changes no verdict."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (module,) = re.findall(r"```python\n# mymodule.py\n(.*?)```", TEXT, re.DOTALL)
+    Path("mymodule.py").write_text(module, encoding="utf-8")
+    for line in (QUICK + OWN).replace("--workers 2", "--workers 1").splitlines():
+        command, _, said = line.partition(" # ")
+        if not command.startswith("dpaudit "):
+            subprocess.run(command, shell=True, check=True)
+            continue
+        words = shlex.split(command)[1:]
+        for each in ("--max-samples", "2000"):
+            words = [word for word in words if word != each]
+        done = CliRunner().invoke(main, words, default_map=FEW)
+        wanted = re.search(r"exit code (\d)", said)
+        assert done.exit_code == int(wanted[1] if wanted else 0), done.output
+    sys.modules.pop("mymodule")
+
+
+def test_the_commands_that_take_longer_exist():
+    for line in LONG.splitlines():
+        program, *words = shlex.split(line, comments=True)
+        group = main
+        if program != "dpaudit":
+            assert program in ("pytest", "make")
+            continue
+        while isinstance(group, click.Group) and words[0] in group.commands:
+            name, *words = words
+            group = group.commands[name]
+        group.make_context(name, words, resilient_parsing=True)
+        options = {option for each in group.params for option in each.opts}
+        assert {word for word in words if word.startswith("--")} <= options
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda path: path.name)

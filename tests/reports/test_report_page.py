@@ -17,15 +17,16 @@ from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import page as page_module
+from dpaudit.reports import templates
 from dpaudit.reports import write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
-from dpaudit.reports.check import problems
+from dpaudit.reports.check import Site, faults, missing
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run, run_all
+from dpaudit.reports.markup import read_markup
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.page import draw_figures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
@@ -35,6 +36,7 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
+from dpaudit.reports.site import mechanisms, overview, render
 from dpaudit.reports.store import STORE
 from dpaudit.reports.writer import write_results
 
@@ -102,12 +104,19 @@ BLANK = {name: ["<svg/>", "<svg/>"] for name in FIGURES}
 """In place of the figures, on pages whose words are looked at."""
 
 
+def sections_of(site):
+    """Return the first page and those of the sections as one text."""
+    pages = site.pages.items()
+    wanted = [text for path, text in pages if path.startswith(("index", "sections/"))]
+    return "\n".join(wanted)
+
+
 def html_of(found):
-    return render(found, BLANK).html
+    return sections_of(render(found, BLANK))
 
 
 def render_markdown(found):
-    return render(found, BLANK).markdown
+    return render(found, BLANK).pages["report.md"]
 
 
 def answer(wall, exact, variance):
@@ -465,7 +474,7 @@ def test_robust_pca_is_shown_beside_its_verdicts():
 def test_the_page_is_whole_and_fetches_nothing(written):
     page = render(results(), written.figures).html
 
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     for name, heading in SECTIONS.items():
         assert f'<section id="{name}">' in page
         assert f"<h2>{heading}</h2>" in page
@@ -564,7 +573,7 @@ class Tags(HTMLParser):
 def test_no_name_is_more_than_text_on_the_page(hostile, written):
     page = (hostile / "index.html").read_text(encoding="utf-8")
 
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
     tags = Tags()
     tags.feed(page)
@@ -646,14 +655,15 @@ def test_no_two_names_become_one_file():
 
 
 def test_templates_trust_nothing_by_themselves():
-    for path in sorted(page_module.TEMPLATES[0].parent.rglob("*.j2")):
+    for path in sorted(templates.TEMPLATES[0].parent.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 
 
 def test_report_from_start_to_end(written):
     assert written.index.parts[-3:] == ("deep", "report", "index.html")
+    site = Site(written.index.parent)
+    assert (faults(site), missing(site)) == ([], [])
     page = written.index.read_text(encoding="utf-8")
-    assert problems(page) == []
     assert str(written.index.parent) not in page
     assert {path.name for path in written.index.parent.iterdir()} == {
         "index.html",
@@ -828,7 +838,7 @@ TOUR = [
 def test_the_tour_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(None, TOUR)})
     page = render(beside, written.figures).html
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     section = page[page.index('<section id="tour">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'data-label="Verdict"><div>(.*?)</div>', section) == [
@@ -848,7 +858,7 @@ def test_the_tour_of_libraries(written):
 def test_the_comparison_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(COMPARISON, TOUR)})
     page = render(beside, written.figures).html
-    assert problems(page) == []
+    assert read_markup(page).faults == []
     section = page[page.index('<section id="libraries">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'scope="row">(.*?)<', section) == [

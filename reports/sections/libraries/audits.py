@@ -23,6 +23,7 @@ from dpaudit.algorithms import Entry, entry, names_of
 from dpaudit.algorithms.third_party.base import MissingLibraryError
 from dpaudit.atomic import replacing
 from dpaudit.audit import Witness, audit
+from dpaudit.extras import how_to_install
 from dpaudit.reports.escaping import file_name
 from dpaudit.reports.runner import Job, Progress, carry_out
 from dpaudit.reports.store import STORE, WorkStore
@@ -63,7 +64,7 @@ def library_versions(extra: str | None) -> dict[str, str]:
         return {name: version(name) for name in _DISTRIBUTIONS.get(extra or "", ())}
     except PackageNotFoundError as error:
         raise MissingLibraryError(
-            f"{error.name} is not installed: pip install 'dpaudit[{extra}]'"
+            f"{error.name} is not installed: {how_to_install(str(extra))}"
         ) from error
 
 
@@ -182,7 +183,7 @@ def audited(
     for name in names or names_of("third-party"):
         chosen = entry(name)
         if not (names or chosen.installed):
-            tell(f"{name}: left out, pip install 'dpaudit[{chosen.extra}]'")
+            tell(f"{name}: left out, {how_to_install(str(chosen.extra))}")
             continue
         size = BUDGETS.get(name, 10_000) if max_samples is None else max_samples
         options: dict[str, Any] = {

@@ -21,7 +21,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Row, fallen, point, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = ["SECTION", "headline", "privacy_answer", "privacy_wall", "wall_notes"]
+__all__ = ["KEY", "SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
@@ -45,17 +45,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             effort=0.2,
         ),
     )
-
-
-def headline(wall: pd.DataFrame) -> str:
-    """Return the title of the page: whose claims are false, in one line."""
-    broken, total = int(fallen(wall).sum()), len(wall)
-    if broken == 0:
-        return f"No privacy promise of {spelt(total)} was refuted"
-    breaks = "breaks its privacy promise"
-    if broken > 1:
-        breaks = "break their privacy promises"
-    return f"{spelt(broken).capitalize()} of {spelt(total)} mechanisms {breaks}"
 
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
@@ -172,8 +161,10 @@ def privacy_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
     rows = records(results["privacy-wall"])
     claim = rows[0]["claimed_epsilon"]
     high = (66 if narrow else 48) * len(rows)
-    height = 2 * high + 180 if narrow else high + 84
+    key = 48 if narrow else 36
+    height = 2 * high + 180 + key if narrow else high + 84 + key
     figure = plots.canvas(height, narrow=narrow)
+    _key(figure, height, narrow)
 
     def place(epsilon: float) -> float:
         return 1.0 if math.isinf(epsilon) else epsilon / (epsilon + claim)
@@ -181,7 +172,7 @@ def privacy_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
     if narrow:
         left, right = (
             plots.pixels(figure, 10, bottom, plots.NARROW - 24, high)
-            for bottom in (height - 50 - high, 34)
+            for bottom in (height - key - 50 - high, 34)
         )
     else:
         names = plots.names_width(row["mechanism"] for row in rows)
@@ -202,6 +193,22 @@ def privacy_wall(results: Results, narrow: bool) -> tuple[Figure, str]:
     return figure, " ".join(map(_wall_sentence, rows))
 
 
+KEY = ("proved by the audit", "beyond the claim", "claimed", "exact")
+"""What the marks of the privacy wall mean."""
+
+_PROVED: dict[str, Any] = {"color": SERIES[0], "linewidth": 0}
+_BEYOND: dict[str, Any] = {"color": REFUTED, "linewidth": 0}
+_CLAIMED: dict[str, Any] = {
+    **{"color": INK, "clip_on": False},
+    **{"linewidth": 2.5, "solid_capstyle": "butt"},
+}
+_EXACT: dict[str, Any] = {
+    **{"color": INK, "clip_on": False, "zorder": 5, "marker": "D", "markersize": 8},
+    **{"markerfacecolor": PAPER, "markeredgecolor": INK, "markeredgewidth": 1.6},
+}
+"""How they look: in the rows, and in the key above them."""
+
+
 def _bar(
     axes: Axes,
     i: int,
@@ -216,20 +223,34 @@ def _bar(
     exact = row[f"exact_{kind}"]
     y, half = i + (0.0 if narrow else -0.12), 0.13
     within = place(min(lower, claimed))
-    axes.barh(y, within, height=2 * half, color=SERIES[0], linewidth=0)
+    axes.barh(y, within, height=2 * half, **_PROVED)
     if lower > claimed:
         beyond = place(lower) - within
-        axes.barh(y, beyond, left=within, height=2 * half, color=REFUTED, linewidth=0)
-    ends, mark = (y - half - 0.08, y + half + 0.08), {"color": INK, "clip_on": False}
-    bar: dict[str, Any] = {**mark, "linewidth": 2.5, "solid_capstyle": "butt"}
-    axes.plot([place(claimed)] * 2, ends, **bar)
+        axes.barh(y, beyond, left=within, height=2 * half, **_BEYOND)
+    axes.plot([place(claimed)] * 2, (y - half - 0.08, y + half + 0.08), **_CLAIMED)
     said = f"audit ≥ {text(lower)}"
     if not math.isnan(exact):
         said += f" · exact {text(exact)}"
-        diamond: dict[str, Any] = {**mark, "marker": "D", "markersize": 8, "zorder": 5}
-        diamond |= {"markeredgecolor": INK, "markeredgewidth": 1.6}
-        axes.plot(place(exact), y, markerfacecolor=PAPER, **diamond)
+        axes.plot(place(exact), y, **_EXACT)
     axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
+
+
+def _key(figure: Figure, height: int, narrow: bool) -> None:
+    """Say above the rows what their marks mean, in two columns on phones."""
+    across = plots.NARROW if narrow else plots.WIDE
+    axes = plots.pixels(figure, 0, 0, across, height)
+    axes.set(xlim=(0, across), ylim=(0, height))
+    axes.set_axis_off()
+    lefts = (10, 190) if narrow else (10, 190, 350, 460)
+    for i, text in enumerate(KEY):
+        x, y = lefts[i % len(lefts)], height - 14 - 22 * (i // len(lefts))
+        if i < 2:
+            axes.barh(y, 26, left=x, height=11, **(_PROVED, _BEYOND)[i])
+        elif i == 2:
+            axes.plot([x + 13] * 2, (y - 9, y + 9), **_CLAIMED)
+        else:
+            axes.plot(x + 13, y, **_EXACT)
+        axes.annotate(text, (x + 34, y), va="center", color=MUTED, size=12)
 
 
 def _wall_sentence(row: Row) -> str:
@@ -257,19 +278,9 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _commands(results: Results) -> list[str]:
-    """Return the commands that repeat what was refuted."""
-    wall = results["privacy-wall"]
-    options = f"--seed {results.seed} --confidence {wall['confidence'].iloc[0]:g}"
-    rows = verdict_rows(wall)
-    return [
-        *(f"dpaudit audit {row.name} {options}" for row in rows if row.refuted),
-        *(f"dpaudit verify {row.witness_file}" for row in rows if row.witness_file),
-    ]
-
-
 SECTION = Section(
     name="privacy",
+    title="Privacy: claimed, exact, audited",
     parts=(
         Part("verdicts", "Verdicts", 100),
         Part("privacy-wall", "The privacy wall", 110),
@@ -282,7 +293,6 @@ SECTION = Section(
         max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
-    headline=lambda found: headline(found["privacy-wall"]),
     answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
-    commands=_commands,
+    audits=("privacy-wall",),
 )

@@ -10,8 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpaudit.algorithms import names_of
 from dpaudit.reports import plots
 from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.plots import DOTTED, INK, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.streaming import findings, measures
@@ -34,6 +36,14 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
     experiment = partial(Experiment, measure=measures.streaming_errors)
     return (
+        audit_experiment(
+            names_of("streaming"),
+            size.stream_samples,
+            name="streaming-audits",
+            title="Audits of streaming PCA",
+            grid={},
+            effort=8.0,
+        ),
         experiment(
             name="streaming-rates",
             title="Rates of streaming PCA in n",
@@ -219,6 +229,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="streaming",
+    title="Streaming",
     parts=(Part("streaming", "Streaming", 300),),
     context=_context,
     figures={"streaming-rates": error_by_size, "signal-in-noise": error_by_spread},
@@ -228,7 +239,9 @@ SECTION = Section(
         length_streams=(12, 60, 120),
         spread_streams=(4, 60, 120),
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
+        stream_samples=(5_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
+    audits=("streaming-audits",),
     notes={findings.TABLES: findings.exponent_lines},
 )

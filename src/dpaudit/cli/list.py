@@ -25,7 +25,11 @@ __all__ = ["list_command"]
     ),
 )
 @click.option("--family", "families", multiple=True, help="Only these; repeatable.")
-@click.option("--refuted", is_flag=True, help="Only those whose claim is refuted.")
+@click.option(
+    "--refuted/--not-refuted",
+    default=None,
+    help="Only those whose claim is refuted, or is not.",
+)
 @click.option("--search", metavar="TEXT", help="Only those of which a column has it.")
 @click.option(
     "--columns",
@@ -37,7 +41,7 @@ __all__ = ["list_command"]
 @json_option
 def list_command(
     families: tuple[str, ...],
-    refuted: bool,
+    refuted: bool | None,
     search: str | None,
     columns: str,
     markdown: bool,
@@ -48,7 +52,7 @@ def list_command(
 
     named = [name for family in families for name in names_of(family)]
     entries = [CATALOGUE[name] for name in named or CATALOGUE]
-    entries = [entry for entry in entries if entry.expected_refuted or not refuted]
+    entries = [e for e in entries if refuted in (None, e.expected_refuted)]
     if search is not None:
         entries = [entry for entry in entries if _has(entry, search.casefold())]
     if as_json:
@@ -119,7 +123,7 @@ def _constructor(entry: "Entry") -> str:
 def _needs(entry: "Entry") -> str:
     if entry.extra is None:
         return ""
-    return f"dpaudit[{entry.extra}]" + ("" if entry.installed else " (not installed)")
+    return entry.extra + ("" if entry.installed else " (not installed)")
 
 
 def _truth(entry: "Entry") -> str:
@@ -130,6 +134,7 @@ def _truth(entry: "Entry") -> str:
 
 def _exact(entry: "Entry") -> str:
     """Return what the worst pair loses at the claim's delta, if that is known."""
+    from dpaudit.errors import UnsupportedError
     from dpaudit.mechanism import HasExactClaim, HasWorstCase
 
     mechanism = entry.build()
@@ -137,7 +142,10 @@ def _exact(entry: "Entry") -> str:
         mechanism, HasWorstCase
     ):
         return ""
-    exact = mechanism.exact_claim(mechanism.worst_case())
+    try:
+        exact = mechanism.exact_claim(mechanism.worst_case())
+    except UnsupportedError:
+        return ""
     at = entry.epsilon
     epsilon = exact.epsilon(1e-5 if entry.approximate else 0.0)
     if epsilon == float("inf"):

@@ -21,7 +21,7 @@ NAMES = [name for name in names_of("third-party") if name.startswith("diffprivli
 
 pytestmark = pytest.mark.skipif(
     not entry("diffprivlib-bingham").installed,
-    reason="pip install 'dpaudit[diffprivlib]'",
+    reason="diffprivlib is not installed",
 )
 
 

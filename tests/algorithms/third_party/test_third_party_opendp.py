@@ -19,7 +19,7 @@ from dpaudit.audit import audit
 
 pytestmark = pytest.mark.skipif(
     not entry("opendp-eigenvector").installed,
-    reason="pip install 'dpaudit[opendp]'",
+    reason="opendp is not installed",
 )
 RNG = np.random.default_rng(0)  # not used by OpenDP
 

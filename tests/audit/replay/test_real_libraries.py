@@ -13,10 +13,10 @@ from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import libraries, replay
 
 diffprivlib = pytest.mark.skipif(
-    find_spec("diffprivlib") is None, reason="pip install 'dpaudit[diffprivlib]'"
+    find_spec("diffprivlib") is None, reason="diffprivlib is not installed"
 )
 opendp = pytest.mark.skipif(
-    find_spec("opendp") is None, reason="pip install 'dpaudit[opendp]'"
+    find_spec("opendp") is None, reason="opendp is not installed"
 )
 
 CLAIM = PureDP(1.0)

@@ -1,0 +1,59 @@
+"""The pictures in the pages are of the catalogue and the grid as they are now.
+
+If not: ``make report``, then copy the files of these names from build/report/ to docs/.
+"""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dpaudit.algorithms import CATALOGUE, names_of
+from dpaudit.reports.sections.choosing.figures import winners_map
+from dpaudit.reports.sections.privacy.section import KEY
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "reports" / "site"
+PICTURES = ("privacy-wall", "winners")
+
+
+def read(name):
+    """Return the description of a picture, and the texts in it."""
+    text = (ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8")
+    return described(text.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
+
+
+def described(svg):
+    """Return the description of an element, and how often it has which texts."""
+    root = ElementTree.fromstring(svg)
+    texts = ["".join(text.itertext()).strip() for text in root.iter("text")]
+    return root.findtext("desc"), Counter(texts)
+
+
+def test_the_wall_has_every_mechanism_and_its_verdict():
+    said, texts = read("privacy-wall")
+    names = [*names_of("covariance"), *names_of("subspace")]
+    found = re.findall(r"(\S+): claimed epsilon .*?; (not refuted|refuted)\.", said)
+    verdicts = {True: "refuted", False: "not refuted"}
+    assert found == [
+        (name, verdicts[CATALOGUE[name].expected_refuted]) for name in names
+    ]
+    assert all(texts[name] == 1 for name in names)
+    assert texts["REFUTED"] == sum(CATALOGUE[name].expected_refuted for name in names)
+
+
+def test_the_wall_says_what_its_marks_mean():
+    _, texts = read("privacy-wall")
+    assert all(texts[mark] == 1 for mark in KEY)
+
+
+def test_the_map_has_the_winners_of_the_grid():
+    assert read("winners") == described(winners_map(None))
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_colours_are_those_of_the_report(name):
+    text = (ROOT / "docs" / f"{name}.svg").read_text(encoding="utf-8")
+    assert (SITE / "colours.css").read_text(encoding="utf-8") in text
