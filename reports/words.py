@@ -6,6 +6,8 @@ Few digits, real minus signs, no exponents in E.
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+from dpaudit.printable import printable
+
 __all__ = [
     "aligned",
     "count",
@@ -162,15 +164,18 @@ def duration(seconds: float) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of cells for a terminal, one cell below the other.
 
+    Cells may be names that somebody else chose: none does anything to the terminal.
+
     Examples
     --------
     >>> aligned([("name", "x"), ("a", "10")])
     ['name  x', 'a     10']
     """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [[printable(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return [
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        for line in shown
     ]
 
 
