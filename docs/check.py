@@ -22,5 +22,6 @@ def problems(folder: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = problems(Path(sys.argv[1]))
-    print(*found, sep="\n" if found else "")
+    for each in found:
+        print(each)
     sys.exit(bool(found))

@@ -34,7 +34,7 @@ def plain(lines: list[str]) -> list[str]:
     >>> print(*plain(text), sep="\n")
     \|x\| is `|x|`, and z\_+ a part:
     <BLANKLINE>
-    ::
+    .. code-block:: text
     <BLANKLINE>
         |x| >= 0
     <BLANKLINE>
@@ -52,7 +52,7 @@ def plain(lines: list[str]) -> list[str]:
         if literal is None or start < literal:
             literal = None
             if start > above:
-                done += [" " * above + "::", ""]
+                done += [" " * above + ".. code-block:: text", ""]
                 literal = start
             elif block[0].lstrip().startswith(".. "):
                 literal = start + 1
