@@ -282,8 +282,10 @@ def key(
         Markers with what they mean, in a row of `ENTRY` pixels each above the others.
     """
     used = list(dashes)
-    axes = figure.axes[0]
     shown = [each for each in _KEY if each[0].dash in used]
+    if not shown:
+        return
+    axes = figure.axes[0]
     entries = [[each] for each in shown] if narrow else [shown]
     x, y = 8.0, ENTRY * (len(more) + len(entries) - 1) + 10
     for line in more:

@@ -96,7 +96,7 @@ def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]
             )
         if not narrow:
             lines.name_ends(axes, ends)
-    if narrow:
+    if narrow and shown:
         lines.list_below(axes, listed, foot + 12, _LISTED)
     lines.key(figure, (line.dash for line in drawn), narrow=narrow)
     return figure, " ".join(sentences)
