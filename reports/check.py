@@ -15,7 +15,7 @@ from dpaudit.reports.markup import Markup, addresses_in_css, elsewhere, read_mar
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.store import STORE
 
-__all__ = ["LARGEST", "Site", "faults", "missing"]
+__all__ = ["LARGEST", "Site", "faults", "missing", "strays", "strays_in_styles"]
 
 LARGEST = 10_000_000
 """How many bytes a site has at most: what one reads on a phone, too."""
@@ -118,36 +118,49 @@ def faults(site: Site) -> list[str]:
     """
     found = []
     for page in site.pages:
-        markup = site.markup(page)
-        here = list(markup.faults)
-        for line, address in markup.links:
-            if urlsplit(address).scheme.lower() in _FOLLOWED:
-                continue
-            wrong = (
-                "leads out of the folder"
-                if elsewhere(address)
-                else site.astray(page, address)
-            )
-            if wrong:
-                here.append((line, f"the link to {address!r} {wrong}"))
-        here += [
-            (line, wrong)
-            for line, address in markup.fetched
-            if (wrong := _fetched(site, page, address))
-        ]
+        here = [*site.markup(page).faults, *strays(site, page)]
         found += [f"{page}:{line}: {what}" for line, what in sorted(here)]
     if site.alone:
         return found
-    for name in site.files:
-        if name.endswith(".css"):
-            for address in addresses_in_css(site.text(name)):
-                if wrong := _fetched(site, name, address):
-                    found.append(f"{name}: {wrong}")
+    found += strays_in_styles(site)
     if (size := sum(site.files.values())) > LARGEST:
         found.append(
             f"the files have {size / 1e6:.1f} MB together, more than {LARGEST / 1e6:g}"
         )
     return found
+
+
+def strays(site: Site, page: str) -> list[tuple[int, str]]:
+    """Return the lines of a page with links that lead nowhere, or what it fetches."""
+    markup = site.markup(page)
+    found = []
+    for line, address in markup.links:
+        if urlsplit(address).scheme.lower() in _FOLLOWED:
+            continue
+        wrong = (
+            "leads out of the folder"
+            if elsewhere(address)
+            else site.astray(page, address)
+        )
+        if wrong:
+            found.append((line, f"the link to {address!r} {wrong}"))
+    found += [
+        (line, wrong)
+        for line, address in markup.fetched
+        if (wrong := _fetched(site, page, address))
+    ]
+    return found
+
+
+def strays_in_styles(site: Site) -> list[str]:
+    """Return one sentence for each thing that a stylesheet fetches, or lacks."""
+    return [
+        f"{name}: {wrong}"
+        for name in site.files
+        if name.endswith(".css")
+        for address in addresses_in_css(site.text(name))
+        if (wrong := _fetched(site, name, address))
+    ]
 
 
 def _fetched(site: Site, page: str, address: str) -> str | None:

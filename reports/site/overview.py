@@ -83,7 +83,8 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
         named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
         text = (
             f"{about}: {spelt(len(fell)) if fell else 'none'} of "
-            f"{spelt(len(audited))} audited claims {verb} refuted{named}, with up to {count(most)} releases a side."
+            f"{spelt(len(audited))} audited claims {verb} refuted{named}, with up "
+            f"to {count(most)} releases a side."
         )
         if len(audited) < len(some):
             text += f" {spelt(len(some) - len(audited)).capitalize()} not audited here."

@@ -1,0 +1,27 @@
+"""Check the documentation as it was written: nothing fetched, no link that leads nowhere.
+
+``make docs`` does so. What else is held to of a page, as that every picture has a title,
+is the theme's business.
+"""
+
+import sys
+from pathlib import Path
+
+from dpaudit.reports.check import Site, strays, strays_in_styles
+
+
+def problems(folder: Path) -> list[str]:
+    """Return one sentence for each link that leads nowhere, and what is fetched."""
+    site = Site(folder)
+    found = [
+        f"{page}:{line}: {wrong}"
+        for page in site.pages
+        for line, wrong in strays(site, page)
+    ]
+    return found + strays_in_styles(site)
+
+
+if __name__ == "__main__":
+    found = problems(Path(sys.argv[1]))
+    print(*found, sep="\n" if found else "")
+    sys.exit(bool(found))
