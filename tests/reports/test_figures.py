@@ -186,7 +186,7 @@ def test_styles_become_classes_that_say_the_same(svg):
     for name, style in rules.items():
         long = long.replace(f'class="{name}"', f'style="{style}"')
     assert long == svg
-    assert len(short) < 0.85 * len(svg)
+    assert len(short) < len(svg)
 
 
 def test_a_name_that_looks_like_a_style_is_a_name():
