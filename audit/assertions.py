@@ -281,7 +281,7 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
     if record["layer"] == Layer.REPLAY:
         return (
             printable(record["name"], longest=80),
-            record["claim"]["text"],
+            printable(record["claim"]["text"]),
             record["verdict"].replace("_", " ").lower(),
             f"{len(record['findings'])} findings",
             f"{record['executions']} executions a side",
@@ -290,7 +290,7 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
     seen, at = record["detectable_epsilon"], f"at delta {record['at_delta']:.3g}"
     return (
         printable(record["name"], longest=80),
-        record["claim"]["text"],
+        printable(record["claim"]["text"]),
         record["verdict"].replace("_", " ").lower(),
         f"epsilon >= {record['epsilon_lower']:.3g} {at}",
         f"{record['samples']:,} releases a side",

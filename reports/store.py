@@ -45,8 +45,9 @@ CREATE TABLE units (
 """
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
-_SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "page"}
-_SHOWS |= {"plots", "power_law", "section", "tables", "templates", "words"}
+_SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "lines"}
+_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "templates"}
+_SHOWS |= {"words"}
 
 
 @cache

@@ -4,7 +4,9 @@ Few digits, real minus signs, no exponents in E.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+from dpaudit.printable import printable
 
 __all__ = [
     "aligned",
@@ -19,6 +21,7 @@ __all__ = [
     "signed",
     "speed",
     "spelt",
+    "spread",
     "verdict",
 ]
 
@@ -161,15 +164,18 @@ def duration(seconds: float) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """Return lines of cells for a terminal, one cell below the other.
 
+    Cells may be names that somebody else chose: none does anything to the terminal.
+
     Examples
     --------
     >>> aligned([("name", "x"), ("a", "10")])
     ['name  x', 'a     10']
     """
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [[printable(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return [
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
+        for line in shown
     ]
 
 
@@ -194,6 +200,20 @@ def spelt(n: int) -> str:
     ('two', '12')
     """
     return _WORDS[n] if n < len(_WORDS) else str(n)
+
+
+def spread(
+    three: Sequence[float], text: Callable[[float], str], around: str = "middle half"
+) -> str:
+    """Return a median, and the quartiles around it; or what else is around something.
+
+    Examples
+    --------
+    >>> spread((1.0, 2.0, 4.0), number), spread((0.5, 0.5, 0.5), percent)
+    ('2 (middle half 1 to 4)', '50.0 %')
+    """
+    low, middle, high = map(text, three)
+    return middle if low == high else f"{middle} ({around} {low} to {high})"
 
 
 def short(name: str) -> str:

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -35,6 +35,9 @@ __all__ = [
     "plan",
     "sizes",
 ]
+
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,7 @@ class Results(Mapping[str, pd.DataFrame]):
     experiments: Mapping[str, Experiment]
     tables: Mapping[str, pd.DataFrame | Exception]
     beside: Mapping[str, Any] = field(default_factory=dict)
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """Return the table of an experiment, or raise what it raised."""
@@ -71,6 +75,13 @@ class Results(Mapping[str, pd.DataFrame]):
 
     def __len__(self) -> int:
         return len(self.tables)
+
+    def once(self, find: Callable[["Results"], Found]) -> Found:
+        """Return what a function finds in the results; it is called once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: Found = self._found[find]
+        return found
 
     def options(self, name: str) -> Mapping[str, Any]:
         """Return the options of an experiment."""

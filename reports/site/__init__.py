@@ -15,8 +15,10 @@ figures, docstrings of this project, and the tables of the bench, all made here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pandas import DataFrame
+
 from dpaudit.reports.glossary import GLOSSARY
-from dpaudit.reports.page import Figures, stylesheet
+from dpaudit.reports.page import STYLES, Figures, stylesheet
 from dpaudit.reports.sections import Results, Section, all_sections
 from dpaudit.reports.site import experiments, mechanisms, overview
 from dpaudit.reports.site.frame import Frame, Made, made_now
@@ -172,18 +174,21 @@ def render(
         frame.add_leaf(leaf)
     frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
     markdown = [part for each in shown for part in each.in_markdown(frame)]
-    frame.pages["report.md"] = frame.markdown.get_template("page.md.j2").render(
-        {
-            **frame.shared,
-            "headline": title,
-            "answer": [sentence for each in shown for sentence in each.answer],
-            "parts": sorted(markdown, key=lambda each: each.part.place),
-            "commands": _commands(standings),
-        }
+    frame.pages["report.md"] = frame.filled(
+        "page.md.j2",
+        headline=title,
+        answer=[sentence for each in shown for sentence in each.answer],
+        parts=sorted(markdown, key=lambda each: each.part.place),
+        experiments=[
+            name
+            for name, found in results.tables.items()
+            if isinstance(found, DataFrame)
+        ],
+        commands=_commands(standings),
     )
     files = {
         **frame.pages,
-        "assets/style.css": stylesheet("colours.css", "style.css"),
+        "assets/style.css": stylesheet(*STYLES),
         "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
     }
     failed = {e.section.name: e.failed for e in looked if e.failed is not None}

@@ -33,11 +33,12 @@ def leaves(results: Results) -> list[Leaf]:
             context=partial(_context, results, each, home.get(name)),
             group=home[name].title if name in home else "",
             line=each.title,
-            verdict=_size(results.tables.get(name)),
-            refuted=isinstance(results.tables.get(name), Exception),
+            verdict=_size(results.tables[name]),
+            refuted=isinstance(results.tables[name], Exception),
             mechanisms=each.mechanisms,
         )
         for name, each in results.experiments.items()
+        if name in results.tables  # of a store that lacks one, nothing is said
     ]
 
 
@@ -50,10 +51,10 @@ def _homes(profile: str) -> dict[str, Section]:
     }
 
 
-def _size(table: pd.DataFrame | Exception | None) -> str:
-    if table is None or isinstance(table, Exception):
+def _size(table: pd.DataFrame | Exception) -> str:
+    if isinstance(table, Exception):
         return "failed"
-    return f"{count(len(table))} rows"
+    return f"{count(len(table))} row{'s' * (len(table) != 1)}"
 
 
 def _context(

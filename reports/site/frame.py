@@ -9,9 +9,10 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -110,51 +111,27 @@ class Frame:
 
     def __post_init__(self) -> None:
         self._paths = {
-            (leaf.folder, leaf.name): (
-                f"{leaf.folder}/{leaf.file or file_name(leaf.name)}.html"
-            )
+            (leaf.folder, leaf.name): f"{leaf.folder}/{_file(leaf)}.html"
             for leaf in self.leaves
         }
-        self.html = self._environment(plain, autoescape=True)
-        self.markdown = self._environment(markdown)
+        self.shared = {**self.shared, "paths": self._paths}
 
-    def _environment(self, text: Callable[[str], str], **options: Any) -> Environment:
-        made = environment(text, **options)
-
-        @pass_context
-        def linked(context: Context, name: str, folder: str = "mechanisms") -> Safe:
-            """Return a name, as a link if there is a page about it."""
-            words, path = escape(plain(name)), self._paths.get((folder, name))
-            if path is None:
-                return Safe(words)
-            return Safe(f'<a href="{context["root"]}{path}">{words}</a>')
-
-        made.filters["linked"] = linked
-        made.filters["prose"] = prose
-        made.filters["said"] = said
-        made.filters["anchor"] = lambda words: words.lower().replace(" ", "-")
-        return made
+    def filled(self, template: str, **context: Any) -> Safe:
+        """Return a template filled in; what it is for, its name tells."""
+        chosen = _templates(in_markdown=".md." in template)
+        return Safe(chosen.get_template(template).render({**self.shared, **context}))
 
     def add(self, path: str, template: str, title: str, **context: Any) -> None:
         """Make a page, and a list of the headings on it."""
-        root = "../" * path.count("/")
-        text = self.html.get_template(template).render(
-            {**self.shared, "root": root, "here": path, "title": title, **context}
-        )
+        own = {"root": "../" * path.count("/"), "here": path, "title": title}
+        body = self.filled(template, **own, **context)
         found = [
             (name, unescape(re.sub(r"<[^>]*>", "", heading)))
-            for name, heading in _HEADING.findall(text)
+            for name, heading in _HEADING.findall(body)
         ]
-        shell = self.html.get_template("frame.html.j2")
-        self.pages[path] = shell.render(
-            {
-                **self.shared,
-                "root": root,
-                "here": path,
-                "title": title,
-                "headings": found if len(found) > 1 else [],
-                "body": Safe(text),
-            }
+        headings = found if len(found) > 1 else []
+        self.pages[path] = self.filled(
+            "frame.html.j2", **own, headings=headings, body=body
         )
 
     def add_leaf(self, leaf: Leaf) -> None:
@@ -165,3 +142,28 @@ class Frame:
         except Exception as error:
             self.failed.setdefault(f"{leaf.folder}/{leaf.name}", error)
             self.add(path, "broken.html.j2", leaf.name, leaf=leaf, error=said(error))
+
+
+def _file(leaf: Leaf) -> str:
+    name = leaf.file or file_name(leaf.name)
+    return "+index" if name == "index" else name  # that is the list of all
+
+
+@cache
+def _templates(*, in_markdown: bool) -> Environment:
+    """Return where templates of the site are filled in."""
+    made = environment(markdown) if in_markdown else environment(plain, autoescape=True)
+    made.filters["linked"] = _linked
+    made.filters["prose"] = prose
+    made.filters["said"] = said
+    made.filters["anchor"] = lambda words: words.lower().replace(" ", "-")
+    return made
+
+
+@pass_context
+def _linked(context: Context, name: str, folder: str = "mechanisms") -> Safe:
+    """Return a name, as a link if there is a page about it."""
+    words, path = escape(plain(name)), context["paths"].get((folder, name))
+    return Safe(
+        words if path is None else f'<a href="{context["root"]}{path}">{words}</a>'
+    )

@@ -39,7 +39,7 @@ def prose(text: str) -> Safe:
     """
     lines = [plain(line) for line in inspect.cleandoc(text).split("\n")]
     source = _SIZES.sub("", _CODE.sub(r"``\1``", "\n".join(lines)))
-    parts = publish_parts(source, writer_name="html5", settings_overrides=_SETTINGS)
+    parts = publish_parts(source, writer="html5", settings_overrides=_SETTINGS)
     # Two docstrings on one page would have the same ids.
     return Safe(_IDS.sub(r"\1", parts["fragment"]))
 

@@ -80,20 +80,18 @@ class Shown:
     def _filled(
         self, part: Part, template: str, frame: Frame, figures: Figures
     ) -> ShownPart:
-        chosen = frame.markdown if ".md." in template else frame.html
+        own = {
+            "root": "../",
+            "size": self.section.sizes.get(self.results.profile),
+            "figure": lambda name: in_both_widths(figures[name]),
+        }
         try:
             if self._why is not None:
                 raise self._why
-            body = chosen.get_template(f"{self.section.name}/{template}").render(
-                {
-                    **frame.shared,
-                    "root": "../",
-                    "size": self.section.sizes.get(self.results.profile),
-                    "figure": lambda name: in_both_widths(figures[name]),
-                    **self._context,
-                }
+            body = frame.filled(
+                f"{self.section.name}/{template}", **own, **self._context
             )
         except Exception as error:
             self.failed = self.failed or error
             return ShownPart(part, Safe(), said(error))
-        return ShownPart(part, Safe(body))
+        return ShownPart(part, body)

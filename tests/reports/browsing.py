@@ -56,24 +56,30 @@ def browser(executable: str) -> Iterator:
         started.close()
 
 
-def survey(browser, folder: Path, screenshots: Path | None = None) -> dict:
-    """Visit every page of a folder; return what is wrong, by kind.
+def survey(
+    browser, folder: Path, screenshots: Path | None = None, most: int | None = None
+) -> dict:
+    """Visit the pages of a folder; return what is wrong, by kind.
 
     Parameters
     ----------
     browser : playwright.sync_api.Browser
     folder : Path
     screenshots : Path, optional
-        Where to keep pictures of one page of each kind.
+        Where to keep pictures of one page of each kind. Pages in one folder are of one
+        kind.
+    most : int, optional
+        How many pages of a kind are visited; all by default.
     """
     visitor = _Visitor(browser, folder, screenshots)
     pages = sorted(folder.rglob("*.html"), key=lambda path: (len(path.parts), path))
-    kinds = set()
+    seen = Counter()
     for path in pages:
         name = path.relative_to(folder).as_posix()
         kind = name.rpartition("/")[0] or path.stem
-        visitor.visit(name, first=kind not in kinds)
-        kinds.add(kind)
+        if most is None or seen[kind] < most:
+            visitor.visit(name, first=seen[kind] == 0)
+        seen[kind] += 1
     visitor.close()
     return visitor.found
 
@@ -122,10 +128,10 @@ class _Visitor:
         self._note("print", *self._ask("printed"))
         page.emulate_media(media="screen", color_scheme="light")
         page.set_viewport_size(WIDE)
-        self._compare_without_scripts(url)
         self._note("sorting", *self._ask("sorting"))
-        self._filter()
+        self._note("filters", *self._ask("filters"))
         if first:
+            self._compare_without_scripts(url)
             self._follow(url)
 
     def _ask(self, question, *arguments, page=None):
@@ -172,32 +178,12 @@ class _Visitor:
             some = " ".join(list(gone)[:8])
             self._note("scripts", f"without scripts {gone.total()} words: {some}")
 
-    def _filter(self):
-        """Fill in each filter: rows with the word stay, and all come back."""
-        for field in self._page.locator("input.filter").all():
-            table = self._page.locator(f"#{field.get_attribute('aria-controls')}")
-            rows = table.locator("tbody tr")
-            texts = [
-                " ".join(text.lower().split()) for text in rows.all_text_contents()
-            ]
-            if not texts:
-                continue
-            for word in (texts[-1].split()[0], "no such word"):
-                field.fill(word.upper())
-                shown = [row.is_visible() for row in rows.all()]
-                if shown != [word in text for text in texts]:
-                    self._note("filters", f"{sum(shown)} rows are shown for {word!r}")
-            field.fill("")
-            if not all(row.is_visible() for row in rows.all()):
-                self._note("filters", "an empty filter hides rows")
-
     def _follow(self, url, most=8):
         """Click on some links: the page they name opens, the place is in sight."""
-        links = self._page.locator("a[href]:visible")
-        targets = links.evaluate_all("all => all.map(each => each.href)")
-        alike = {}
-        for target in targets:
+        places, alike = {}, {}
+        for place, target in self._ask("links"):
             page, fragment = urldefrag(target)
+            places.setdefault(target, place)
             if page.startswith("file:") and page.endswith(".html"):
                 folder = page if page == url else page.rpartition("/")[0]
                 alike.setdefault((folder, bool(fragment)), []).append(target)
@@ -205,7 +191,9 @@ class _Visitor:
         for target in sorted(chosen)[:most]:
             self._page.goto(url)
             try:
-                links.nth(targets.index(target)).click(timeout=_PATIENCE)
+                self._page.locator("a[href]").nth(places[target]).click(
+                    timeout=_PATIENCE
+                )
                 self._page.wait_for_url(target, timeout=_PATIENCE)
             except TimeoutError:
                 self._note("links", f"a click on the link to {target} leads nowhere")

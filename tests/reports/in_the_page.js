@@ -133,23 +133,23 @@
     );
   },
 
-  /* What is wider than the window, if one can scroll sideways. */
+  /* Text and pictures that stick out of the window, if one can scroll sideways. */
   sideways() {
     const [wide, there] = [document.documentElement.scrollWidth, window.innerWidth];
     if (wide <= there) return [];
-    const sticks = (element) =>
-      element.getBoundingClientRect().right > there + 0.5 &&
-      !element.parentElement.closest("svg");
-    const scrolls = (element) => {
-      for (let at = element.parentElement; at !== document.body; at = at.parentElement) {
-        if (getComputedStyle(at).overflowX !== "visible") return true;
+    const culprits = [];
+    const range = document.createRange();
+    const shown = NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT;
+    const walker = document.createTreeWalker(document.body, shown);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      if (node.firstElementChild || node.parentElement.closest("svg")) continue;
+      range.selectNode(node);
+      if (range.getBoundingClientRect().right > there + 0.5) {
+        culprits.push(`'${(node.data ?? `<${node.localName}>`).trim().slice(0, 40)}'`);
       }
-      return false;
-    };
-    const culprits = [...document.body.querySelectorAll("*")]
-      .filter((each) => sticks(each) && !scrolls(each))
-      .map((each) => each.outerHTML.split(">")[0].slice(0, 60) + ">");
-    return [`${wide} of ${there} pixels: ${culprits.slice(0, 3).join(", ")}`];
+    }
+    const some = [...new Set(culprits)].slice(0, 3).join(", ") || "something empty";
+    return [`${wide} of ${there} pixels are filled by ${some}`];
   },
 
   /* Navigation that would be printed. */
@@ -176,22 +176,89 @@
     return colours.find((each) => each !== "rgba(0, 0, 0, 0)") ?? "";
   },
 
-  /* The words that one can read. */
+  /* The words that one can read, but for those on buttons, which scripts may make. */
   words() {
     const main = document.querySelector("main, [role=main]") ?? document.body;
-    return main.innerText.split(/\s+/).filter(Boolean);
+    const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const element = node.parentElement;
+      if (element.closest("button, [role=status]") || !element.checkVisibility()) continue;
+      found.push(...node.data.split(/\s+/).filter(Boolean));
+    }
+    return found;
+  },
+
+  /* The links that one can click on: where they are among all, and where they lead. */
+  links() {
+    return [...document.querySelectorAll("a[href]")].flatMap((link, place) => {
+      const box = link.getBoundingClientRect();
+      const there = box.width > 1 && box.right > 0 && box.bottom + window.scrollY > 0;
+      return there && link.checkVisibility() ? [[place, link.href]] : [];
+    });
+  },
+
+  /* Filters that do not filter: a word of the last row is typed, another, and none. */
+  filters() {
+    const found = [];
+    for (const field of document.querySelectorAll("input.filter")) {
+      const table = document.getElementById(field.getAttribute("aria-controls"));
+      const rows = [...(table?.tBodies[0]?.rows ?? [])];
+      const name = table?.id ?? "a table";
+      if (!rows.length) {
+        found.push(`${name}: there is nothing to filter`);
+        continue;
+      }
+      const texts = rows.map((row) => row.textContent.toLowerCase());
+      const last = texts.at(-1).trim().split(/\s+/)[0];
+      for (const word of [last, "no such word", ""]) {
+        field.value = word.toUpperCase();
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        const wrong = rows.filter(
+          (row, i) => row.checkVisibility() !== texts[i].includes(word),
+        );
+        if (wrong.length) found.push(`${name}: ${wrong.length} rows are wrong for '${word}'`);
+      }
+    }
+    return found;
   },
 
   /* Tables that do not sort: each column is clicked on twice. */
   sorting() {
     const found = [];
-    const value = (row, column) => {
-      const cell = row.cells[column];
-      return (cell?.dataset.sort ?? cell?.textContent ?? "").trim();
+    // What a cell says, without its small print.
+    const text = (cell) => {
+      const copy = cell?.cloneNode(true) ?? document.createElement("td");
+      copy.querySelectorAll("small").forEach((each) => each.remove());
+      return copy.textContent.replace(/\s+/g, " ").trim();
     };
-    const number = (text) => {
-      const plain = text.replace(/[,\s]|%$/g, "").replace("−", "-").replace("∞", "Infinity");
-      return plain === "" ? Number.NaN : Number(plain);
+    const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+    const units = { "%": 0.01, "µs": 1e-6, ms: 1e-3, s: 1, "": 1 };
+    const written =
+      /^(−|-)?(?:(∞)|(\d[\d,]*(?:\.\d+)?)?(?:(?: × |^)10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?) ?(%|µs|ms|s)?$/;
+    const number = (cell) => {
+      if (cell?.dataset.value) return Number(cell.dataset.value);
+      const found = written.exec(text(cell).replace(/^[≥≤<>=] ?/, ""));
+      if (!found || !found[0]) return Number.NaN;
+      const [, minus, infinite, digitsBefore, power = "⁰", unit = ""] = found;
+      const exponent = [...power].map((c) => (c === "⁻" ? "-" : digits.indexOf(c))).join("");
+      const plain = infinite ? Infinity : Number((digitsBefore ?? "1").replaceAll(",", ""));
+      return (minus ? -1 : 1) * plain * 10 ** Number(exponent) * units[unit];
+    };
+    // Two neighbours in the wrong order. A column of numbers and of words without any
+    // digit is sorted by number; what the order of other mixtures is, is not for here.
+    const outOfOrder = (cells, sign) => {
+      const numbers = cells.map(number).filter((each) => !Number.isNaN(each));
+      const words = cells.filter((each) => Number.isNaN(number(each))).map(text);
+      const numeric = numbers.length > cells.length / 2;
+      if (words.some((each) => /\d/.test(each)) || (numbers.length && !numeric)) return null;
+      const [all, compare] = numeric
+        ? [numbers, (a, b) => Math.sign(a - b || 0)]
+        : [words, (a, b) => a.localeCompare(b, "en")];
+      for (let i = 1; i < all.length; i++) {
+        if (compare(all[i], all[i - 1]) * sign < 0) return `${all[i]} follows ${all[i - 1]}`;
+      }
+      return null;
     };
     for (const table of document.querySelectorAll("table.sortable")) {
       const name = table.id || table.caption?.textContent.trim() || "a table";
@@ -217,19 +284,9 @@
           if (rows.length !== before.length || !rows.every((row) => before.includes(row))) {
             found.push(`${what}: rows got lost`);
           }
-          const texts = rows.map((row) => value(row, column)).filter(Boolean);
-          const numbers = texts.map(number);
-          const numeric = !numbers.some(Number.isNaN);
-          const sign = told === "ascending" ? 1 : -1;
-          for (let i = 1; i < texts.length; i++) {
-            const order = numeric
-              ? Math.sign(numbers[i] - numbers[i - 1] || 0)
-              : texts[i].localeCompare(texts[i - 1], "en", { numeric: true });
-            if (order * sign < 0) {
-              found.push(`${what}: '${texts[i]}' follows '${texts[i - 1]}', ${told}`);
-              break;
-            }
-          }
+          const cells = rows.map((row) => row.cells[column]);
+          const order = outOfOrder(cells, told === "ascending" ? 1 : -1);
+          if (order) found.push(`${what}: ${order}, ${told}`);
         }
         if (seen[0] === seen[1]) found.push(`${what}: a second click changes nothing`);
       }

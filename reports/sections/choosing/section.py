@@ -5,6 +5,7 @@ is measured anew is how good the advice is at points between those of the grid.
 """
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -123,10 +124,15 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
     return sentences
 
 
+@cache
+def _winners() -> list[figures.Field]:
+    return figures.winners(shipped_grid())
+
+
 def _best(results: Results) -> list[str]:
     """Return which mechanisms win where, on the grid that ships, in two sentences."""
     sentences = []
-    fields = [f for f in figures.winners(shipped_grid()) if f.mechanism]
+    fields = [field for field in _winners() if field.mechanism]
     for pure in (True, False):
         some = [field for field in fields if (field.delta == 0) == pure]
         won = Counter(field.mechanism for field in some).most_common()
@@ -146,7 +152,7 @@ def _best(results: Results) -> list[str]:
 
 
 def _context(results: Results) -> dict[str, Any]:
-    fields = figures.winners(shipped_grid())
+    fields = _winners()
     rows = []
     for pure in (True, False):
         some = [f for f in fields if (f.delta == 0) == pure and f.mechanism]

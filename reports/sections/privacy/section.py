@@ -208,6 +208,8 @@ _EXACT: dict[str, Any] = {
 }
 """How they look: in the rows, and in the key above them."""
 
+_LETTERS = {"epsilon": "ε", "delta": "δ"}
+
 
 def _bar(
     axes: Axes,
@@ -233,6 +235,10 @@ def _bar(
         said += f" · exact {text(exact)}"
         axes.plot(place(exact), y, **_EXACT)
     axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
+    for value, words in ((lower, "audit ≥"), (claimed, "claimed"), (exact, "exact")):
+        if not math.isnan(value):
+            told = f"{row['mechanism']}, {_LETTERS[kind]} {words} {text(value)}"
+            plots.told(axes, [place(value)], [y], [told])
 
 
 def _key(figure: Figure, height: int, narrow: bool) -> None:

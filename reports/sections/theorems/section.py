@@ -11,6 +11,8 @@ from dpaudit.reports.sections.theorems.judgement import (
     CONTRADICTED,
     RESOLVED,
     TOLERANCE,
+    Score,
+    Share,
 )
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
@@ -19,8 +21,12 @@ from dpaudit.reports.words import listed
 __all__ = ["SECTION"]
 
 
+def _judged(results: Results) -> tuple[list[Score], list[Share]]:
+    return findings.scores(results), findings.chances(results)
+
+
 def _context(results: Results) -> dict[str, Any]:
-    found, seen = findings.scores(results), findings.chances(results)
+    found, seen = results.once(_judged)
     return {
         "head": findings.statements(found),
         "summary": findings.summary(found),
@@ -35,7 +41,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 def _pages(results: Results) -> list[Leaf]:
     """Return a page for each theorem, in the order of the scoreboard."""
-    found, seen = findings.scores(results), findings.chances(results)
+    found, seen = results.once(_judged)
     bounds = findings.bound_rows(results)
     rows: list[Row | Chance] = [each.row for each in found]
     rows += [each.row for each in seen]
@@ -106,11 +112,7 @@ SECTION = Section(
     parts=(Part("theorems", "Theorems", 550),),
     context=_context,
     figures={"theorems": figures.exponents},
-    tables={
-        "theorems": lambda found: findings.scoreboard(
-            findings.scores(found), findings.chances(found)
-        )
-    },
+    tables={"theorems": lambda found: findings.scoreboard(*found.once(_judged))},
     sizes=sizes(
         theorem_draws=(96, 400, 800),  # releases behind every point
         theorem_points=(4, 5, 6),  # values of each variable, two or more

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
 __all__ = ["LARGEST", "SMALLEST", "Array", "Claim", "check_fpr", "lines_tpr"]
 
@@ -60,6 +61,10 @@ class Claim(ABC):
     def __str__(self) -> str:
         rounded = {name: _plain(value) for name, value in self.parameters.items()}
         return self._called(rounded)
+
+    def __format__(self, form: str) -> str:
+        """Return the claim for a sentence: one line, whoever wrote its ``__str__``."""
+        return format(printable(self), form)
 
     def _called(self, parameters: Mapping[str, Any]) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in parameters.items())

@@ -13,6 +13,7 @@ from dpaudit.cli.options import completed_names, highlighted, json_option
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
 __all__ = ["audit_command"]
 
@@ -267,7 +268,7 @@ def audit_command(
     else:
         click.echo(highlighted(str(result), refuted=result.refuted))
         if witness_path is not None:
-            wrote = f"witness written to {witness_path}"
+            wrote = f"witness written to {printable(witness_path)}"
             nothing = "nothing refuted: no witness written"
             click.echo(f"  {wrote if result.witness else nothing}")
     if result.interrupted and interrupt.asked():

@@ -7,6 +7,7 @@ import click
 from dpaudit.atomic import replacing
 from dpaudit.cli.exits import INPUT_ERROR, Command
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
 __all__ = ["export_command"]
 
@@ -60,7 +61,7 @@ def export_command(store: Path, format_: str, output: Path) -> int:
     except (ValueError, TypeError) as error:
         raise InputError(f"cannot write {str(output)!r}: {error}") from error
     audits = "1 audit" if len(frame) == 1 else f"{len(frame):,} audits"
-    click.echo(f"{audits} written to {output}")
+    click.echo(f"{audits} written to {printable(output)}")
     for sentence in damage:
-        click.echo(f"dpaudit: {sentence}", err=True)
+        click.echo(f"dpaudit: {printable(sentence)}", err=True)
     return INPUT_ERROR if damage else 0

@@ -6,6 +6,7 @@ import click
 
 from dpaudit.cli.exits import Command
 from dpaudit.errors import InputError
+from dpaudit.printable import printable
 
 __all__ = ["EXAMPLE", "init_command"]
 
@@ -88,4 +89,5 @@ def init_command(path: Path) -> None:
         raise InputError(f"{str(path)!r} exists, and is not overwritten") from None
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from error
-    click.echo(f"wrote {path}: run pytest {path}")
+    shown = printable(path)
+    click.echo(f"wrote {shown}: run pytest {shown}")

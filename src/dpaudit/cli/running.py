@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from dpaudit.printable import printable
 from dpaudit.profiles import PROFILES
 
 __all__ = [
@@ -134,7 +135,7 @@ def told_in_a_line() -> Iterator[None]:
 
         def show(message: Any, category: Any, *rest: Any, **options: Any) -> None:
             if issubclass(category, StoreWarning):
-                click.echo(f"dpaudit: {message}", err=True)
+                click.echo(f"dpaudit: {printable(message)}", err=True)
             else:
                 usual(message, category, *rest, **options)
 

@@ -1,0 +1,99 @@
+"""Names from the code under audit do nothing to a terminal, to a page, to a file."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit import Pair, PureDP
+from dpaudit.audit import audit
+from dpaudit.audit.assertions import describe
+from dpaudit.cli import main
+from dpaudit.reports.audit_page import page_of
+from dpaudit.reports.words import aligned
+
+# It opens an element, colours and turns what follows, begins a line, rings.
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e$\\frac$\"'\n::error::\x07]]>"
+ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+PAIR = Pair([[0.3]], [[0.3], [1.0]])
+MODULE = f"""
+from dpaudit import Pair, PureDP, Relation
+
+HOSTILE = {HOSTILE!r}
+pair = Pair([[0.3]], [[0.3], [1.0]])
+
+
+class Claim(PureDP):
+    def __repr__(self):
+        return HOSTILE
+
+    __str__ = __repr__
+
+
+class Mechanism:
+    claim, relation = Claim(1.0), Relation.ADD_REMOVE
+
+    def release(self, data, *, rng):
+        return {{HOSTILE: 9 * len(data) + rng.random()}}
+
+
+Mechanism.__qualname__ = Mechanism.__name__ = HOSTILE
+mechanism = Mechanism()
+"""
+
+
+class HostileClaim(PureDP):
+    def __str__(self):
+        return HOSTILE
+
+
+def hostile(data, rng):
+    """Tell the number of rows, and under which name."""
+    return {HOSTILE: 9 * len(data) + rng.random()}
+
+
+@pytest.fixture(scope="module")
+def result():
+    claim = HostileClaim(1.0)
+    return audit(hostile, pair=PAIR, claim=claim, name=HOSTILE, max_samples=100)
+
+
+def test_a_result_is_lines_of_text(result):
+    for text in (str(result), repr(result), f"{result.claim}"):
+        assert not ACTIVE.search(text)
+        assert not re.search("^::error", text, re.MULTILINE)
+    record = {"passed": True, **result.to_dict()}
+    assert not ACTIVE.search("".join(describe(record)))
+
+
+def test_a_result_in_a_page_is_text(result):
+    for page in (result._repr_html_(), page_of(result)):
+        assert "img src=x" in page
+        assert "<img" not in page
+        assert not ACTIVE.search(page)
+
+
+def test_a_table_is_lines_of_text():
+    assert not ACTIVE.search("".join(aligned([(HOSTILE, "1"), ("a", "2")])))
+
+
+def test_the_command_line_prints_text(tmp_path, monkeypatch):
+    """On a terminal: elsewhere click leaves out colours."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "hostile_names.py").write_text(MODULE, encoding="utf-8")
+    file = "a\x1b[31m\u202e"
+    commands = (
+        ("audit", "hostile_names:mechanism", "--pair", "hostile_names:pair"),
+        ("export", "s.db", "--output", f"{file}.csv"),
+        ("init", f"{file}.py"),
+    )
+    kept = ("--max-samples", "100", "--store", "s.db", "--witness", f"{file}.json")
+    for command, options in zip(commands, (kept, (), ()), strict=True):
+        done = CliRunner().invoke(main, [*command, *options], color=True)
+        assert done.exit_code == (command[0] == "audit"), done.output
+        shown = done.output.replace("\x1b[31m\x1b[1mREFUTED\x1b[0m", "REFUTED")
+        assert not ACTIVE.search(shown.replace("\n", ""))
+    stored = json.loads((tmp_path / f"{file}.json").read_text(encoding="utf-8"))
+    assert stored["name"] == "hostile_names:mechanism"
