@@ -18,7 +18,7 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test test-all tables lint types audit report first-contact bench bench-audit third-party constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact docs bench bench-audit third-party constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
@@ -64,6 +64,12 @@ test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
 audit: $(VENV)/.test ## run the statistical audits of the catalogue only
 	$(BIN)/python -m pytest -n $(WORKERS) audit/
 
+# No network: a page that fetches something, or a link that leads nowhere, is an error.
+docs: $(VENV)/.docs ## write the documentation as a site to build/docs/
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet \
+		--jobs auto --doctree-dir build/doctrees docs build/docs
+	$(BIN)/python docs/check.py build/docs
+
 tables: $(VENV)/.test ## write the tables of mechanisms in the pages anew
 	$(BIN)/python docs/tables.py
 
@@ -77,6 +83,10 @@ types: $(VENV)/.lint ## mypy (strict) and pyright (basic)
 
 report: $(VENV)/.test ## write the comparison report to build/report/
 	$(BIN)/dpaudit report --profile $(PROFILE) --output build/report
+
+browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromium (build/screenshots/)
+	DPAUDIT_SITES=build/report:build/docs DPAUDIT_SCREENSHOTS=build/screenshots \
+		$(BIN)/python -m pytest tests/reports/test_in_a_browser.py
 
 first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py
@@ -108,7 +118,7 @@ bench: $(VENV)/.bench ## run the benchmarks once on HEAD (airspeed velocity)
 constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allows (needs Python 3.11)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
 		|| { echo "constraints are made with Python 3.11" >&2; exit 1; }
-	@set -e; for pins in constraints.txt=test,lint,bench \
+	@set -e; for pins in constraints.txt=test,lint,bench,browser,docs \
 			constraints-third-party.txt=test,opendp,diffprivlib,jax-privacy,tour; do \
 		file=$${pins%%=*}; \
 		$(BIN)/python -m venv --clear build/constraints; \
@@ -122,6 +132,6 @@ constraints: | $(BIN)/python ## pin the newest versions that pyproject.toml allo
 	rm -r build/constraints
 
 clean: ## remove everything that make created
-	rm -rf $(VENV) $(OTHERS) build dist .asv *.egg-info
+	rm -rf $(VENV) $(OTHERS) build docs/api dist .asv *.egg-info
 	rm -rf .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -r {} +

@@ -18,7 +18,7 @@ from dpaudit.algorithms.training.entries import TRAINING
 from dpaudit.mechanism import Mechanism
 from dpaudit.validation import check_name
 
-__all__ = ["CATALOGUE", "Entry", "build", "entry", "names_of"]
+__all__ = ["CATALOGUE", "FAMILIES", "Entry", "build", "entry", "names_of"]
 
 CATALOGUE: dict[str, Entry] = {
     each.name: each
@@ -34,6 +34,19 @@ CATALOGUE: dict[str, Entry] = {
     )
 }
 """Every entry by its name; those of libraries that are not installed, too."""
+
+
+FAMILIES: dict[str, str] = {
+    "covariance": "Noise on the second-moment matrix of the rows",
+    "subspace": "Principal components released as a subspace",
+    "streaming": "One pass over the rows: private forms of Oja, DP-PCA and its parts",
+    "robust": "PCA that outliers do not turn",
+    "online": "A release after every row",
+    "training": "Models trained by DP-SGD, and mistakes that are made of it",
+    "textbook": "Textbook mechanisms, right and wrong, with their true epsilon",
+    "third-party": "What other libraries ship",
+}
+"""What each family is, in the order of the catalogue."""
 
 
 def entry(name: str) -> Entry:

@@ -123,6 +123,11 @@ class Entry:
         return PureDP(self.epsilon)
 
     @property
+    def planted(self) -> bool:
+        """Whether its claim is no one's, but made up to be false."""
+        return "planted" in self.source
+
+    @property
     def expected_refuted(self) -> bool:
         """Whether an audit must refute the claim."""
         return self.falls is not None

@@ -1,35 +1,60 @@
-"""Write the tables that pages quote from a command anew: ``make tables``.
+"""Write anew what pages quote: ``make tables``.
 
-A table stands between a comment that holds the command and one that says ``end``. The
-tests call a page stale whose tables are not what its commands print.
+Tables, examples and helps stand between a comment that holds a command and one that
+says ``end``, and are what the command prints: as code, unless it prints Markdown. The
+words of the glossary stand behind a comment of that name. The tests call a page stale
+that quotes something else.
 """
 
 import re
 import shlex
 import sys
 from pathlib import Path
+from textwrap import fill
 
 from click.testing import CliRunner
 
 from dpaudit.cli import main
+from dpaudit.reports.glossary import GLOSSARY
 
 __all__ = ["PAGES", "refreshed"]
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_TABLE = re.compile(r"<!-- dpaudit ([^\n]*) -->\n.*?<!-- end -->", re.DOTALL)
+_QUOTED = re.compile(
+    r"<!-- (?:dpaudit (?P<command>[^\n]*)|glossary) -->\n.*?<!-- end -->", re.DOTALL
+)
+
+
+def _printed(command: str) -> str:
+    """Return what a command prints, as a page shows it."""
+    found = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).invoke(
+        main, shlex.split(command), prog_name="dpaudit", catch_exceptions=False
+    )
+    if found.exit_code:
+        sys.exit(f"dpaudit {command}: {found.output}")
+    if "--markdown" in command:
+        return found.stdout
+    return f"```text\n{found.stdout}```\n"
+
+
+def _words() -> str:
+    """Return the words of the glossary, each under a heading of its own."""
+    return "\n".join(
+        f"## {word}\n\n{fill(text, 89, break_on_hyphens=False)}\n"
+        for word, text in GLOSSARY.items()
+    )
 
 
 def refreshed(text: str) -> str:
-    """Return a page with its tables as the commands print them."""
+    """Return a page with what it quotes as it is now."""
 
-    def printed(found: re.Match[str]) -> str:
-        result = CliRunner().invoke(main, shlex.split(found[1]), catch_exceptions=False)
-        if result.exit_code:
-            sys.exit(f"dpaudit {found[1]}: {result.output}")
-        return f"<!-- dpaudit {found[1]} -->\n{result.stdout}<!-- end -->"
+    def new(found: re.Match[str]) -> str:
+        command = found["command"]
+        begin = found[0].partition("\n")[0]
+        return f"{begin}\n{_printed(command) if command else _words()}<!-- end -->"
 
-    return _TABLE.sub(printed, text)
+    return _QUOTED.sub(new, text)
 
 
 if __name__ == "__main__":

@@ -90,31 +90,16 @@ def audited_privacy(cell: Cell) -> list[Record]:
 def audited_suite(cell: Cell) -> list[Record]:
     """Audit the claim on the mechanism's worst pair, beside its true epsilon.
 
-    See `audits`. The true epsilon is that over all neighbours
-    (NaN where not known).
+    See `audited_privacy`. The true epsilon is that over all neighbours (NaN where not
+    known).
     """
     mechanism = cell.build()
-    result, first = audits(cell, mechanism, worst_case(mechanism))
     truth = math.nan
     if isinstance(mechanism, HasTrueEpsilon):
         truth = mechanism.true_epsilon
-    return [
-        {
-            "source": entry(cell.mechanism).source,
-            "summary": entry(cell.mechanism).summary,
-            "relation": str(result.relation),
-            "claimed_epsilon": result.at_epsilon,
-            "claimed_delta": result.at_delta,
-            "true_epsilon": truth,
-            "verdict": result.verdict.value,
-            "epsilon_lower": result.epsilon_lower,
-            "samples": result.samples,
-            "samples_to_refute": math.nan if first is None else first.samples,
-            "attack": (first or result).attack,
-            "confidence": result.confidence,
-            "seed": result.seed,
-        }
-    ]
+    (audited,) = audited_privacy(cell)
+    summary = entry(cell.mechanism).summary
+    return [{**audited, "summary": summary, "true_epsilon": truth}]
 
 
 def audit_experiment(

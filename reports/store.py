@@ -45,8 +45,9 @@ CREATE TABLE units (
 """
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
-_SHOWS = {"check", "escaping", "figures", "findings", "page", "plots", "power_law"}
-_SHOWS |= {"judgement", "section", "tables", "templates", "words"}
+_SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "lines"}
+_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "templates"}
+_SHOWS |= {"words"}
 
 
 @cache
@@ -54,7 +55,7 @@ def versions() -> dict[str, str]:
     """Return the versions of all that a record depends on."""
     root, digest = Path(__file__).parent, hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if path.stem not in _SHOWS:
+        if path.stem not in _SHOWS and path.parent.name != "site":
             digest.update(f"{path.relative_to(root).as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return {

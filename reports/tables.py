@@ -1,6 +1,7 @@
 """From the runner's tables to plain Python, and to verdicts that are ready to print."""
 
 import math
+from shlex import quote
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -8,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from dpaudit.arrays import Array
-from dpaudit.reports.escaping import file_name
-from dpaudit.reports.words import delta, number, verdict
+from dpaudit.reports.escaping import file_name, plain
+from dpaudit.reports.words import count, delta, number, percent, verdict
 
 __all__ = [
     "Printed",
@@ -96,8 +97,23 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
             ),
             audited=point(row, "{}_lower", "≥"),
             refuted=row["verdict"] == "REFUTED",
+            false=row["claim"] == "false",
+            kept=row["claim"] == "kept",
             verdict=verdict(row["verdict"]),
             hint=_hint(row),
+            samples=row["samples"],
+            releases=count(
+                row["samples_to_refute"]
+                if row["verdict"] == "REFUTED"
+                else row["samples"]
+            ),
+            confidence=percent(row["confidence"]),
+            chance=delta(1 - row["confidence"]),
+            command=(
+                f"dpaudit audit {quote(plain(row['mechanism']))} "
+                f"--epsilon {row['claimed_epsilon']:g} --seed {row['seed']} "
+                f"--confidence {row['confidence']:g} --max-samples {row['samples']}"
+            ),
             witness_file=(
                 witness_file(row["mechanism"])
                 if isinstance(row["witness"], str)

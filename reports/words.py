@@ -4,7 +4,7 @@ Few digits, real minus signs, no exponents in E.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dpaudit.printable import printable
 
@@ -21,6 +21,7 @@ __all__ = [
     "signed",
     "speed",
     "spelt",
+    "spread",
     "verdict",
 ]
 
@@ -199,6 +200,20 @@ def spelt(n: int) -> str:
     ('two', '12')
     """
     return _WORDS[n] if n < len(_WORDS) else str(n)
+
+
+def spread(
+    three: Sequence[float], text: Callable[[float], str], around: str = "middle half"
+) -> str:
+    """Return a median, and the quartiles around it; or what else is around something.
+
+    Examples
+    --------
+    >>> spread((1.0, 2.0, 4.0), number), spread((0.5, 0.5, 0.5), percent)
+    ('2 (middle half 1 to 4)', '50.0 %')
+    """
+    low, middle, high = map(text, three)
+    return middle if low == high else f"{middle} ({around} {low} to {high})"
 
 
 def short(name: str) -> str:

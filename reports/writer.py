@@ -12,15 +12,18 @@ from pathlib import Path
 from dpaudit.errors import InputError
 from dpaudit.reports.escaping import csv_text
 from dpaudit.reports.experiment import run_all
-from dpaudit.reports.page import draw_figures, render, render_pictures
+from dpaudit.reports.page import draw_figures, render_pictures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, Section, chosen_sections, plan
+from dpaudit.reports.site import INDEX, render
 from dpaudit.reports.store import STORE, WorkStore
 from dpaudit.reports.tables import records, witness_file
 
 __all__ = ["Written", "staging", "write_report", "write_results"]
 
-_INDEX = "index.html"
+
+DIGITS = 9
+"""Of numbers in CSV files: as many as anybody compares, and half of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Written:
     Parameters
     ----------
     index : Path
-        Of the page.
+        Of the first page.
     failed : mapping of str to Exception
         What went wrong, by the name of the section.
     """
@@ -54,11 +57,12 @@ def write_report(
     Parameters
     ----------
     output : Path
-        A folder, created if need be. It receives ``index.html``, ``report.md``, one
-        CSV file per experiment, one SVG file per figure and one JSON file per witness,
-        which replace files of the same names at the very end; anything else in the
-        folder stays. Text in a CSV file that a spreadsheet would take for a formula
-        has an apostrophe in front (`dpaudit.reports.escaping`).
+        A folder, created if need be. It receives the site (``index.html`` and the
+        folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
+        file per figure and one JSON file per witness, which replace files of the same
+        names at the very end; anything else in the folder stays. Text in a CSV file
+        that a spreadsheet would take for a formula has an apostrophe in front
+        (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits.
     profile : str
         ``"quick"``, ``"standard"`` or ``"full"``.
     seed : int
@@ -106,7 +110,7 @@ def write_report(
     results = Results(profile, seed, experiments, tables, beside)
     with staging(output) as folder:
         failed = write_results(results, folder, chosen if sections else None)
-    return Written(output / _INDEX, failed)
+    return Written(output / INDEX, failed)
 
 
 def write_results(
@@ -117,7 +121,9 @@ def write_results(
         if isinstance(table, Exception):
             continue
         plain = table.drop(columns="witness", errors="ignore")
-        (folder / f"{name}.csv").write_text(csv_text(plain), encoding="utf-8")
+        (folder / f"{name}.csv").write_text(
+            csv_text(plain, digits=DIGITS), encoding="utf-8"
+        )
         for row in records(table):
             if isinstance(text := row.get("witness"), str):
                 pretty = json.dumps(json.loads(text), indent=2) + "\n"
@@ -127,7 +133,7 @@ def write_results(
     for section in sections or chosen_sections():
         for name, make in section.tables.items():
             try:
-                text = csv_text(make(results))
+                text = csv_text(make(results), digits=DIGITS)
             except Exception as error:
                 failed[section.name] = error
             else:
@@ -135,10 +141,12 @@ def write_results(
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
-    page = render(results, figures, sections)
-    (folder / "report.md").write_text(page.markdown, encoding="utf-8")
-    (folder / _INDEX).write_text(page.html, encoding="utf-8")
-    return {**failed, **page.failed}
+    site = render(results, figures, sections)
+    for name, text in site.pages.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return {**failed, **site.failed}
 
 
 @contextmanager
@@ -154,10 +162,13 @@ def staging(output: Path) -> Iterator[Path]:
         try:
             inside.mkdir(parents=True)
             yield inside
-            # The page comes last: when it is new, so is everything it stands for.
-            files = sorted(inside.iterdir(), key=lambda path: path.name == _INDEX)
+            files = [path for path in sorted(inside.rglob("*")) if path.is_file()]
+            # The first page comes last: when it is new, so is all that it refers to.
+            files.sort(key=lambda path: path == inside / INDEX)
             for path in files:
-                path.replace(output / path.name)
+                place = output / path.relative_to(inside)
+                place.parent.mkdir(exist_ok=True)
+                path.replace(place)
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(

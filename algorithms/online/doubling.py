@@ -5,11 +5,13 @@ Source: Dwork, Talwar, Thakurta, Zhang, *Analyze Gauss*, STOC 2014, Algorithm 4.
 1. Guess OPT.
 2. V_1: the first k basis vectors. Begin a tree with noise for epsilon_0, which is
    epsilon at first and falls with the guess.
+
 4. Earn ||V_t^T x_t||^2, receive x_t.
 5. Q_t: the noisy prefix of the rows of this epoch.
 6. Z_t: Q_t with its noise filled up to that of ceil(log2 m) nodes.
 7. V_(t+1): the k leading eigenvectors of Z_t.
 8. X: the sum of the k largest eigenvalues of Q_t.
+
 10. If X is above the guess, but for a margin: double the guess, and begin anew at 2.
 
 The numbers are in `dpaudit.algorithms.online.doubling_rules`.

@@ -8,7 +8,7 @@ eigenvectors. What is left is a problem in the eigenvalues.
 *Frobenius norm*, of a symmetric M with eigenvalues l_i (Vu, Cho, Lei, Rohe, *Fantope
 projection and selection*, NeurIPS 2013, Lemma 4.1):
 
-.. math:: p_i = \min(\max(l_i - \theta, 0), 1), \quad \textstyle\sum_i p_i = r.
+.. math:: p_i = \min(\max(l_i - \theta, 0), 1), \quad {\textstyle\sum_i} p_i = r.
 
 The sum is a falling piecewise linear function of theta, which bends at l_i and l_i - 1.
 Its values at all bends follow from the sorted bends by running sums, so theta is found
@@ -20,7 +20,7 @@ Zhang, FoCM 2015, for this step. That solves weighted least squares over H, a st
 tr(P log P - P log Y - P + Y) (Warmuth, Kuzmin, *Randomized online PCA algorithms with
 regret bounds that are logarithmic in the dimension*, JMLR 2008):
 
-.. math:: p_i = \min(1, c y_i), \quad \textstyle\sum_i p_i = r.
+.. math:: p_i = \min(1, c y_i), \quad {\textstyle\sum_i} p_i = r.
 
 By the KKT conditions the capped ones are the largest; if k of them are, c = (r - k)/
 (sum of the rest), and the least k < r for which c times the largest of the rest is at

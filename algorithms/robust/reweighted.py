@@ -29,7 +29,7 @@ models by convex relaxation*, FoCM 2015, Algorithms 4.1 and 4.2.
    C = sum_i w_i x_i x_i^T. With C = U diag(l) U^T, l descending, it is
    U diag(p) U^T with
 
-   .. math:: p_i = \max(1 - \theta/l_i, 0), \quad \textstyle\sum_i p_i = r
+   .. math:: p_i = \max(1 - \theta/l_i, 0), \quad {\textstyle\sum_i} p_i = r
 
    (water-filling: the KKT conditions are l_i (1 - p_i) = theta where p_i > 0, and
    l_i <= theta where p_i = 0). If the k largest are not 0, theta = (k - r)/sum of

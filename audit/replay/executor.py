@@ -51,7 +51,7 @@ class Trace:
         The numbers, before they had a law; None if there is no noise in them.
     seconds : float
     returned : str
-        "file:line" of the mechanism's last return, where ordinary numbers were drawn.
+        ``file:line`` of the mechanism's last return, where ordinary numbers were drawn.
     """
 
     tape: Tape

@@ -1,4 +1,4 @@
-"""Where the code under audit is: "file:line" of what runs now, and what it does."""
+"""Where the code under audit is: ``file:line`` of what runs now, and what it does."""
 
 import dis
 import os
@@ -33,7 +33,7 @@ _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
 
 
 def place_of_caller() -> str:
-    """Return "file:line" of the code under audit that is running now.
+    """Return ``file:line`` of the code under audit that is running now.
 
     That is the innermost frame outside NumPy, SciPy, libraries that train, Python's own
     library and this package.
@@ -109,7 +109,7 @@ def _spells(code: CodeType, at: int, name: str) -> bool:
 
 
 def place_in(file: str, line: int) -> str:
-    """Return "file:line", the file as seen from the current folder if it is below."""
+    """Return ``file:line``, the file as seen from the current folder if it is below."""
     return _named(file, line, os.getcwd())
 
 

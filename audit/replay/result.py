@@ -36,9 +36,9 @@ class Finding:
         claim; noise whose scale, bounds or promise depend on the data; steps that cost
         too much together; randomness or code that cannot be followed.
     where : str
-        "file:line" on D.
+        ``file:line`` on D.
     where_neighbour : str
-        "file:line" on D'.
+        ``file:line`` on D'.
     message : str
     proof : bool or float or None
         True where this by itself refutes the claim; the confidence of the test that

@@ -13,7 +13,7 @@ __all__ = ["place_of_definition", "watching_returns"]
 
 @contextmanager
 def watching_returns() -> Iterator[list[str]]:
-    """Keep "file:line" of the last return, or raise, of the code under audit in a list.
+    """Keep ``file:line`` of the last return, or raise, of the audited code in a list.
 
     By a profiler's hook; where there is one already (a measurement of coverage, say),
     the list stays empty.
@@ -35,7 +35,7 @@ def watching_returns() -> Iterator[list[str]]:
 
 
 def place_of_definition(mechanism: Any) -> str:
-    """Return "file:line" where a mechanism is defined, "?" if that is not known."""
+    """Return ``file:line`` where a mechanism is defined, "?" if that is not known."""
     one, _ = ways_to_draw(mechanism)
     kind = getattr(mechanism, "release", None) or one
     code = getattr(getattr(kind, "__func__", kind), "__code__", None)

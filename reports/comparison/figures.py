@@ -1,6 +1,5 @@
 """The figures of a comparison: each measure against epsilon, a line for a mechanism."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,26 +10,22 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.arrays import Array
+from dpaudit.reports import lines
 from dpaudit.reports.comparison.run import Comparison
 from dpaudit.reports.plots import (
     NARROW,
-    PAPER,
-    REFUTED,
-    SERIES,
     STYLE,
     WIDE,
-    apart,
     canvas,
     finish,
     names_width,
     panel,
-    stroke,
     thinned,
     to_svg,
     write,
 )
 from dpaudit.reports.tables import records
-from dpaudit.reports.words import listed, number, percent, setting
+from dpaudit.reports.words import listed, number, percent, setting, spread
 
 __all__ = [
     "SHOWN",
@@ -42,7 +37,6 @@ __all__ = [
 
 _LABEL_GAP, _KEY_STEP, _TICK_GAP = 18.0, 24, 26.0  # CSS pixels
 _LONGEST = 34  # characters of a name in a figure
-_MARKERS = ("o", "s", "^", "D", "v")
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
 _TIMES = (1.0, 1.01, 1.03, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 
@@ -146,8 +140,8 @@ def has_figure(found: Comparison, measure: str) -> bool:
 def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) -> str:
     """Draw the medians of a measure against epsilon, with quartile bands.
 
-    The line of a mechanism is dashed if an audit refuted it at any epsilon, and of dots
-    and dashes if it was not audited.
+    A claim counts as refuted if it was at any epsilon, see
+    `dpaudit.reports.lines.Verdicts`.
 
     Parameters
     ----------
@@ -157,27 +151,35 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
         For a phone: the names stand below instead of at the ends of the lines.
     """
     shown, curves = SHOWN[measure], _curves(found, measure)
-    key = _KEY_STEP * len(curves) if narrow else 0
+    foot = lines.FOOT[narrow]
+    below = _KEY_STEP * len(curves) if narrow else 0
     width = NARROW if narrow else WIDE
-    height = 330 + key if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
-    names = [curve.label for curve in curves]
-    right = 16.0 if narrow else 18 + names_width(names)
+    height = 330 + below if narrow else max(430, int(_LABEL_GAP * len(curves)) + 120)
+    names = [curve.line.label for curve in curves]
+    right = 16.0 if narrow else 32 + names_width(names)
     with matplotlib.rc_context(STYLE):
-        figure = canvas(height, narrow=narrow)
+        figure = canvas(height + foot, narrow=narrow)
         axes = panel(
             figure,
-            (0, 0, width, height),
+            (0, foot, width, height),
             left=62,
             right=right,
             top=42,
-            bottom=52 + key,
+            bottom=52 + below,
         )
         _scales(axes, shown, curves)
         for curve in curves:
             _draw(axes, shown, curve)
         heading = shown.heading if not narrow else _folded(shown.heading)
-        write(axes, heading, (8, height - 26), weight="bold", va="center")
-        (_key_below if narrow else _label_ends)(axes, shown, curves)
+        write(axes, heading, (8, height + foot - 26), weight="bold", va="center")
+        if narrow:
+            ordered = sorted(curves, key=lambda curve: -_end(shown, curve)[1])
+            named = [curve.line for curve in ordered]
+            lines.list_below(axes, named, foot + 14, _KEY_STEP)
+        else:
+            ends = [(curve.line, _end(shown, curve)) for curve in curves]
+            lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
+        lines.key(figure, (curve.line.dash for curve in curves), narrow=narrow)
         return to_svg(
             figure,
             f"compare-{measure.replace('_', '-')}",
@@ -189,22 +191,21 @@ def comparison_figure(found: Comparison, measure: str, *, narrow: bool = False) 
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """One mechanism's line: quartiles (3, n) at n epsilons."""
+    """One mechanism's line: quartiles (3, n) at n epsilons; and its name in words."""
 
-    name: str
-    colour: str
-    marker: str
-    line: Any
-    refuted: bool
+    line: lines.Line
+    said: str
     epsilon: Array
     quartiles: Array
 
-    @property
-    def label(self) -> str:
-        name = self.name
-        if len(name) > _LONGEST:
-            name = f"…{name[1 - _LONGEST :]}"
-        return f"{name} · REFUTED" if self.refuted else name
+
+def _end(shown: _Measure, curve: _Curve) -> tuple[float, float]:
+    return float(curve.epsilon[-1]), float(shown.height(curve.quartiles[1, -1]))
+
+
+def _shortened(name: str) -> str:
+    """Return a name that is not longer than a figure has room for, by its end."""
+    return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"
 
 
 def _curves(found: Comparison, measure: str) -> list[_Curve]:
@@ -213,12 +214,10 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
         for row in records(found.table)
         if row["measure"] == measure and math.isfinite(row["median"])
     ]
-    refuted = refuted_names(found)
     standing = {e["mechanism"] for e in found.audits if e["verdict"] == "NOT_REFUTED"}
-    styles = itertools.product(_MARKERS, SERIES)
+    verdicts = lines.Verdicts(refuted_names(found), standing)
     curves = []
-    for name in compared_names(found):
-        marker, colour = next(styles, (_MARKERS[0], SERIES[0]))
+    for place, name in enumerate(compared_names(found)):
         own = sorted(
             (row for row in rows if row["mechanism"] == name),
             key=lambda row: row["epsilon"],
@@ -228,11 +227,8 @@ def _curves(found: Comparison, measure: str) -> list[_Curve]:
         values = [[row[part] for row in own] for part in ("low", "median", "high")]
         curves.append(
             _Curve(
-                name=name,
-                colour=REFUTED if name in refuted else colour,
-                marker=marker,
-                line=stroke(name, refuted, standing),
-                refuted=name in refuted,
+                line=verdicts.line(name, place, _shortened(name)),
+                said=name + verdicts.said(name),
                 epsilon=np.array([row["epsilon"] for row in own]),
                 quartiles=np.array(values),
             )
@@ -265,110 +261,15 @@ def _scales(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
 
 
 def _draw(axes: Axes, shown: _Measure, curve: _Curve) -> None:
-    low, middle, high = shown.height(curve.quartiles)
-    if len(middle) == 1:
-        axes.vlines(
-            curve.epsilon, low, high, color=curve.colour, alpha=0.4, linewidth=6
-        )
-    else:
-        axes.fill_between(
-            curve.epsilon, low, high, color=curve.colour, alpha=0.16, linewidth=0
-        )
-    axes.plot(
-        curve.epsilon,
-        middle,
-        color=curve.colour,
-        linestyle=curve.line,
-        linewidth=2,
-        marker=curve.marker,
-        markersize=7,
-        markeredgecolor=PAPER,
-        clip_on=False,
-    )
-
-
-def _label_ends(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
-    """Write every name beside the end of its line, led to it where it had to move."""
-    box = axes.get_window_extent()
-    ends = axes.transData.transform(
-        [(c.epsilon[-1], float(shown.height(c.quartiles[1, -1]))) for c in curves]
-    )
-    places = _inside(apart(ends[:, 1].tolist(), _LABEL_GAP), box.y0, box.y1)
-    for curve, (x, y), place in zip(curves, ends, places, strict=True):
-        _stroke(axes, (x + 6, y), (box.x1 + 22, place), curve.colour, 1.0)
-        _sample(axes, (box.x1 + 22, box.x1 + 22), place, curve, 0.0)
-        where = (box.x1 + 30, place)
-        write(axes, curve.label, where, va="center", color=curve.colour, size=12.5)
-
-
-def _inside(places: list[float], low: float, high: float) -> list[float]:
-    """Return places pushed between two others, as far apart as before or the gap.
-
-    Examples
-    --------
-    >>> _inside([90.0, 108.0], 0.0, 100.0)
-    [82.0, 100.0]
-    """
-    found = list(places)
-    order = np.argsort(places, kind="stable").tolist()
-    limit = high
-    for i in reversed(order):
-        found[i] = min(found[i], limit)
-        limit = found[i] - _LABEL_GAP
-    limit = low
-    for i in order:
-        found[i] = max(found[i], limit)
-        limit = found[i] + _LABEL_GAP
-    return found
-
-
-def _key_below(axes: Axes, shown: _Measure, curves: Sequence[_Curve]) -> None:
-    """List the names below the plot, in the order of the lines at their right ends."""
-    ordered = sorted(curves, key=lambda c: -float(shown.height(c.quartiles[1, -1])))
-    for i, curve in enumerate(ordered):
-        y = _KEY_STEP * (len(ordered) - 1 - i) + 14
-        _sample(axes, (12, 40), y, curve, 2.0)
-        write(axes, curve.label, (50, y), va="center", color=curve.colour, size=13)
-
-
-def _sample(
-    axes: Axes, across: tuple[float, float], y: float, curve: _Curve, width: float
-) -> None:
-    """Draw a piece of a line with its marker, in CSS pixels of the figure."""
-    if width:
-        _stroke(axes, (across[0], y), (across[1], y), curve.colour, width, curve.line)
-    middle = sum(across) / 2
-    place = axes.transData.inverted().transform((middle, y))
-    axes.plot(
-        *place,
-        marker=curve.marker,
-        color=curve.colour,
-        markersize=7,
-        markeredgecolor=PAPER,
-        clip_on=False,
-        scalex=False,
-        scaley=False,
-    )
-
-
-def _stroke(
-    axes: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    colour: str,
-    width: float,
-    style: Any = "-",
-) -> None:
-    """Draw a straight line between two places in CSS pixels of the figure."""
-    line = {"arrowstyle": "-", "color": colour, "linewidth": width, "linestyle": style}
-    axes.annotate(
-        "",
-        start,
-        end,
-        xycoords="figure pixels",
-        textcoords="figure pixels",
-        arrowprops={**line, "shrinkA": 0, "shrinkB": 0},
-    )
+    heights, colour = shown.height(curve.quartiles), curve.line.colour
+    if len(curve.epsilon) == 1:
+        low, _, high = heights
+        axes.vlines(curve.epsilon, low, high, color=colour, alpha=0.4, linewidth=6)
+    texts = [
+        f"{curve.said}, ε = {setting(float(epsilon))}: {spread(three, shown.text)}"
+        for epsilon, three in zip(curve.epsilon, curve.quartiles.T, strict=True)
+    ]
+    lines.band(axes, curve.epsilon, heights, curve.line, texts)
 
 
 def _folded(text: str) -> str:
@@ -384,4 +285,4 @@ def _sentence(shown: _Measure, curve: _Curve) -> str:
         f"{shown.text(float(value))} at epsilon {setting(float(epsilon))}"
         for epsilon, value in zip(curve.epsilon, curve.quartiles[1], strict=True)
     ]
-    return f"{curve.label}: {listed(points)}."
+    return f"{curve.said}: {listed(points)}."

@@ -96,10 +96,6 @@ def render(found: Comparison, figures: Mapping[str, Sequence[str]]) -> str:
             "warning": WARNING,
             "public": found.settings["public"],
             "notes": found.notes,
-            "kinds": {
-                "refuted": bool(refuted_names(found)),
-                "open": any("samples" not in each for each in found.audits),
-            },
             "failed": {name: told(name, error) for name, error in found.failed.items()},
             "epsilons": _epsilons(found),
             "sections": sections,

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -24,6 +24,8 @@ from dpaudit.reports.experiment import Experiment
 from dpaudit.validation import check_count, check_name
 
 __all__ = [
+    "Fact",
+    "Leaf",
     "Part",
     "Results",
     "Section",
@@ -33,6 +35,9 @@ __all__ = [
     "plan",
     "sizes",
 ]
+
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,7 @@ class Results(Mapping[str, pd.DataFrame]):
     experiments: Mapping[str, Experiment]
     tables: Mapping[str, pd.DataFrame | Exception]
     beside: Mapping[str, Any] = field(default_factory=dict)
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         """Return the table of an experiment, or raise what it raised."""
@@ -69,6 +75,13 @@ class Results(Mapping[str, pd.DataFrame]):
 
     def __len__(self) -> int:
         return len(self.tables)
+
+    def once(self, find: Callable[["Results"], Found]) -> Found:
+        """Return what a function finds in the results; it is called once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: Found = self._found[find]
+        return found
 
     def options(self, name: str) -> Mapping[str, Any]:
         """Return the options of an experiment."""
@@ -110,7 +123,60 @@ class Part:
     place: int
 
 
-def _nothing(results: Results) -> list[str]:
+@dataclass(frozen=True)
+class Leaf:
+    """A page about one thing, which belongs to no section alone, or to a part of one.
+
+    Parameters
+    ----------
+    folder : str
+        What kind of thing: the folder of the page.
+    name : str
+        Of the thing, as it is printed.
+    template : str
+    context : callable
+        Makes what the template says; an error is shown on the page.
+    group : str
+        What it belongs to: a family, a paper, a section.
+    line : str
+        What it is, in one line.
+    verdict : str
+        In words; empty if there is none.
+    refuted : bool
+        Whether the verdict is red.
+    mechanisms : tuple of str
+        Those that it is about, too.
+    file : str
+        The name of the page's file, without its ending; made from the name by default.
+    """
+
+    folder: str
+    name: str
+    template: str
+    context: Callable[[], Mapping[str, Any]]
+    group: str = ""
+    line: str = ""
+    verdict: str = ""
+    refuted: bool = False
+    mechanisms: tuple[str, ...] = ()
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a section has measured of a mechanism, in words: utility or cost.
+
+    Parameters
+    ----------
+    mechanism, what, value : str
+    """
+
+    mechanism: str
+    what: str
+    value: str
+
+
+def _nothing(results: Results) -> list[Any]:
     return []
 
 
@@ -125,7 +191,9 @@ class Section:
     Parameters
     ----------
     name : str
-        That of its folder.
+        That of its folder, and of its page.
+    title : str
+        Of the page.
     parts : tuple of Part
     context : callable
         From the results to what the templates say; None leaves all parts out.
@@ -142,12 +210,17 @@ class Section:
     beside : callable, optional
         Loads what another command has left in the folder in which that of the report
         is; raises `~dpaudit.errors.InputError` if it cannot be read.
-    headline : callable, optional
-        The title of the page, if this section has one to offer.
     answer : callable
-        What is to be said of the results at the very top.
-    commands : callable
-        What repeats what was found.
+        What its results say, the most important first.
+    best : callable
+        What is best for whom: sentences for the first page.
+    audits : tuple of str
+        Experiments whose tables hold verdicts on mechanisms of the catalogue, as
+        `~dpaudit.reports.measures.audited_privacy` returns them.
+    facts : callable
+        From the results to a `Fact` for each mechanism that it has measured.
+    pages : callable
+        From the results to a `Leaf` for each page of its own.
     notes : mapping of tuple of str to callable
         What is concluded from the tables of these experiments alone: sentences.
     optional : bool
@@ -155,6 +228,7 @@ class Section:
     """
 
     name: str
+    title: str
     parts: tuple[Part, ...]
     context: Callable[[Results], Mapping[str, Any] | None]
     figures: Mapping[str, Callable[[Results, bool], str]] = field(default_factory=dict)
@@ -165,9 +239,11 @@ class Section:
     experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()
     beside: Callable[[Path], Any] | None = None
-    headline: Callable[[Results], str] | None = None
     answer: Callable[[Results], list[str]] = _nothing
-    commands: Callable[[Results], list[str]] = _nothing
+    best: Callable[[Results], list[str]] = _nothing
+    audits: tuple[str, ...] = ()
+    facts: Callable[[Results], list[Fact]] = _nothing
+    pages: Callable[[Results], list[Leaf]] = _nothing
     notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(
         default_factory=dict
     )

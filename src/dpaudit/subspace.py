@@ -6,7 +6,7 @@ alone, and takes stacks of bases of shape (..., d, k), whose leading (trial) axe
 broadcast against each other as in `numpy.matmul`.
 
 The distances are functions of the principal angles
-:math:`0 \le \theta_1 \le \dots \le \theta_m \le \pi/2`, m the smaller of the two
+:math:`0 \le \theta_1 \le \ldots \le \theta_m \le \pi/2`, m the smaller of the two
 dimensions, whose cosines are the singular values of :math:`V^T W`.
 
 References

@@ -90,11 +90,11 @@ def test_tables_are_what_their_commands_print(page):
 
 
 def test_a_table_that_is_stale_is_noticed():
-    text = "a\n<!-- dpaudit list --columns name -->\nold\n<!-- end -->\nb\n"
+    comment = "<!-- dpaudit list --columns name -->"
+    text = f"a\n{comment}\nold\n<!-- end -->\nb\n"
     names = "\n".join(["name", *CATALOGUE])
-    new = f"a\n<!-- dpaudit list --columns name -->\n{names}\n<!-- end -->\nb\n"
-    assert tables.refreshed(text) == new
-    assert tables.refreshed(2 * text) == 2 * new
+    new = f"a\n{comment}\n```text\n{names}\n```\n<!-- end -->\nb\n"
+    assert tables.refreshed(text + text) == new + new  # each by itself
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda path: path.name)

@@ -21,6 +21,10 @@ def audited(**columns):
         "event": "the release >= 3 in 3 of 5 on D, 1 of 7 on D'",
         "detectable_epsilon": 3.0,
         "rarest_event": 0.0625,
+        "samples": 1000,
+        "samples_to_refute": 70.0,
+        "confidence": 0.999,
+        "seed": 0,
         "witness": None,
     }
     return row | columns

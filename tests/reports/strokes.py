@@ -1,11 +1,12 @@
-"""How the lines of a figure are drawn."""
+"""How the lines of a figure are drawn, and what is written in it."""
 
 import re
 from collections import Counter
+from xml.etree import ElementTree
 
-__all__ = ["strokes"]
+__all__ = ["strokes", "written"]
 
-_DASHES = {"": "whole", "6,3": "false", "10,3,2,3": "open", "2,4": "dotted"}
+_DASHES = {"": "whole", "6,3": "false", "8,4,2,4": "open", "2,4": "dotted"}
 
 
 def strokes(svg):
@@ -13,3 +14,8 @@ def strokes(svg):
     lines = re.findall(r'style="(fill: none;[^"]*stroke-width: 2)[;"]', svg)
     dashes = (re.search(r"dasharray: ([\d,]+)", line) for line in lines)
     return Counter(_DASHES[found[1] if found else ""] for found in dashes)
+
+
+def written(svg):
+    """Return the texts that one sees, in order."""
+    return [each.text for each in ElementTree.fromstring(svg).iter("text")]

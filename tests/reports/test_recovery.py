@@ -1,5 +1,6 @@
 """What is measured of robust PCA, what is said of it, and what is drawn."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from math import inf, nan, sqrt
 
@@ -10,7 +11,7 @@ from audited_row import audited
 from click.testing import CliRunner
 from recovery_tables import error_after, recovery_tables
 from results_of import results_of, verdicts
-from strokes import strokes
+from strokes import strokes, written
 from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -386,7 +387,8 @@ def test_figures_name_everything_and_mark_what_is_refuted(draw, narrow):
     svg = draw(found, narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "dp-sggd" in words
-    assert words.count("✗") == 1
+    # And in the key.
+    assert " ".join(written(svg)).count("✗") == 2
     assert "✗" not in draw(audited_results(), narrow)
 
 
@@ -406,15 +408,15 @@ def test_figures_draw_what_the_audits_say():
     for name, both in made.items():
         marks = {"genotypes": 2, "genotypes-reaper": 0}.get(name, 1)
         for svg in both:
-            words = " ".join(ElementTree.fromstring(svg).itertext())
-            assert words.count("✗") == marks, name
+            words = " ".join(written(svg))
+            assert words.count("✗") == marks + bool(marks), name
             assert ("power-method ✗" in words) == (name == "genotypes")
 
 
 def test_maps_by_reaper_are_drawn_from_their_own_table():
     found = audited_results("dp-gd-reap-published")
-    words = " ".join(ElementTree.fromstring(reaper_maps(found)).itertext())
-    assert words.count("✗") == 1
+    words = " ".join(written(reaper_maps(found)))
+    assert words.count("✗") == 2
     assert "dp-smd-reap" in words
     assert "corrected, 75.0 %" in words
     assert "sggd" not in words
@@ -423,14 +425,15 @@ def test_maps_by_reaper_are_drawn_from_their_own_table():
 def test_the_figure_of_steps_says_where_lines_end():
     svg = error_by_step(audited_results())
     for name in ("dp-ggd-published", "dp-sggd-published"):
-        assert f"{name}: " in svg
+        assert f"{name} (no claim audited here): " in svg
     assert error_after("dp-ggd-published", 300) == 0.9
-    assert "dp-ggd-published: 0.90 after 300 steps." in svg
+    assert "dp-ggd-published (no claim audited here): 0.90 after 300 steps." in svg
+    assert "dp-ggd-published (no claim audited here), step 300: 0.9" in svg
 
 
 def test_the_figure_of_time_ends_with_the_clock():
     svg = error_by_time(audited_results())
-    assert "dp-ggd-published: 0.90 after 2.00 s." in svg
+    assert "dp-ggd-published (no claim audited here): 0.90 after 2.00 s." in svg
     assert "seconds" in " ".join(ElementTree.fromstring(svg).itertext())
 
 
@@ -445,9 +448,13 @@ def test_heat_maps_write_what_is_in_their_cells():
         assert "−0.5" in words[name]
     assert ".25s" in words["robust-times"]
     assert "'none' in 1 of 1 cells" in words["robust-times"]
-    assert "dp-sgd-reap-published: 0 to 0." in words["robust-failures"]
-    assert "dp-sggd: 0 to 100" in words["robust-failures"]
-    assert "dp-sggd: 0 to 100" in words["robust-batches"]
+    alone = " (no claim audited here)"
+    assert f"dp-sgd-reap-published{alone}: 0 to 0." in words["robust-failures"]
+    assert f"dp-sggd{alone}: 0 to 100" in words["robust-failures"]
+    assert f"dp-sggd{alone}: 0 to 100" in words["robust-batches"]
+    assert re.search(
+        rf"dp-sggd{re.escape(alone)}, batch B = \d+", words["robust-batches"]
+    )
     assert "as published" in words["robust-batches"]
 
 
@@ -475,8 +482,9 @@ def test_what_no_run_has_is_shown_and_not_dropped():
     results = results_of({"robust-budgets": bottom, "robust-audits": verdicts()})
     svg = drawn(spec["robust-budgets"])(results)
     words = " ".join(ElementTree.fromstring(svg).itertext())
-    assert words.count("⊥") == 12 * 4 + 12  # in tiles, and in the description
-    assert "dp-sggd: '⊥' in 4 of 4 cells" in words
+    # In tiles, in what they say, and in the description.
+    assert words.count("⊥") == 2 * 12 * 4 + 12
+    assert "dp-sggd (no claim audited here): '⊥' in 4 of 4 cells" in words
 
 
 # Alone

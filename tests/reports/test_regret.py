@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from results_of import results_of, verdicts
-from strokes import strokes
+from strokes import strokes, written
 
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.online.regret import (
@@ -356,7 +356,8 @@ def test_the_figure_of_regret_names_everything_and_marks_what_is_refuted(narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     for word in ("online-pca", "follow-perturbed-", "follow-the-", "random", "bound"):
         assert word in words
-    assert words.count("✗") == 1
+    # And in the key.
+    assert " ".join(written(svg)).count("✗") == 2
     assert svg == regret_by_length(found, narrow)
     assert "✗" not in regret_by_length(audited_results(), narrow)
 

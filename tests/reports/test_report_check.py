@@ -2,40 +2,69 @@ import pytest
 from click.testing import CliRunner
 
 from dpaudit.cli import main
-from dpaudit.reports.check import problems
+from dpaudit.reports import check
+from dpaudit.reports.check import Site, faults, missing
 from dpaudit.reports.sections import all_sections
+from dpaudit.reports.store import STORE
 
 WHOLE = [each for each in all_sections().values() if not each.optional]
 SECTIONS = {part.name: part.heading for each in WHOLE for part in each.parts}
 FIGURES = [name for each in WHOLE for name in each.figures]
 
 
-def page(skip_section=None, skip_figure=None, extra=""):
-    sections = "".join(
-        f'<section id="{name}"><h2>{heading}</h2></section>'
-        for name, heading in SECTIONS.items()
-        if name != skip_section
+def page(body="", head="<title>T</title>", language=' lang="en"', top="<h1>T</h1>"):
+    return (
+        f"<!DOCTYPE html><html{language}><head>"
+        f'<meta name="viewport" content="width=device-width">{head}</head>'
+        f"<body>{top}\n{body}\n</body></html>"
     )
+
+
+def write(folder, **pages):
+    """Write pages, by name without suffix, beside files that they may refer to."""
+    (folder / "more").mkdir(exist_ok=True)
+    (folder / "table.csv").write_text("a,b\n", encoding="utf-8")
+    pages.setdefault("more/other", page('<p id="there"></p>'))
+    for name, html in pages.items():
+        (folder / f"{name}.html").write_text(html, encoding="utf-8")
+    return folder
+
+
+def found(folder, body="", **parts):
+    return faults(Site(write(folder, index=page(body, **parts))))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Every section and every figure, half of them on a page in a folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    sections = "".join(f'<section id="{name}"></section>' for name in SECTIONS)
     figures = "".join(
-        f'<svg id="figure-{name}-wide"></svg>'
-        for name in FIGURES
-        if name != skip_figure
+        f'<svg id="figure-{name}-wide"><title>T</title></svg>' for name in FIGURES
     )
-    return f"<!DOCTYPE html><html><body>{sections}{figures}{extra}</body></html>"
+    return write(folder, **{"index": page(sections), "more/figures": page(figures)})
 
 
-def test_a_whole_page_has_no_problem():
-    assert problems(page()) == []
+def test_a_whole_report_has_no_problem(whole):
+    site = Site(whole)
+
+    assert (missing(site), faults(site)) == ([], [])
+    assert site.pages == ["index.html", "more/figures.html", "more/other.html"]
 
 
-@pytest.mark.parametrize("name", SECTIONS)
-def test_a_missing_section_is_named(name):
-    assert f"section {name!r} ({SECTIONS[name]}) is missing" in problems(page(name))
+def test_a_section_that_is_on_no_page_is_named(whole):
+    site = Site(whole)
+    for name, heading in SECTIONS.items():
+        del site.markup("index.html").ids[name]
+        assert missing(site).pop(0) == f"section {name!r} ({heading}) is missing"
+        site.markup("index.html").ids[name] = 1
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_missing_figure_is_named(name):
-    assert problems(page(skip_figure=name)) == [f"figure {name!r} is missing"]
+def test_a_figure_that_is_on_no_page_is_named(whole):
+    site = Site(whole)
+    for name in FIGURES:
+        site.markup("more/figures.html").figures.remove(f"figure-{name}-wide")
+    assert missing(site) == [f"figure {name!r} is missing" for name in FIGURES]
 
 
 @pytest.mark.parametrize(
@@ -43,57 +72,193 @@ def test_a_missing_figure_is_named(name):
     [
         '<script src="https://cdn.example/x.js"></script>',
         '<link rel="stylesheet" href="//fonts.example/a.css">',
-        '<img src="http://example.org/a.png">',
-        '<IMG SRC=" HTTPS://example.org/a.png">',
+        '<link rel="alternate stylesheet" href="https://fonts.example/a.css">',
+        '<img alt="" src="http://example.org/a.png">',
+        '<IMG ALT="" SRC=" HTTPS://example.org/a.png">',
+        '<img alt="" src="file:///etc/a.png">',
+        '<img alt="" src="/a.png">',
         "<style>body { background: url('https://example.org/a.png') }</style>",
         "<style>@import 'https://example.org/a.css';</style>",
         '<p style="background: url(//example.org/a.png)">x</p>',
-        '<svg><image xlink:href="https://example.org/a.png"/></svg>',
-        '<svg><use href="https://example.org/a.svg#x"/></svg>',
-        '<img srcset="a.png 1x, https://example.org/a.png 2x">',
+        '<svg role="none"><image xlink:href="https://example.org/a.png"/></svg>',
+        '<svg role="none"><use href="https://example.org/a.svg#x"/></svg>',
+        '<img alt="" srcset="table.csv 1x, https://example.org/a.png 2x">',
+        '<form action="https://example.org/"></form>',
     ],
 )
-def test_whatever_is_fetched_from_elsewhere_is_found(extra):
-    (problem,) = problems(page(extra=extra))
+def test_whatever_is_fetched_from_elsewhere_is_found(extra, tmp_path):
+    (problem,) = found(tmp_path, extra)
 
-    assert problem.startswith("the page fetches from elsewhere")
+    assert problem.startswith("index.html:2: the page fetches from elsewhere: ")
+
+
+@pytest.mark.parametrize(
+    "rule", ["@import 'https://a.org/b.css';", "a{b:url(//a.org)}"]
+)
+def test_a_stylesheet_fetches_nothing_either(rule, tmp_path):
+    (tmp_path / "style.css").write_text(rule, encoding="utf-8")
+
+    (problem,) = found(tmp_path, '<link rel="stylesheet" href="style.css">')
+
+    assert problem.startswith("style.css: the page fetches from elsewhere: ")
 
 
 @pytest.mark.parametrize(
     "extra",
     [
         '<a href="https://example.org/">a link fetches nothing</a>',
-        '<svg xmlns="http://www.w3.org/2000/svg"></svg>',
-        '<svg><use xlink:href="#marker"/></svg>',
+        '<a href="mailto:a@example.org">neither does that</a>',
+        '<link rel="canonical" href="more/other.html">',
+        '<svg xmlns="http://www.w3.org/2000/svg"><title>T</title></svg>',
+        '<svg role="none"><g id="marker"></g><use xlink:href="#marker"/></svg>',
         "<p>see https://example.org/</p>",
+        '<img alt="" src="data:image/gif;base64,R0lGODlhAQABAAAAACw=">',
+        '<a href="more/other.html#there">x</a> <a href="table.csv">x</a>',
+        '<a href="#top">x</a> <a href="#%C3%A9">x</a> <p id="é"></p>',
+        '<a href="more/../index.html?q=1">x</a>',
     ],
 )
-def test_harmless_addresses_are_accepted(extra):
-    assert problems(page(extra=extra)) == []
+def test_harmless_addresses_are_accepted(extra, tmp_path):
+    assert found(tmp_path, extra) == []
 
 
-def test_a_section_that_failed_is_named():
-    failed = '<section id="other"><p class="failed">Why.</p></section>'
+@pytest.mark.parametrize(
+    ("address", "wrong"),
+    [
+        ("nowhere.html", "leads to no file"),
+        ("more", "leads to no file"),
+        ("more/", "leads to no file"),
+        ("other.html", "leads to no file"),
+        ("#nowhere", "leads to nothing: index.html has no id 'nowhere'"),
+        ("more/other.html#x", "leads to nothing: more/other.html has no id 'x'"),
+        ("../elsewhere/index.html", "leads out of the folder"),
+        ("/more/other.html", "leads out of the folder"),
+        ("//example.org/", "leads out of the folder"),
+        ("file:///etc/passwd", "leads out of the folder"),
+        ("javascript:alert(1)", "leads out of the folder"),
+    ],
+)
+def test_links_that_lead_nowhere_are_found(address, wrong, tmp_path):
+    expected = f"index.html:2: the link to {address!r} {wrong}"
 
-    assert problems(page(extra=failed)) == ["section 'other' failed"]
+    assert found(tmp_path, f'<a href="{address}">x</a>') == [expected]
 
 
-def check(path):
-    return CliRunner().invoke(main, ["report", "check", str(path)])
+def test_links_of_a_page_in_a_folder_start_there(tmp_path):
+    links = '<a href="other.html#there">x</a> <a href="../index.html">x</a>'
+    folder = write(tmp_path, **{"index": page(), "more/new": page(links)})
+
+    assert faults(Site(folder)) == []
 
 
-def test_exit_codes(tmp_path):
-    good, bad, binary = (tmp_path / name for name in ("good", "bad", "binary"))
-    good.write_text(page(), encoding="utf-8")
-    bad.write_text(page("verdicts"), encoding="utf-8")
+@pytest.mark.parametrize(
+    ("extra", "fault"),
+    [
+        ('<script src="x.js"></script>', "'x.js', which the page needs, leads to no"),
+        ('<i style="fill: url(#x)"></i>', "index.html has no id 'x'"),
+        ('<img src="table.csv">', "the picture 'table.csv' has no alt"),
+        ('<svg id="s"><g></g></svg>', "the picture 's' has no title"),
+        ("<figure></figure>", "a figure has neither a caption nor a label"),
+        ("<h3>Deep</h3>", "the heading <h3> 'Deep' follows <h1>"),
+        ("<h1>Two</h1>", "<h1> 'Two' is not the first <h1> of the page"),
+        ("<h2> <i></i></h2>", "the heading <h2> is empty"),
+        ('<p id="a"></p><i id="a"></i>', "id 'a' is used 2 times"),
+        ('<label for="a">x</label>', "there is no id 'a' to refer to"),
+        ("<table><tbody><tr><th>x</table>", "a header of a table says no scope"),
+        ('<table><thead><tr><th scope="x">x</table>', "a header of a table says no"),
+        ('<section id="s"><p class="failed">x</section>', "section 's' failed"),
+        ('<base href="/">', "<base> changes where every link leads"),
+    ],
+)
+def test_what_is_wrong_with_a_page_is_found(extra, fault, tmp_path):
+    (problem,) = found(tmp_path, extra)
+
+    assert problem.startswith("index.html:")
+    assert fault in problem
+
+
+@pytest.mark.parametrize(
+    ("parts", "fault"),
+    [
+        ({"head": ""}, "the page has no <title>"),
+        ({"head": "<title> </title>"}, "the page has no <title>"),
+        ({"language": ""}, "the page has no lang on <html>"),
+        ({"top": ""}, "the page has no <h1>"),
+        ({"top": "<h2>First</h2><h1>T</h1>"}, "'First' follows no other"),
+    ],
+)
+def test_what_a_page_lacks_is_found(parts, fault, tmp_path):
+    (problem,) = found(tmp_path, **parts)
+
+    assert fault in problem
+
+
+def test_a_page_without_a_viewport_is_found(tmp_path):
+    html = page().replace("viewport", "other")
+
+    (problem,) = faults(Site(write(tmp_path, index=html)))
+    assert problem == 'index.html:1: the page has no <meta name="viewport">'
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '<button aria-label="Menu"><svg><path/></svg></button>',
+        '<svg aria-hidden="true"><path/></svg>',
+        '<svg style="display: none"><symbol id="x"></symbol></svg>',
+        '<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>',
+        '<p hidden><img src="table.csv"></p>',
+        "<figure><figcaption>x</figcaption></figure>",
+        "<table><thead><tr><th>x</th></tr></thead></table>",
+        '<table><tr><th scope="row">x</th><td>y</td></tr></table>',
+        "<h2>x</h2><h3>x</h3><h2>x</h2><h3>x</h3><h4>x</h4>",
+        "<ul><li>no end<li>of an item<br/></ul><h2>after</h2>",
+    ],
+)
+def test_what_is_right_is_accepted(extra, tmp_path):
+    assert found(tmp_path, extra) == []
+
+
+def test_the_line_of_a_problem_is_told(tmp_path):
+    assert found(tmp_path, "\n\n<h3>Deep</h3>") == [
+        "index.html:4: the heading <h3> 'Deep' follows <h1>"
+    ]
+
+
+def test_a_site_is_not_too_large(tmp_path, monkeypatch):
+    (tmp_path / f"{STORE}-wal").write_bytes(b" " * 5_000)
+    (tmp_path / ".hidden").write_bytes(b" " * 5_000)
+    monkeypatch.setattr(check, "LARGEST", 5_000)
+    assert found(tmp_path) == []
+    (tmp_path / "large.csv").write_bytes(b" " * 5_000)
+    (problem,) = found(tmp_path)
+    assert problem.startswith("the files have 0.0 MB together, more than 0.005")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["report", "check", *map(str, arguments)])
+
+
+def test_exit_codes(whole, tmp_path):
+    binary, empty = tmp_path / "binary.html", tmp_path / "empty"
     binary.write_bytes(b"\xff\xfe\x00")
+    empty.mkdir()
 
-    assert check(good).exit_code == 0
-    assert "all sections" in check(good).stdout
-    assert check(bad).exit_code == 1
-    assert "section 'verdicts' (Verdicts) is missing" in check(bad).stderr
-    for path in (tmp_path / "nowhere", binary):
-        assert check(path).exit_code == 2
-        assert "cannot read" in check(path).stderr
-        assert check(path).stderr.count("\n") == 1
-    assert CliRunner().invoke(main, ["report", "check"]).exit_code == 2
+    good = run(whole)
+    assert (good.exit_code, good.stderr) == (0, "")
+    assert "3 pages, 0.0 MB, all sections and figures" in good.stdout
+    bad = run(whole / "index.html")
+    assert bad.exit_code == 1
+    assert f"figure {FIGURES[0]!r} is missing" in bad.stderr
+    one = run(whole / "index.html", "--no-sections")
+    assert (one.exit_code, one.stdout.count("1 page, nothing fetched")) == (0, 1)
+    for path in (tmp_path / "nowhere", binary, empty, tmp_path):
+        assert run(path).exit_code == 2
+        assert run(path).stderr.count("\n") == 1
+    assert run().exit_code == 2
+
+
+def test_a_page_alone_may_refer_to_what_is_around_its_folder(tmp_path):
+    write(tmp_path, **{"more/new": page('<a href="../table.csv">x</a>')})
+
+    assert faults(Site(tmp_path / "more" / "new.html")) == []

@@ -9,23 +9,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from audited_row import audited
 from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
+from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
 from dpaudit.errors import InputError
-from dpaudit.reports import page as page_module
-from dpaudit.reports import write_report, writer
+from dpaudit.reports import templates, write_report, writer
 from dpaudit.reports.bench.study import Row, Table
 from dpaudit.reports.bench.summary import Findings, Summary
-from dpaudit.reports.check import problems
+from dpaudit.reports.check import Site, faults, missing
 from dpaudit.reports.escaping import file_name, plain
 from dpaudit.reports.experiment import run, run_all
+from dpaudit.reports.markup import read_markup
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.page import draw_figures
 from dpaudit.reports.runner import Progress
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
@@ -35,6 +37,7 @@ from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
 from dpaudit.reports.sections.utility.section import utility_answer
+from dpaudit.reports.site import KINDS, experiments, mechanisms, render
 from dpaudit.reports.store import STORE
 from dpaudit.reports.writer import write_results
 
@@ -102,12 +105,37 @@ BLANK = {name: ["<svg/>", "<svg/>"] for name in FIGURES}
 """In place of the figures, on pages whose words are looked at."""
 
 
+def sections_of(site):
+    """Return the first page and those of the sections as one text."""
+    pages = site.pages.items()
+    wanted = [text for path, text in pages if path.startswith(("index", "sections/"))]
+    return "\n".join(wanted)
+
+
+def rendered(found):
+    """Return a site without pages about single things, which take most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (mechanisms, experiments):
+            patch.setattr(module, "leaves", lambda *_: [])
+        return render(found, BLANK)
+
+
 def html_of(found):
-    return render(found, BLANK).html
+    return sections_of(rendered(found))
 
 
 def render_markdown(found):
-    return render(found, BLANK).markdown
+    return rendered(found).pages["report.md"]
+
+
+def faults_of(site):
+    pages = site.pages.items()
+    return [
+        (path, *fault)
+        for path, text in pages
+        if path.endswith(".html")
+        for fault in read_markup(text).faults
+    ]
 
 
 def answer(wall, exact, variance):
@@ -145,6 +173,7 @@ def wall(refuted=("bad",), names=("good", "bad"), **columns):
                 "detectable_epsilon": np.nan if name in refuted else 1.2,
                 "rarest_event": 0.007,
                 "confidence": 0.999,
+                "seed": 0,
                 "event": "the release < 3 in 30 of 50 on D, 1 of 50 on D'",
                 "witness": "{}" if name in refuted else None,
             }
@@ -184,19 +213,19 @@ def suite(*rows):
     """Return a suite from tuples: name, claim, truth, lower bound, refuted after."""
     return pd.DataFrame(
         [
-            {
-                "mechanism": name,
-                "source": "a paper",
-                "summary": "what it does",
-                "relation": "replace-one",
-                "claimed_epsilon": claimed,
-                "claimed_delta": 0.0,
-                "true_epsilon": truth,
-                "verdict": "NOT_REFUTED" if np.isnan(after) else "REFUTED",
-                "epsilon_lower": lower,
-                "samples": 5000,
-                "samples_to_refute": after,
-            }
+            audited(
+                mechanism=name,
+                summary="what it does",
+                relation="replace-one",
+                claimed_epsilon=claimed,
+                claimed_delta=0.0,
+                true_epsilon=truth,
+                verdict="NOT_REFUTED" if np.isnan(after) else "REFUTED",
+                epsilon_lower=lower,
+                samples=5000,
+                samples_to_refute=after,
+                claim="not known",
+            )
             for name, claimed, truth, lower, after in rows
         ]
     )
@@ -287,6 +316,8 @@ def results(**tables):
         **lower_bounds_tables(),
         **theorems_tables(),
         **dp_pca_tables(),
+        "streaming-audits": wall(["oja"], ["oja", "dp-pca"], claim="not known"),
+        "training-audits": wall([], ["dp-sgd", "dp-sgd-batch-means"]),
         "textbook-suite": suite(FALLEN, STANDING, UNSEEN),
     }
     return Results(
@@ -294,18 +325,39 @@ def results(**tables):
     )
 
 
+NOBODY = {
+    "robust-audits": wall([], ["dp-ggd"]),
+    "online-audits": wall([], ["online-pca"]),
+    "streaming-audits": wall([], ["oja", "dp-pca"]),
+    "textbook-suite": suite(("laplace-under-noised", 1.0, 2.0, 1.9, 70.0)),
+}
+
+
 @pytest.mark.parametrize(
     ("refuted", "expected"),
     [
-        ((), "No privacy promise of two was refuted"),
-        (("bad",), "One of two mechanisms breaks its privacy promise"),
-        (("good", "bad"), "Two of two mechanisms break their privacy promises"),
+        ((), "None of six privacy claims was refuted"),
+        (("bad",), "One of six privacy claims is false"),
+        (("good", "bad"), "Two of six privacy claims are false"),
     ],
 )
-def test_the_headline_follows_the_data(refuted, expected):
-    assert privacy.headline(wall(refuted)) == expected
-    page = html_of(results(**{"privacy-wall": wall(refuted)}))
-    assert f"<h1>{expected}</h1>" in page
+def test_the_headline_counts_all_families_but_what_is_false_on_purpose(
+    refuted, expected
+):
+    """Beside two of the wall: dp-ggd, online-pca, dp-pca and dp-sgd."""
+    tables = {**NOBODY, "privacy-wall": wall(refuted)}
+    assert f"<h1>{expected}</h1>" in html_of(results(**tables))
+    # Not counted: what is planted, and the suite.
+    tables["streaming-audits"] = wall(["oja"], ["oja", "dp-pca"])
+    assert f"<h1>{expected}</h1>" in html_of(results(**tables))
+    tables["robust-audits"] = wall(["dp-ggd"], ["dp-ggd"])
+    assert f"<h1>{expected}</h1>" not in html_of(results(**tables))
+
+
+def test_a_report_without_audits_says_so():
+    chosen = [all_sections()["theorems"]]
+    page = render(results(), BLANK, chosen).pages["index.html"]
+    assert "<h1>No privacy claim was audited</h1>" in page
 
 
 def test_the_answer_follows_the_data():
@@ -365,7 +417,10 @@ def test_whose_claim_fell_is_said_with_its_source():
 def test_a_claim_that_only_the_formula_refutes_has_fallen():
     table = wall(names=("good", "unseen", "bad"))
     table.loc[1, ["claim", "exact_delta"]] = "false", 0.25
-    assert privacy.headline(table).startswith("Two of three mechanisms break")
+    tables = {**NOBODY, "privacy-wall": table}
+    assert "<h1>Two of seven privacy claims are false</h1>" in html_of(
+        results(**tables)
+    )
     note = privacy.verdict_note(table)
     assert note.startswith("Two of three claims fell at ε = 1: what is claimed for uns")
     assert "is contradicted, for unseen by the exact loss alone; of the other" in note
@@ -387,7 +442,7 @@ def test_a_large_delta_is_put_into_words():
 
 def test_what_is_not_known_is_said():
     table = wall([], exact_epsilon=np.nan, exact_delta=np.nan, claim="not known")
-    page = html_of(results(**{"privacy-wall": table}))
+    page = rendered(results(**{"privacy-wall": table})).pages["sections/privacy.html"]
 
     assert "not known" in page
     assert "within the claim" not in page
@@ -463,14 +518,12 @@ def test_robust_pca_is_shown_beside_its_verdicts():
 
 
 def test_the_page_is_whole_and_fetches_nothing(written):
-    page = render(results(), written.figures).html
-
-    assert problems(page) == []
+    site = render(results(), written.figures)
+    assert faults_of(site) == []
+    page = sections_of(site)
     for name, heading in SECTIONS.items():
         assert f'<section id="{name}">' in page
         assert f"<h2>{heading}</h2>" in page
-    ids = re.findall(r'\bid="([^"]*)"', page)
-    assert len(ids) == len(set(ids))
     assert "The release &lt; 3 in 30 of 50 on D, 1 of 50 on D&#39;" in page
 
 
@@ -562,16 +615,20 @@ class Tags(HTMLParser):
 
 
 def test_no_name_is_more_than_text_on_the_page(hostile, written):
-    page = (hostile / "index.html").read_text(encoding="utf-8")
-
-    assert problems(page) == []
-    assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
-    tags = Tags()
-    tags.feed(page)
-    harmless = Tags()
-    harmless.feed(render(results(), written.figures).html)
-    assert set(tags.seen) == set(harmless.seen)
-    assert tags.attributes == harmless.attributes
+    site = Site(hostile)
+    assert faults(site) == []
+    tags, harmless = Tags(), Tags()
+    for name in site.pages:
+        page = site.text(name)
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", page)
+        tags.feed(page)
+    beside = {"libraries": Beside(COMPARISON, TOUR)}
+    for page in render(
+        replace(results(), beside=beside), written.figures
+    ).pages.values():
+        harmless.feed(page)
+    assert set(tags.seen) <= set(harmless.seen)
+    assert tags.attributes <= harmless.attributes
     text = "".join(tags.text)
     for name in HOSTILE:
         assert plain(name) in text
@@ -633,11 +690,21 @@ def test_no_name_is_a_formula_in_a_table(hostile):
 def test_no_name_leads_out_of_the_folder(hostile):
     outer = hostile.parents[1]
     inside = [path for path in outer.rglob("*") if path.is_file()]
-    assert {path.parent for path in inside} == {hostile}
-    page = (hostile / "index.html").read_text(encoding="utf-8")
-    links = re.findall(r'href="(witness-[^"]*)"', page)
+    folders = {path.parent.relative_to(hostile).as_posix() for path in inside}
+    assert folders == {".", "assets", "sections", *KINDS}
+    page = (hostile / "sections" / "privacy.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="\.\./(witness-[^"]*)"', page)
     assert len(set(links)) == len(HOSTILE)
     assert set(links) < {path.name for path in inside}
+    pages = [path.name for path in inside if path.parent.name == "mechanisms"]
+    assert len(pages) == len({*CATALOGUE, *HOSTILE}) + 1
+
+
+def test_a_mechanism_may_be_called_index(written):
+    named = wall(["index"], ["index"])
+    site = render(results(**{"privacy-wall": named}), written.figures)
+    assert "<h1>index</h1>" in site.pages["mechanisms/+index.html"]
+    assert "<h1>Mechanisms</h1>" in site.pages["mechanisms/index.html"]
 
 
 def test_no_two_names_become_one_file():
@@ -646,37 +713,33 @@ def test_no_two_names_become_one_file():
 
 
 def test_templates_trust_nothing_by_themselves():
-    for path in sorted(page_module.TEMPLATES[0].parent.rglob("*.j2")):
+    for path in sorted(templates.TEMPLATES[0].parent.rglob("*.j2")):
         assert not re.search(r"\bsafe\b|autoescape", path.read_text(encoding="utf-8"))
 
 
 def test_report_from_start_to_end(written):
     assert written.index.parts[-3:] == ("deep", "report", "index.html")
+    site = Site(written.index.parent)
+    assert (faults(site), missing(site)) == ([], [])
     page = written.index.read_text(encoding="utf-8")
-    assert problems(page) == []
     assert str(written.index.parent) not in page
     assert {path.name for path in written.index.parent.iterdir()} == {
-        "index.html",
+        *("index.html", "glossary.html", "assets", "sections"),
+        *(kind for kind in KINDS if kind != "libraries"),
         "report.md",
         STORE,
         *(f"{each.name}.csv" for each in tiny_plan(1).values()),
         *(f"{name}.svg" for name in FIGURES),
         *(f"{name}.csv" for each in WHOLE for name in each.tables),
         "witness-symmetric-noise.json",
+        "witness-oja.json",
+        "witness-dp-sgd-batch-means.json",
     }
+    assert len(site.pages) > 100
     fractions = [step.fraction for step in written.told]
     assert fractions == sorted(fractions)
     assert (written.told[0].label, fractions[0]) == ("Privacy wall", 0.0)
     assert (written.told[-1].done, fractions[-1]) == (written.told[-1].total, 1.0)
-
-
-def test_links_lead_to_files_beside_the_page(written):
-    page = written.index.read_text(encoding="utf-8")
-
-    links = [link for link in re.findall(r'<a href="([^"]*)"', page) if link[0] != "#"]
-    assert len(links) >= 6
-    for link in links:
-        assert (written.index.parent / link).is_file(), link
 
 
 def test_the_same_seed_writes_the_same_tables(written):
@@ -684,7 +747,9 @@ def test_the_same_seed_writes_the_same_tables(written):
         if each.name in DETERMINISTIC:
             expected = run(each).drop(columns="witness", errors="ignore")
             found = written.index.with_name(f"{each.name}.csv").read_text("utf-8")
-            assert found == expected.to_csv(index=False, lineterminator="\n")
+            assert found == expected.to_csv(
+                index=False, lineterminator="\n", float_format="%.9g"
+            )
 
 
 def test_only_the_reports_own_files_are_replaced(made, tmp_path):
@@ -747,10 +812,10 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
     (bench / "bench.html").write_text("<script>alert(1)</script>")
     index = write_report(tmp_path / "report", profile="tiny").index
 
-    page = index.read_text(encoding="utf-8")
+    page = (index.parent / "sections" / "auditor.html").read_text(encoding="utf-8")
     assert '<h3 id="bench-dice">Dice</h3>' in page
     assert "<td>&lt;found&gt;</td><td>met</td>" in page
-    assert "<script" not in page
+    assert "<script>" not in page
     text = index.with_name("report.md").read_text(encoding="utf-8")
     assert "## Dice" in text
     assert "| \\<found\\> | met |" in text
@@ -759,7 +824,8 @@ def test_what_the_bench_found_is_shown(made, tmp_path):
 def test_a_report_without_a_bench(made, tmp_path):
     index = write_report(tmp_path / "report", profile="tiny").index
 
-    assert 'class="bench-pages"' not in index.read_text(encoding="utf-8")
+    assert not (index.parent / "sections" / "auditor.html").exists()
+    assert "The auditor audited" not in index.read_text(encoding="utf-8")
 
 
 COMPARISON = Comparison(
@@ -827,8 +893,9 @@ TOUR = [
 
 def test_the_tour_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(None, TOUR)})
-    page = render(beside, written.figures).html
-    assert problems(page) == []
+    site = render(beside, written.figures)
+    assert faults_of(site) == []
+    page = sections_of(site)
     section = page[page.index('<section id="tour">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'data-label="Verdict"><div>(.*?)</div>', section) == [
@@ -847,8 +914,9 @@ def test_the_tour_of_libraries(written):
 
 def test_the_comparison_of_libraries(written):
     beside = replace(results(), beside={"libraries": Beside(COMPARISON, TOUR)})
-    page = render(beside, written.figures).html
-    assert problems(page) == []
+    site = render(beside, written.figures)
+    assert faults_of(site) == []
+    page = sections_of(site)
     section = page[page.index('<section id="libraries">') :]
     section = section[: section.index("</section>")]
     assert re.findall(r'scope="row">(.*?)<', section) == [
@@ -885,7 +953,8 @@ def test_a_report_without_a_comparison_says_how_to_make_one():
 def test_the_comparison_beside_the_report_is_shown(made, tmp_path):
     COMPARISON.save(tmp_path / "third-party")
     index = write_report(tmp_path / "report", profile="tiny", seed=1).index
-    assert "Made with dpaudit 0.1.0, other 2.3." in index.read_text(encoding="utf-8")
+    page = (index.parent / "sections" / "libraries.html").read_text(encoding="utf-8")
+    assert "Made with dpaudit 0.1.0, other 2.3." in page
 
 
 def test_a_comparison_that_cannot_be_read_is_found_before_the_work(

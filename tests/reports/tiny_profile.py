@@ -6,10 +6,13 @@ from dpaudit.algorithms import names_of
 from dpaudit.profiles import PROFILES
 from dpaudit.reports import sections
 from dpaudit.reports.sections import Size, all_sections
+from dpaudit.reports.sections.online import section as online
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.robust import experiments as robust
+from dpaudit.reports.sections.streaming import section as streaming
 from dpaudit.reports.sections.suite import section as suite
 from dpaudit.reports.sections.tracing import section as tracing
+from dpaudit.reports.sections.training import section as training
 from dpaudit.reports.sections.utility import section as utility
 
 __all__ = ["TINY", "install_tiny", "tiny_plan"]
@@ -25,7 +28,11 @@ TINY = {
         paper_rows=2_000,
     ),
     "streaming": Size(
-        streams=2, length_streams=2, spread_streams=2, stream_rows=(2_000, 4_000)
+        streams=2,
+        length_streams=2,
+        spread_streams=2,
+        stream_rows=(2_000, 4_000),
+        stream_samples=40,
     ),
     "dp_pca": Size(
         rate_sets=2,
@@ -69,7 +76,6 @@ TINY = {
         online_long=(8, 16, 24),
         online_long_draws=2,
         online_size=16,
-        online_audits=1,
         online_samples=40,
     ),
     "tracing": Size(
@@ -82,6 +88,7 @@ TINY = {
     ),
     "choosing": Size(settings=3, held_out_releases=5, grid_releases=0),
     "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
+    "training": Size(training_samples=40),
     "suite": Size(suite_samples=40),
 }
 
@@ -90,17 +97,20 @@ FEW = {
     "covariance": ("analyze-gauss", "symmetric-noise", "symmetrised-wishart"),
     "textbook": names_of("textbook")[:2],
     "subspace": ("power-method", "exponential-pca"),
+    "streaming": ("oja", "private-histogram"),
+    "robust": ("dp-sggd-published", "dp-sggd"),
+    "online": ("follow-perturbed-leader-published", "tree-aggregation"),
+    "training": ("dp-sgd", "dp-sgd-batch-means"),
 }
 
 
 def install_tiny(patch):
     """Make "tiny" a profile like the others, and leave some mechanisms of a family."""
-    for module in (privacy, utility, suite):
+    for module in (privacy, utility, suite, streaming, robust, online, training):
         patch.setattr(module, "names_of", FEW.get)
     # In 32 dimensions a matrix takes it seconds.
     fast = tuple(name for name in tracing._CATALOGUE if name != "k-norm-covariance")
     patch.setattr(tracing, "_CATALOGUE", fast)
-    patch.setattr(robust, "AUDITED", ("dp-sggd-published", "dp-sggd"))
     for name, size in TINY.items():
         patch.setitem(all_sections()[name].sizes, "tiny", size)
     patch.setattr(sections, "PROFILES", (*PROFILES, "tiny"))

@@ -21,6 +21,7 @@ def _context(results: Results) -> dict[str, Any] | None:
 
 SECTION = Section(
     name="auditor",
+    title="The auditor audited",
     parts=(Part("auditor-audited", "The auditor audited", 850),),
     context=_context,
     beside=lambda folder: load_summary(folder / "bench"),

@@ -11,7 +11,7 @@ from dpaudit.algorithms.estimators.recommendation import GRID, Grid, shipped_gri
 from dpaudit.reports import plots
 from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.sections import Results
-from dpaudit.reports.words import delta, setting
+from dpaudit.reports.words import count, delta, setting
 
 __all__ = ["LOST", "Field", "winners", "winners_map"]
 
@@ -99,6 +99,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
             x, y = GRID["signal"].index(field.signal), lengths.index(field.d)
             colour = colours.get(field.mechanism, PAPER)
             axes.add_patch(Rectangle((x, y), 1, 1, facecolor=colour, edgecolor=RULE))
+            plots.told(axes, [x], [y], [_sentence(field)], tile=True)
             axes.text(
                 x + 0.5,
                 y + 0.5,
@@ -109,7 +110,7 @@ def winners_map(results: Results, narrow: bool) -> tuple[Figure, str]:
                 weight="bold",
             )
         axes.set_xticks(
-            np.arange(len(GRID["signal"])) + 0.5, [f"{s:g}" for s in GRID["signal"]]
+            np.arange(len(GRID["signal"])) + 0.5, [count(s) for s in GRID["signal"]]
         )
         axes.set_yticks(np.arange(len(lengths)) + 0.5, [f"{d:g}" for d in lengths])
         axes.tick_params(length=0, labelsize=11)

@@ -5,6 +5,7 @@ is measured anew is how good the advice is at points between those of the grid.
 """
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -123,8 +124,35 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
     return sentences
 
 
+@cache
+def _winners() -> list[figures.Field]:
+    return figures.winners(shipped_grid())
+
+
+def _best(results: Results) -> list[str]:
+    """Return which mechanisms win where, on the grid that ships, in two sentences."""
+    sentences = []
+    fields = [field for field in _winners() if field.mechanism]
+    for pure in (True, False):
+        some = [field for field in fields if (field.delta == 0) == pure]
+        won = Counter(field.mechanism for field in some).most_common()
+        told = []
+        for name, times in won:
+            lengths = sorted({f.d for f in some if f.mechanism == name})
+            where = f"d = {setting(lengths[0])}"
+            if len(lengths) > 1:
+                where += f" to {setting(lengths[-1])}"
+            told.append(f"{name} ({times}, {where})")
+        budget = "no δ" if pure else f"δ = {delta(GRID['delta'][-1])}"
+        sentences.append(
+            f"With {budget}, of {len(some)} settings of n, d, k and ε where anything "
+            f"is learned, the least error is that of {listed(told)}."
+        )
+    return sentences
+
+
 def _context(results: Results) -> dict[str, Any]:
-    fields = figures.winners(shipped_grid())
+    fields = _winners()
     rows = []
     for pure in (True, False):
         some = [f for f in fields if (f.delta == 0) == pure and f.mechanism]
@@ -154,6 +182,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="choosing",
+    title="Which mechanism when",
     parts=(Part("choosing", "Which mechanism when", 290),),
     context=_context,
     figures={"winners": figures.winners_map},
@@ -163,5 +192,7 @@ SECTION = Section(
         grid_releases=(0, 101, 201),  # none: the grid that ships is used
     ),
     experiments=_experiments,
+    answer=lambda found: advice_notes(found["recommend-held-out"]),
+    best=_best,
     notes={("recommend-held-out",): advice_notes},
 )

@@ -1,14 +1,15 @@
 """Errors of all mechanisms against one variable: medians, bottoms, verdicts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports import plots
-from dpaudit.reports.plots import INK, REFUTED, SERIES
+from dpaudit.reports import lines, plots
+from dpaudit.reports.lines import Line, Verdicts
+from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.dp_pca.findings import (
     CLAIMS,
@@ -25,17 +26,24 @@ from dpaudit.reports.sections.dp_pca.measures import (
     OJA,
     PRIVATE_OJA,
 )
-from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
-from dpaudit.reports.words import count, listed, number, setting
+from dpaudit.reports.words import count, listed, number, setting, spread
 
 __all__ = ["draw_example", "draw_panels", "draw_rates"]
 
 _HIGH = 290  # CSS pixels of a panel
+_LISTED = 22.0  # and of a name below, on phones
 _LABELS = {"n": "rows n", "d": "length of rows d", "epsilon": "ε", "noise": "spread σ"}
-# One colour each for those that stand and are measured everywhere; ink for the others.
-_APART = (OJA, PRIVATE_OJA, AG_PUBLISHED)
-_COLOURED = [name for name in MECHANISMS if name not in _APART]
-_COLOURS = dict(zip(_COLOURED, SERIES, strict=True))
+_LETTERS = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
+# Those without a claim that stands, and measured everywhere, come last: the others have
+# a colour each.
+_APART = (PRIVATE_OJA, OJA, AG_PUBLISHED)
+_PLACES = {
+    name: place
+    for place, name in enumerate(
+        (*(name for name in MECHANISMS if name not in _APART), *_APART)
+    )
+}
+_FLOOR = Line("floor", INK, lines.DOTTED)
 
 
 @plots.picture("dp-pca-rates", "Error of one component of Gaussian rows, by mechanism")
@@ -48,19 +56,6 @@ def draw_rates(results: Results, narrow: bool) -> tuple[Figure, str]:
 def draw_example(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors in Example 4.1 against sigma, with default and tuned steps."""
     return draw_panels(results, panels(results, EXAMPLE), narrow)
-
-
-@dataclass(frozen=True)
-class _Style:
-    refuted: Sequence[str]
-    standing: Sequence[str]
-
-    def colour(self, name: str) -> str:
-        return REFUTED if name in self.refuted else _COLOURS.get(name, INK)
-
-    def text(self, curve: Curve) -> str:
-        lost = " ⊥" if not curve.quartiles else ""
-        return curve.mechanism + plots.mark(curve.mechanism, self.refuted) + lost
 
 
 def draw_panels(
@@ -79,9 +74,16 @@ def draw_panels(
     floors : mapping of str to mapping of float to float, optional
         By the heading of a panel: what no private mechanism can be below.
     """
-    claims = results[CLAIMS]
-    style = _Style(refuted_mechanisms(claims), standing_mechanisms(claims))
-    figure = plots.canvas(_HIGH * len(shown), narrow=narrow)
+    verdicts = Verdicts.of(results[CLAIMS])
+    floors = floors or {}
+    there = [curve.mechanism for panel in shown for curve in curves(panel)]
+    names = sorted(set(there), key=_PLACES.__getitem__)
+    drawn = [_line(name, verdicts) for name in names]
+    foot = lines.FOOT[narrow]
+    dotted = [_FLOOR] * any(any(floor.values()) for floor in floors.values())
+    below = _LISTED * len(drawn + dotted) + 14 if narrow else 0.0
+    height = _HIGH * len(shown) + below + foot
+    figure = plots.canvas(height, narrow=narrow)
     width = plots.NARROW if narrow else plots.WIDE
     seen = [
         value
@@ -90,29 +92,37 @@ def draw_panels(
         for quartiles in curve.quartiles.values()
         for value in quartiles
     ]
-    seen += [v for floor in (floors or {}).values() for v in floor.values() if v > 0]
+    seen += [v for floor in floors.values() for v in floor.values() if v > 0]
     low, high = (min(seen) / 1.6, 1.3) if seen else (0.1, 1.3)
     sentences = []
     for i, panel in enumerate(shown):
-        box = (0.0, float(_HIGH * (len(shown) - 1 - i)), float(width), float(_HIGH))
+        bottom = height - _HIGH * (i + 1)
         axes = plots.panel(
             figure,
-            box,
+            (0.0, bottom, float(width), float(_HIGH)),
             panel.heading,
             left=64,
-            right=150 if narrow else 200,
-            top=56,
+            right=26 if narrow else 218,
+            top=64,
             bottom=50,
         )
-        floor = (floors or {}).get(panel.heading, {})
-        sentences.append(_draw(axes, panel, style, (low, high), floor, narrow))
+        floor = floors.get(panel.heading, {})
+        sentences.append(_draw(axes, panel, verdicts, (low, high), floor, narrow))
+    if narrow:
+        lines.list_below(axes, drawn + dotted, foot + 12, _LISTED)
+    lines.key(figure, (line.dash for line in drawn), narrow=narrow)
     return figure, " ".join(sentences)
+
+
+def _line(name: str, verdicts: Verdicts, lost: str = "") -> Line:
+    line = verdicts.line(name, _PLACES[name])
+    return replace(line, label=line.label + lost)
 
 
 def _draw(
     axes: Axes,
     panel: Panel,
-    style: _Style,
+    verdicts: Verdicts,
     limits: tuple[float, float],
     floor: Mapping[float, float],
     narrow: bool,
@@ -126,48 +136,60 @@ def _draw(
     marks = plots.decades(*limits)
     plots.tick(axes, "y", marks, lambda v: np.format_float_positional(v, trim="-"))
     plots.finish(axes, _LABELS[panel.variable])
+    letter = _LETTERS[panel.variable]
+    around = "mean, a standard error to either side" if panel.means else "middle half"
     ends, parts = [], []
     lost = 0
     for curve in found:
-        colour = style.colour(curve.mechanism)
+        lost_last = places[-1] in curve.bottoms
+        line = _line(curve.mechanism, verdicts, " ⊥" if lost_last else "")
+        name = curve.mechanism + verdicts.said(curve.mechanism)
         x = sorted(curve.quartiles)
         if x:
             values = np.array([curve.quartiles[each] for each in x]).T
-            dashes = plots.stroke(curve.mechanism, style.refuted, style.standing)
-            plots.band(axes, x, values, colour, dashes)
-            if len(x) == 1:
-                axes.plot(x, values[1], "o", color=colour, markersize=5)
+            texts = [
+                f"{name}, {letter} = {words(each)}: "
+                f"{spread(curve.quartiles[each], number, around)}"
+                for each in x
+            ]
+            lines.band(axes, x, values, line, texts)
         for each in curve.bottoms:
-            away = (0.0, 4.0 + 11.0 * lost)
-            at = ("data", "axes fraction")
-            axes.annotate(
-                "⊥",
-                (each, 1.0),
-                away,
-                xycoords=at,
-                textcoords="offset points",
-                ha="center",
-                color=colour,
-                size=11,
-                annotation_clip=False,
-            )
+            _bottom(axes, each, lost, line)
+            up = axes.transData.inverted().transform((0, _height(axes, lost)))[1]
+            said = f"{name}, {letter} = {words(each)}: bottom (⊥)"
+            plots.told(axes, [each], [up], [said])
         lost += bool(curve.bottoms)
-        end = curve.quartiles[x[-1]][1] if x else limits[1]
-        ends.append((style.text(curve), colour, end))
-        parts.append(_said(curve, style))
+        end = (places[-1], limits[1])
+        if not lost_last:
+            end = (x[-1], curve.quartiles[x[-1]][1])
+        ends.append((line, end))
+        parts.append(_said(curve, name))
     if any(floor.values()):
         x = sorted(floor)
-        axes.plot(x, [floor[each] for each in x], color=INK, linestyle=plots.DOTTED)
-        ends.append(("floor", INK, floor[x[-1]]))
+        axes.plot(x, [floor[each] for each in x], color=INK, linestyle=lines.DOTTED)
+        texts = [f"floor, {letter} = {words(n)}: {number(floor[n])}" for n in x]
+        plots.told(axes, x, [floor[each] for each in x], texts)
+        ends.append((_FLOOR, (x[-1], floor[x[-1]])))
         parts.append(f"floor {number(floor[x[0]])} to {number(floor[x[-1]])}")
-    plots.name_ends(axes, ends, 14.0, size=9.5 if narrow else 12.0)
+    if not narrow:
+        lines.name_ends(axes, ends, 15.0)
     return f"{panel.heading}: {'; '.join(parts)}."
 
 
-def _said(curve: Curve, style: _Style) -> str:
-    name = curve.mechanism
-    if name in style.refuted:
-        name += " (claim refuted)"
+def _height(axes: Axes, row: int) -> float:
+    """Return where the rows of bottoms stand above axes, in CSS pixels."""
+    return float(axes.get_window_extent().y1) + 8.0 + 11.0 * row
+
+
+def _bottom(axes: Axes, x: float, row: int, line: Line) -> None:
+    """Write that a release is bottom, and whose it is."""
+    across, up = float(axes.transData.transform((x, 1.0))[0]), _height(axes, row)
+    style = {"ha": "center", "va": "center", "color": line.colour, "size": 11}
+    plots.write(axes, "⊥", (across, up), **style)
+    lines.marker_at(axes, (across - 11, up), line)
+
+
+def _said(curve: Curve, name: str) -> str:
     if not curve.quartiles:
         return f"{name} bottom throughout"
     x = sorted(curve.quartiles)

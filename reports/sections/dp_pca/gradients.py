@@ -25,7 +25,7 @@ from dpaudit.reports import plots
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.reports.plots import INK, SERIES
 from dpaudit.reports.sections import Results
-from dpaudit.reports.words import number, setting
+from dpaudit.reports.words import number, setting, signed
 
 __all__ = [
     "EXAMPLE",
@@ -115,4 +115,8 @@ def draw_gradients(results: Results, narrow: bool) -> tuple[Figure, str]:
         )
         plots.finish(axes, "along v")
         axes.grid(axis="x")
+        tip = points.mean(axis=0)
+        there = "{} along v, {} across".format(*map(signed, tip))
+        said = f"{heading}, mean gradient: {there}"
+        plots.told(axes, tip[:1], tip[1:], [said])
     return figure, " ".join(gradient_notes(table))

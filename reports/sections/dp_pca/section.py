@@ -177,6 +177,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="dp_pca",
+    title="DP-PCA, as in its paper",
     parts=(Part("dp-pca", "DP-PCA, as in its paper", 310),),
     context=_context,
     figures={

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dpaudit.reports.sections import Part, Results, Section
+from dpaudit.reports.sections import Leaf, Part, Results, Section
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
 from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import delta, duration, number, percent, setting
+from dpaudit.reports.words import delta, duration, listed, number, percent, setting
 
 __all__ = ["SECTION", "Beside", "library_rows", "settings_of", "tour_note"]
 
@@ -140,13 +141,38 @@ def _table(results: Results) -> pd.DataFrame:
     return table
 
 
+def _pages(results: Results) -> list[Leaf]:
+    """Return a page for each library that was visited."""
+    found = _beside(results).stops
+    leaves = []
+    for library in dict.fromkeys(each.library for each in found):
+        own = [each for each in found if each.library == library]
+        fell = sum(each.verdict.startswith("REFUTED") for each in own)
+        context = {"tour": own, "tour_note": tour_note(own)}
+        leaves.append(
+            Leaf(
+                folder="libraries",
+                name=library,
+                template="libraries/library.html.j2",
+                context=partial(dict, context),
+                group=listed(dict.fromkeys(each.version for each in own)),
+                line=f"{len(own)} mechanisms and models",
+                verdict=f"{fell} REFUTED" if fell else "NOT REFUTED",
+                refuted=fell > 0,
+            )
+        )
+    return leaves
+
+
 SECTION = Section(
     name="libraries",
+    title="Other libraries",
     parts=(
         Part("libraries", "Beside other libraries", 700),
         Part("tour", "Other libraries, audited", 710),
     ),
     context=_context,
     tables={"tour": _table},
+    pages=_pages,
     beside=lambda folder: _load(folder / "third-party"),
 )

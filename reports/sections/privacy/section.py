@@ -21,14 +21,7 @@ from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.tables import Row, fallen, point, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
-__all__ = [
-    "KEY",
-    "SECTION",
-    "headline",
-    "privacy_answer",
-    "privacy_wall",
-    "wall_notes",
-]
+__all__ = ["KEY", "SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
@@ -52,17 +45,6 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             effort=0.2,
         ),
     )
-
-
-def headline(wall: pd.DataFrame) -> str:
-    """Return the title of the page: whose claims are false, in one line."""
-    broken, total = int(fallen(wall).sum()), len(wall)
-    if broken == 0:
-        return f"No privacy promise of {spelt(total)} was refuted"
-    breaks = "breaks its privacy promise"
-    if broken > 1:
-        breaks = "break their privacy promises"
-    return f"{spelt(broken).capitalize()} of {spelt(total)} mechanisms {breaks}"
 
 
 def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
@@ -226,6 +208,8 @@ _EXACT: dict[str, Any] = {
 }
 """How they look: in the rows, and in the key above them."""
 
+_LETTERS = {"epsilon": "ε", "delta": "δ"}
+
 
 def _bar(
     axes: Axes,
@@ -251,6 +235,10 @@ def _bar(
         said += f" · exact {text(exact)}"
         axes.plot(place(exact), y, **_EXACT)
     axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
+    for value, words in ((lower, "audit ≥"), (claimed, "claimed"), (exact, "exact")):
+        if not math.isnan(value):
+            told = f"{row['mechanism']}, {_LETTERS[kind]} {words} {text(value)}"
+            plots.told(axes, [place(value)], [y], [told])
 
 
 def _key(figure: Figure, height: int, narrow: bool) -> None:
@@ -296,19 +284,9 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
-def _commands(results: Results) -> list[str]:
-    """Return the commands that repeat what was refuted."""
-    wall = results["privacy-wall"]
-    options = f"--seed {results.seed} --confidence {wall['confidence'].iloc[0]:g}"
-    rows = verdict_rows(wall)
-    return [
-        *(f"dpaudit audit {row.name} {options}" for row in rows if row.refuted),
-        *(f"dpaudit verify {row.witness_file}" for row in rows if row.witness_file),
-    ]
-
-
 SECTION = Section(
     name="privacy",
+    title="Privacy: claimed, exact, audited",
     parts=(
         Part("verdicts", "Verdicts", 100),
         Part("privacy-wall", "The privacy wall", 110),
@@ -321,7 +299,6 @@ SECTION = Section(
         max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
-    headline=lambda found: headline(found["privacy-wall"]),
     answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
-    commands=_commands,
+    audits=("privacy-wall",),
 )

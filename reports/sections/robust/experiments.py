@@ -7,6 +7,7 @@ published and as corrected.
 
 from typing import Any
 
+from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Size, sizes
@@ -18,9 +19,8 @@ from dpaudit.reports.sections.robust.measures import (
     PUBLISHED,
 )
 
-__all__ = ["AUDITED", "LENGTH", "SIZES", "experiments"]
+__all__ = ["LENGTH", "SIZES", "experiments"]
 
-AUDITED = (*PUBLISHED, *CORRECTED)
 LENGTH = 20  # D, where it is not said
 _PAPER = "Maunu, Yu, Lerman, MSML 2022"
 _LENGTHS = (10, 20, 50, 100, 200, 400)
@@ -61,7 +61,7 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
     tiles = {**_HAYSTACK, "rows": size.tile_rows, "dimension": LENGTH}
     return (
         audit_experiment(
-            AUDITED,
+            names_of("robust"),
             size.robust_samples,
             name="robust-audits",
             title="Audits of robust PCA",

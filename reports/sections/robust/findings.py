@@ -42,11 +42,12 @@ _ROUNDING = 1e-20  # errors below are those of floating point
 
 
 def recovery_rows(paths: pd.DataFrame, audits: pd.DataFrame) -> list[Printed]:
-    """Return a row for each mechanism that was audited, as in the table of audits."""
+    """Return a row for each mechanism that the paper compares, and its corrections."""
     medians = _medians(paths)
+    compared = {*PUBLISHED, *CORRECTED} & set(medians)
     seconds = paths.groupby("mechanism", sort=False)["seconds"].max()
     rows = []
-    for verdict in verdict_rows(audits):
+    for verdict in verdict_rows(audits[audits["mechanism"].isin(compared)]):
         curve = medians[verdict.name].dropna()
         reached = _first_within(curve)
         rows.append(

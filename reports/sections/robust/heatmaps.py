@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpaudit.reports import plots
-from dpaudit.reports.plots import INK, MUTED, REFUTED, RULE, SERIES
+from dpaudit.reports import lines, plots
+from dpaudit.reports.lines import Verdicts
+from dpaudit.reports.plots import INK, MUTED, RULE, SERIES
 from dpaudit.reports.sections import Results
-from dpaudit.reports.tables import refuted_mechanisms
 from dpaudit.reports.words import count, delta, listed, setting, short
 
 __all__ = ["HEAT_MAPS", "HeatMap", "drawn", "failed", "final_error", "time_taken"]
@@ -47,6 +47,8 @@ class HeatMap:
         How a finite number is written.
     depth : callable
         How full a tile is, from 0 to 1.
+    quantity, unit : str
+        What the number is, and what follows it.
     nothing : str
         What stands for NaN.
     """
@@ -59,6 +61,8 @@ class HeatMap:
     value: Callable[[pd.DataFrame], float]
     text: Callable[[float], str]
     depth: Callable[[float], float]
+    quantity: str
+    unit: str = ""
     nothing: str = _BOTTOM
 
     def values(self, results: Results) -> dict[str, dict[tuple[float, float], float]]:
@@ -102,43 +106,55 @@ def drawn(spec: HeatMap) -> Callable[..., str]:
 
     @plots.picture(spec.name, spec.title)
     def draw(results: Results, narrow: bool) -> tuple[Figure, str]:
-        refuted = refuted_mechanisms(results["robust-audits"])
-        found = spec.values(results)
+        verdicts = Verdicts.of(results["robust-audits"])
+        found, foot = spec.values(results), lines.FOOT[narrow]
         ticks = [
             np.unique([place[i] for cells in found.values() for place in cells])
             for i in (0, 1)
         ]
         columns = 2 if narrow else 4
         high = _AROUND["top"] + _CELL * len(ticks[1]) + _AROUND["bottom"]
-        figure = plots.canvas(round(high * ceil(len(found) / columns)), narrow=narrow)
-        ((_, _, width, height),) = plots.boxes(figure)
+        figure = plots.canvas(high * ceil(len(found) / columns) + foot, narrow=narrow)
+        ((_, _, width, height),) = plots.boxes(figure, foot=foot)
         for place, (name, cells) in enumerate(found.items()):
             row, column = divmod(place, columns)
-            left, bottom = width / columns * column, height - high * (row + 1)
+            left, bottom = width / columns * column, foot + height - high * (row + 1)
             axes = plots.panel(figure, (left, bottom, width / columns, high), **_AROUND)
-            colour = REFUTED if name in refuted else INK
-            heading, top = short(name) + plots.mark(name, refuted), bottom + high
-            style: dict[str, Any] = {"color": colour, "size": 12, "weight": "bold"}
+            heading, top = verdicts.line(name, 0, short(name)).label, bottom + high
+            style = {"color": verdicts.heading(name), "size": 12, "weight": "bold"}
             plots.write(axes, heading, (left + 8, top - 18), **style)
             form = "as published" if name != short(name) else "corrected"
             plots.write(axes, form, (left + 8, top - 34), color=MUTED, size=11)
-            _draw(axes, spec, cells, ticks)
-        return figure, " ".join(_said(spec, name, each) for name, each in found.items())
+            _draw(axes, spec, cells, ticks, f"{name}{verdicts.said(name)}")
+        dashes = [verdicts.line(name, 0).dash for name in found]
+        lines.key(figure, dashes, narrow=narrow, names=True)
+        return figure, " ".join(
+            _said(spec, f"{name}{verdicts.said(name)}", each)
+            for name, each in found.items()
+        )
 
     return draw
 
 
 def _draw(
-    axes: Axes, spec: HeatMap, cells: dict[tuple[float, float], float], ticks: list[Any]
+    axes: Axes,
+    spec: HeatMap,
+    cells: dict[tuple[float, float], float],
+    ticks: list[Any],
+    name: str,
 ) -> None:
     for (x, y), value in cells.items():
         i, j = (int(np.searchsorted(t, v)) for t, v in zip(ticks, (x, y), strict=True))
         depth = float(np.clip(spec.depth(value), 0, 1)) if isfinite(value) else 0.0
-        inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.06 + 0.5 * depth}
+        inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.05 + 0.45 * depth}
         axes.add_patch(Rectangle((i, j), 1, 1, edgecolor=RULE, linewidth=0, **inside))
         style: dict[str, Any] = {"ha": "center", "va": "center", "size": 10}
         style |= {"color": INK if depth > 0.1 else MUTED}
         axes.annotate(spec.label(value), (i + 0.5, j + 0.5), **style)
+        (_, across, words), (_, up, others) = spec.across, spec.up
+        place = f"{across} = {words(x)}, {up} = {others(y)}"
+        said = f"{name}, {place}, {spec.quantity}: {spec.label(value)}{spec.unit}"
+        plots.told(axes, [i], [j], [said], tile=True)
     axes.set(xlim=(0, len(ticks[0])), ylim=(0, len(ticks[1])))
     for axis, values, (_, label, text) in (
         (axes.xaxis, ticks[0], spec.across),
@@ -192,6 +208,7 @@ _ERROR: dict[str, Any] = {
     "value": final_error,
     "text": _tenfold,
     "depth": lambda value: -value / 10,
+    "quantity": "log10 of the median error",
 }
 _PHASES: dict[str, Any] = {
     "experiments": ("robust-phases", "robust-phases-full", "robust-phases-reaper"),
@@ -213,6 +230,7 @@ HEAT_MAPS = (
         value=time_taken,
         text=_brief,
         depth=lambda value: (1 - log10(max(value, 1e-9))) / 4,
+        quantity="median time to an error of 0.01",
         nothing=_NEVER,
     ),
     HeatMap(
@@ -222,6 +240,8 @@ HEAT_MAPS = (
         value=failed,
         text=_percentage,
         depth=lambda value: 1 - value,
+        quantity="runs that miss an error of 0.01",
+        unit=" %",
     ),
     HeatMap(
         name="robust-budgets",
@@ -240,6 +260,8 @@ HEAT_MAPS = (
         value=lambda cell: 1 - failed(cell),
         text=_percentage,
         depth=lambda value: value,
+        quantity="runs with an error of 0.01",
+        unit=" %",
     ),
     HeatMap(
         name="robust-ranks",

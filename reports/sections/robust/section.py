@@ -62,6 +62,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="robust",
+    title="Robust PCA",
     parts=(Part("robust", "Robust PCA", 400),),
     context=_context,
     figures={
@@ -74,5 +75,6 @@ SECTION = Section(
     sizes=SIZES,
     experiments=experiments,
     uses=("privacy",),
+    audits=("robust-audits",),
     notes={(name,): find for name, find in _NOTES.items()},
 )

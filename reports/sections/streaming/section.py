@@ -10,14 +10,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpaudit.algorithms import names_of
 from dpaudit.reports import plots
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.plots import DOTTED, INK, SERIES
+from dpaudit.reports.lines import DOTTED
+from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.plots import INK, SERIES
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
 from dpaudit.reports.tables import Quartiles, quarters
-from dpaudit.reports.words import count, number, signed
+from dpaudit.reports.words import count, number, signed, spread
 
 __all__ = ["SECTION", "error_by_size", "error_by_spread"]
 
@@ -27,13 +30,21 @@ _ROWS = (100_000, 200_000, 400_000, 800_000)
 _OPTIONS = {"epsilon": 1.0, "delta": 1e-6}
 
 _ACROSS, _UP = 52.0, 24.0  # CSS pixels between ticks
-_AROUND = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
+_AROUND: dict[str, Any] = {"left": 56.0, "right": 16.0, "top": 48.0, "bottom": 52.0}
 
 
 def _experiments(size: Size) -> tuple[Experiment, ...]:
     rows = tuple(map(float, size.stream_rows))
     experiment = partial(Experiment, measure=measures.streaming_errors)
     return (
+        audit_experiment(
+            names_of("streaming"),
+            size.stream_samples,
+            name="streaming-audits",
+            title="Audits of streaming PCA",
+            grid={},
+            effort=8.0,
+        ),
         experiment(
             name="streaming-rates",
             title="Rates of streaming PCA in n",
@@ -81,6 +92,8 @@ class _Line:
         ... on this side, ...
     lift : float
         ... so far from it, in CSS pixels.
+    marker : str
+        Of its points.
     """
 
     rate: Rate
@@ -90,6 +103,7 @@ class _Line:
     above: bool
     right: bool
     lift: float = 12.0
+    marker: str = "o"
 
 
 @plots.picture(
@@ -100,7 +114,15 @@ def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
     rates = findings.rates(results)
     by_rows = [
         _Line(rates["noise"], SERIES[0], "noise, ε = 1", 1, True, True),
-        _Line(rates["sampling"], SERIES[1], "sampling, ε = 1,000", -1, False, False),
+        _Line(
+            rates["sampling"],
+            SERIES[1],
+            "sampling, ε = 1,000",
+            -1,
+            False,
+            False,
+            marker="s",
+        ),
     ]
     by_length = [_Line(rates["dimension"], SERIES[0], "noise, ε = 1", -2, True, False)]
     figure = plots.canvas(640 if narrow else 370, narrow=narrow)
@@ -121,7 +143,7 @@ def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
     rates = findings.rates(results)
     lines = [
         _Line(rates["signal"], SERIES[0], "dp-pca", 1, False, True),
-        _Line(rates["floor"], SERIES[2], "minibatch-oja", 0, True, True, lift=40.0),
+        _Line(rates["floor"], SERIES[2], "minibatch-oja", 0, True, True, 40.0, "s"),
     ]
     figure = plots.canvas(380 if narrow else 420, narrow=narrow)
     heading = "Error (sin of the angle) in Example 4.1"
@@ -145,15 +167,21 @@ def _panel(
     plots.tick(axes, "x", x, _plain, _ACROSS)
     plots.finish(axes, label, pad=7)
     for line in lines:
-        _draw(axes, line)
+        _draw(axes, line, label[-1])
 
 
-def _draw(axes: Axes, line: _Line) -> None:
+def _draw(axes: Axes, line: _Line, letter: str) -> None:
     """Draw medians, middle halves, the fitted law, and what is what."""
     found, law, colour = _quartiles(line.rate), line.rate.fit, line.colour
     for x, (low, middle, high) in found.items():
         axes.plot([x, x], [low, high], color=colour, linewidth=6, alpha=0.35)
-        axes.plot(x, middle, "o", color=colour, markersize=7, clip_on=False)
+        axes.plot(x, middle, line.marker, color=colour, markersize=7, clip_on=False)
+    texts = [
+        f"{line.rate.mechanism}, {line.text}, {letter} = {_plain(x)}: "
+        f"{spread(three, number)}"
+        for x, three in found.items()
+    ]
+    plots.told(axes, list(found), [three[1] for three in found.values()], texts)
     if any(x > line.rate.limit for x in found):
         middles = [middle for _, middle, _ in found.values()]
         axes.plot(list(found), middles, color=colour, linewidth=1.4, linestyle=DOTTED)
@@ -219,6 +247,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="streaming",
+    title="Streaming",
     parts=(Part("streaming", "Streaming", 300),),
     context=_context,
     figures={"streaming-rates": error_by_size, "signal-in-noise": error_by_spread},
@@ -228,7 +257,9 @@ SECTION = Section(
         length_streams=(12, 60, 120),
         spread_streams=(4, 60, 120),
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
+        stream_samples=(5_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
+    audits=("streaming-audits",),
     notes={findings.TABLES: findings.exponent_lines},
 )

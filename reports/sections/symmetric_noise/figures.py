@@ -5,18 +5,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpaudit.reports import plots
-from dpaudit.reports.plots import DOTTED, INK, MUTED, REFUTED, SERIES
+from dpaudit.reports import lines, plots
+from dpaudit.reports.lines import Line, Verdicts
+from dpaudit.reports.plots import INK, MUTED
 from dpaudit.reports.sections import Results
-from dpaudit.reports.tables import quartiles, refuted_mechanisms, standing_mechanisms
-from dpaudit.reports.words import count, delta, percent, setting, short
+from dpaudit.reports.tables import quartiles
+from dpaudit.reports.words import count, delta, percent, setting, short, spread
 
 __all__ = ["PUBLIC", "by_epsilon", "by_rows", "chosen_delta", "tables_of"]
 
 PUBLIC = "-public"
 """After the name of a dataset: about a public centre, rows by their own lengths."""
 
-_GAP, _LETTERS = 16.0, 12.0  # CSS pixels
+_HIGH, _LISTED = 310, 22.0  # CSS pixels: of a panel, and of a name below on phones
+_CHANCE = Line("random subspace", MUTED, lines.DOTTED)
 
 
 @plots.picture(
@@ -51,53 +53,57 @@ def chosen_delta(table: pd.DataFrame, at: float) -> pd.DataFrame:
 
 
 def _panels(results: Results, variable: str, narrow: bool) -> tuple[Figure, str]:
-    audits = results["privacy-wall"]
-    refuted, standing = refuted_mechanisms(audits), standing_mechanisms(audits)
+    verdicts = Verdicts.of(results["privacy-wall"])
     shown = [
         (dataset, at, chosen_delta(table, at))
         for dataset, table in tables_of(results, variable).items()
         for at in results.options(f"sn-{variable}-{dataset}")["deltas"]
     ]
-    high = 310
-    figure = plots.canvas(high * len(shown), narrow=narrow)
-    width = plots.NARROW if narrow else plots.WIDE
     names = dict.fromkeys(name for *_, table in shown for name in table["mechanism"])
-    colours = dict(zip([n for n in names if n not in refuted], SERIES, strict=False))
+    drawn = [verdicts.line(n, place, short(n)) for place, n in enumerate(names)]
+    foot = lines.FOOT[narrow]
+    listed = [*drawn, _CHANCE]
+    below = _LISTED * len(listed) + 14 if narrow else 0.0
+    height = _HIGH * len(shown) + below + foot
+    figure = plots.canvas(height, narrow=narrow)
+    width = plots.NARROW if narrow else plots.WIDE
     sentences = []
     for i, (dataset, at, table) in enumerate(shown):
-        box = (0.0, float(high * (len(shown) - 1 - i)), float(width), float(high))
+        box = (0.0, height - _HIGH * (i + 1), float(width), float(_HIGH))
         heading = f"{dataset.replace(PUBLIC, ', public centre')}, δ = {delta(at)}"
-        right = 150 if narrow else 190
+        right = 20 if narrow else 214
         axes = plots.panel(
             figure, box, heading, left=52, right=right, top=58, bottom=50
         )
         found = quartiles(table, ("mechanism", variable), "captured_share")
         chance = quartiles(table, variable, "random_share")
         _scales(axes, sorted(chance), variable)
-        axes.plot(
-            sorted(chance),
-            [chance[x][1] for x in sorted(chance)],
-            color=MUTED,
-            linestyle=DOTTED,
-        )
         axes.axhline(1.0, color=INK, linewidth=1)
-        ends = [("random subspace", MUTED, chance[max(chance)][1])]
-        for name in names:
-            places = sorted(x for other, x in found if other == name)
-            curve = np.array([found[name, x] for x in places]).T
-            colour = REFUTED if name in refuted else colours.get(name, INK)
-            plots.band(
-                axes, places, curve, colour, plots.stroke(name, refuted, standing)
-            )
-            text = short(name) + plots.mark(name, refuted)
-            ends.append((text, colour, float(curve[1, -1])))
-            said = " (claim refuted)" if name in refuted else ""
+        ends = []
+        for name, line in zip((*names, _CHANCE.label), listed, strict=True):
+            own = {x: q for (other, x), q in found.items() if other == name}
+            own = chance if line is _CHANCE else own
+            places = sorted(own)
+            curve = np.array([own[x] for x in places]).T
+            said = name if line is _CHANCE else name + verdicts.said(name)
+            texts = [
+                f"{said}, {_at(variable, x)}: {spread(own[x], percent)}" for x in places
+            ]
+            lines.band(axes, places, curve, line, texts)
+            ends.append((line, (places[-1], float(curve[1, -1]))))
             sentences.append(
-                f"{heading}, {name}{said}: {percent(curve[1, 0])} to "
-                f"{percent(curve[1, -1])}."
+                f"{heading}, {said}: {percent(curve[1, 0])} to {percent(curve[1, -1])}."
             )
-        plots.name_ends(axes, ends, _GAP, size=11 if narrow else _LETTERS)
+        if not narrow:
+            lines.name_ends(axes, ends)
+    if narrow and shown:
+        lines.list_below(axes, listed, foot + 12, _LISTED)
+    lines.key(figure, (line.dash for line in drawn), narrow=narrow)
     return figure, " ".join(sentences)
+
+
+def _at(variable: str, x: float) -> str:
+    return f"ε = {setting(x)}" if variable == "epsilon" else f"n = {count(x)}"
 
 
 def _scales(axes: Axes, places: list[float], variable: str) -> None:

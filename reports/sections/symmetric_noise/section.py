@@ -244,6 +244,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="symmetric_noise",
+    title="Symmetric noise, as in its paper",
     parts=(Part("symmetric-noise", "Symmetric noise, as in its paper", 230),),
     context=_context,
     figures={

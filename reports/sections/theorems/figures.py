@@ -1,7 +1,7 @@
 """One small panel for each exponent: errors, the fitted law, the predicted slope."""
 
 from collections.abc import Mapping
-from math import isfinite, log
+from math import exp, isfinite, log
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,13 @@ from dpaudit.reports.plots import (
     finish,
     panel,
     picture,
+    told,
+    told_whole,
     write,
 )
 from dpaudit.reports.sections.theorems.findings import scores
 from dpaudit.reports.sections.theorems.judgement import CONSISTENT, UNDECIDED, Score
-from dpaudit.reports.words import count, signed
+from dpaudit.reports.words import count, number, signed, spread
 
 __all__ = ["exponents"]
 
@@ -88,6 +90,11 @@ def _draw(axes: Axes, each: Score) -> None:
             )
             axes.plot(place, middle, "o", color=colour, markersize=5, clip_on=False)
             seen += [low, high]
+            three = spread([exp(low), exp(middle), exp(high)], number)
+            text = (
+                f"{each.row.error}, {each.row.variable} = {_plain(exp(place))}: {three}"
+            )
+            told(axes, [place], [middle], [text])
     width = float(x[-1] - x[0])
     if isfinite(law.exponent):
         fitted = log(law.factor) + law.exponent * x
@@ -106,6 +113,7 @@ def _draw(axes: Axes, each: Score) -> None:
     first.set_horizontalalignment("left")
     last.set_horizontalalignment("right")
     axes.set_yticks([])
+    told_whole(axes, _sentence(each))
     finish(axes, "", pad=4)
 
 

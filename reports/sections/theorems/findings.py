@@ -33,6 +33,7 @@ __all__ = [
     "score_rows",
     "scoreboard",
     "scores",
+    "stated",
     "statements",
     "summary",
 ]
@@ -210,33 +211,31 @@ def summary(found: Sequence[Score]) -> str:
 
 def statements(found: Sequence[Score]) -> str:
     """Return which published statements the slopes support or contradict."""
-    agree: list[str] = []
-    part: list[str] = []
-    against: list[str] = []
-    undecided: list[str] = []
+    groups: dict[str, list[str]] = {words: [] for words in _STATED}
     for theorem in dict.fromkeys(each.row.theorem for each in found):
-        verdicts = [e.verdict for e in found if e.row.theorem == theorem]
-        group = part
-        if CONTRADICTED in verdicts:
-            group = against
-        elif set(verdicts) <= {CONSISTENT, FASTER}:
-            group = agree
-        elif not {CONSISTENT, FASTER} & set(verdicts):
-            group = undecided
-        group.append(theorem)
-    parts = [
-        f"{words} {_by_paper(some)}"
-        for words, some in (
-            ("supports", agree),
-            ("supports in some variables only", part),
-            ("does not decide on", undecided),
-            ("contradicts", against),
-        )
-        if some
-    ]
-    if not against:
+        groups[stated([e for e in found if e.row.theorem == theorem])].append(theorem)
+    parts = [f"{words} {_by_paper(some)}" for words, some in groups.items() if some]
+    if not groups["contradicts"]:
         parts.append("contradicts none of them")
     return f"What is measured {'; '.join(parts)}."
+
+
+_STATED = (
+    "supports",
+    "supports in some variables only",
+    "does not decide on",
+    "contradicts",
+)
+
+
+def stated(found: Sequence[Score]) -> str:
+    """Return what is measured of one theorem does to it: a verb, as in `statements`."""
+    verdicts = {each.verdict for each in found}
+    if CONTRADICTED in verdicts:
+        return "contradicts"
+    if verdicts <= {CONSISTENT, FASTER}:
+        return "supports"
+    return _STATED[1 if {CONSISTENT, FASTER} & verdicts else 2]
 
 
 def _by_paper(theorems: Sequence[str]) -> str:

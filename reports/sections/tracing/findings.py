@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from dpaudit.fingerprinting import Proportion
-from dpaudit.reports import plots
+from dpaudit.reports.lines import mark
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.tracing import measures
 from dpaudit.reports.tables import Printed, records
@@ -221,7 +221,7 @@ def tracing_rows(
     cells = {(e.mechanism, e.epsilon, e.components): e for e in private}
     return [
         Printed(
-            name=name + plots.mark(name, refuted),
+            name=name + mark(name, refuted),
             cells=[_cell(cells.get((name, *column)), ends) for column in columns],
         )
         for name in dict.fromkeys(each.mechanism for each in private)
@@ -249,7 +249,7 @@ def tracing_notes(found: Sequence[Shares], refuted: Collection[str]) -> list[str
     if private:
         most = min(max(each.useful) for each in private)
         late = [
-            name + plots.mark(name, refuted)
+            name + mark(name, refuted)
             for name in names
             if all(
                 each.useful[most].share >= 0.5

@@ -121,6 +121,7 @@ def _context(results: Results) -> dict[str, Any]:
 
 SECTION = Section(
     name="tracing",
+    title="Tracing",
     parts=(Part("tracing", "Tracing", 600),),
     context=_context,
     figures={"tracing": figures.useful_and_traced},

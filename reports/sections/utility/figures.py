@@ -1,7 +1,7 @@
 """What privacy costs: captured variance against epsilon, and time."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.reports import plots
+from dpaudit.reports import lines, plots
+from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.plots import DOTTED, INK, MUTED, PAPER, REFUTED, SERIES, WIDE
+from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Results
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT
-from dpaudit.reports.tables import quartiles, refuted_mechanisms
-from dpaudit.reports.words import number, percent, setting
+from dpaudit.reports.tables import quartiles
+from dpaudit.reports.words import number, percent, setting, spread
 
 __all__ = ["captured", "captured_variance", "run_time"]
 
@@ -27,18 +28,18 @@ _SHARES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.
 _LABEL_GAP, _TICK_GAP, _KEY_STEP = 18.0, 20.0, 24  # CSS pixels
 _RATIO_GAP = 44.0
 _NOTE = (170.0, 24.0)  # width and height
+_FALSE = Line("claim false at this ε, by the exact loss", REFUTED, marker="X")
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """One mechanism's line; `false` says where its claim is."""
+    """One mechanism's line; `false` says where its claim is, by the exact loss."""
 
     name: str
-    colour: str
+    line: Line
     epsilon: Array
     quartiles: Array
     false: NDArray[np.bool_]
-    refuted: bool
 
 
 @plots.picture(
@@ -52,23 +53,31 @@ def captured_variance(results: Results, narrow: bool) -> tuple[Figure, str]:
     are equally far apart. Stretches where the claim is false are dashed and crossed.
     The names stand at the ends of the lines, or below on phones.
     """
-    refuted = refuted_mechanisms(results["privacy-wall"])
-    curves = _curves(results["captured-variance"], results["exact-privacy"], refuted)
+    verdicts = Verdicts.of(results["privacy-wall"])
+    curves = _curves(results["captured-variance"], results["exact-privacy"], verdicts)
     without_noise = captured(results["variance-references"])
-    key = _KEY_STEP * len(curves) if narrow else 0
-    figure = plots.canvas(400 + key if narrow else 490, narrow=narrow)
-    (box,) = plots.boxes(figure)
-    margin, below = 14 if narrow else 222, 52 + key
-    axes = plots.panel(figure, box, left=60, right=margin, top=38, bottom=below)
-    for curve in curves:
-        _draw(axes, curve)
+    foot = lines.FOOT[narrow] + lines.ENTRY
+    below = _KEY_STEP * len(curves) if narrow else 0
+    figure = plots.canvas((400 + below if narrow else 490) + foot, narrow=narrow)
+    (box,) = plots.boxes(figure, foot=foot)
+    margin, bottom = 14 if narrow else 236, 52 + below
+    axes = plots.panel(figure, box, left=60, right=margin, top=38, bottom=bottom)
     _scales(axes, curves, without_noise[FIRST_COMPONENT])
+    for curve in curves:
+        _draw(axes, curve, verdicts)
     _references(axes, curves, without_noise)
+    named = [curve.line for curve in curves]
     if narrow:
-        _key_below(axes, curves)
+        lines.list_below(axes, named, foot + 14, _KEY_STEP)
     else:
-        _label_ends(axes, curves)
-    return figure, " ".join(map(_sentence, curves))
+        ends = [
+            (curve.line, (curve.epsilon[-1], float(_nines(curve.quartiles[1, -1]))))
+            for curve in curves
+        ]
+        lines.name_ends(axes, ends, _LABEL_GAP, size=12.5)
+    dashes = (line.dash for line in named)
+    lines.key(figure, dashes, narrow=narrow, more=[_FALSE])
+    return figure, " ".join(_sentence(curve, verdicts) for curve in curves)
 
 
 def captured(references: pd.DataFrame) -> dict[str, float]:
@@ -77,23 +86,23 @@ def captured(references: pd.DataFrame) -> dict[str, float]:
 
 
 def _curves(
-    table: pd.DataFrame, exact: pd.DataFrame, refuted: Collection[str]
+    table: pd.DataFrame, exact: pd.DataFrame, verdicts: Verdicts
 ) -> list[_Curve]:
     """Return the curves, the best at the smallest epsilon first."""
     found = quartiles(table, ("mechanism", "epsilon"), "captured_share")
     broken = exact[exact["claim"] == "false"]
     false = set(zip(broken["mechanism"], broken["epsilon"], strict=True))
-    curves, colours = [], itertools.cycle(SERIES)
-    for name in dict.fromkeys(name for name, _ in found):
+    names = list(dict.fromkeys(name for name, _ in found))
+    curves = []
+    for place, name in enumerate(names):
         epsilon = [e for other, e in found if other == name]
         curves.append(
             _Curve(
                 name=name,
-                colour=REFUTED if name in refuted else next(colours),
+                line=verdicts.line(name, place),
                 epsilon=np.array(epsilon),
                 quartiles=np.array([found[name, e] for e in epsilon]).T,
                 false=np.array([(name, e) in false for e in epsilon]),
-                refuted=name in refuted,
             )
         )
     return sorted(curves, key=lambda curve: -curve.quartiles[1, 0])
@@ -104,22 +113,32 @@ def _nines(share: Any) -> Any:
     return -np.log10(np.maximum(1 - np.asarray(share, dtype=float), 1e-6))
 
 
-def _draw(axes: Axes, curve: _Curve) -> None:
-    epsilon, colour = curve.epsilon, curve.colour
+def _draw(axes: Axes, curve: _Curve, verdicts: Verdicts) -> None:
+    """Draw a curve as its verdict says, but dashed where its claim is false."""
+    epsilon, line = curve.epsilon, curve.line
     low, middle, high = _nines(curve.quartiles)
-    axes.fill_between(epsilon, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.fill_between(epsilon, low, high, color=line.colour, alpha=0.2, linewidth=0)
     dashed = curve.false[1:] | curve.false[:-1]
     for broken, stretch in itertools.groupby(
         range(len(dashed)), key=dashed.__getitem__
     ):
         segments = list(stretch)
         points = slice(segments[0], segments[-1] + 2)
-        style: Any = (0, (3, 2)) if broken else "-"
-        line = {"color": colour, "linestyle": style, "linewidth": 2.2}
-        axes.plot(epsilon[points], middle[points], **line)
+        dash = lines.FALLEN if broken else line.dash
+        style = {"color": line.colour, "linestyle": dash, "linewidth": 2.2}
+        axes.plot(epsilon[points], middle[points], **style)
+    true = ~curve.false
+    lines.markers(axes, epsilon[true], middle[true], line)
     crosses: dict[str, Any] = {"markersize": 9, "markeredgecolor": PAPER}
-    crosses |= {"color": colour, "clip_on": False, "zorder": 4}
-    axes.plot(epsilon[curve.false], middle[curve.false], "X", **crosses)
+    crosses |= {"color": REFUTED, "clip_on": False, "zorder": 4}
+    axes.plot(epsilon[curve.false], middle[curve.false], _FALSE.marker, **crosses)
+    name = curve.name + verdicts.said(curve.name)
+    texts = [
+        f"{name}, ε = {setting(e)}: {spread(three, percent)}"
+        + (", claim false by the exact loss" if false else "")
+        for e, three, false in zip(epsilon, curve.quartiles.T, curve.false, strict=True)
+    ]
+    plots.told(axes, epsilon, middle, texts)
 
 
 def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
@@ -135,9 +154,9 @@ def _scales(axes: Axes, curves: list[_Curve], first: float) -> None:
     marks = [e for e in (0.1, 0.3, 1, 3, 10) if epsilon[0] <= e <= epsilon[-1] * 1.001]
     axes.set_xticks(marks, [f"{e:g}" for e in marks])
     plots.finish(axes, "claimed ε", pad=7)
-    heading = (8, axes.get_window_extent().y1 + 22)
+    place = (8, axes.get_window_extent().y1 + 22)
     text = "Captured share of the best possible variance"
-    plots.write(axes, text, heading, weight="bold")
+    plots.write(axes, text, place, weight="bold")
 
 
 def _references(
@@ -163,13 +182,13 @@ def _freest_side(axes: Axes, curves: list[_Curve], share: float) -> tuple[bool, 
     Whether it is at the right end, and whether above the line.
     """
     box, line = axes.get_window_extent(), float(_place(axes, 1.0, share)[1])
-    lines = [_place(axes, curve.epsilon, curve.quartiles[1]) for curve in curves]
+    drawn = [_place(axes, curve.epsilon, curve.quartiles[1]) for curve in curves]
 
     def met(side: tuple[bool, bool]) -> int:
         right, above = side
         left = box.x1 - _NOTE[0] if right else box.x0
         bottom = line if above else line - _NOTE[1]
-        return plots.crossings(lines, (left, bottom), _NOTE)
+        return lines.crossings(drawn, (left, bottom), _NOTE)
 
     return min(((True, True), (True, False), (False, True), (False, False)), key=met)
 
@@ -180,51 +199,12 @@ def _place(axes: Axes, epsilon: Any, share: Any) -> Array:
     return np.asarray(axes.transData.transform(np.stack(at, axis=-1))).T
 
 
-def _label_ends(axes: Axes, curves: list[_Curve]) -> None:
-    """Write every name at the end of its line, moved apart where they would touch."""
-    edge = float(axes.transAxes.transform((1.0, 0.0))[0])
-    ends = _place(axes, 1.0, [curve.quartiles[1, -1] for curve in curves])[1].tolist()
-    places = plots.apart(ends, _LABEL_GAP)
-    for curve, end, place in zip(curves, ends, places, strict=True):
-        _stroke(axes, (edge + 5, end), (edge + 24, place), curve.colour, 1.2)
-        _name(axes, (edge + 28, place), curve, 12.5)
-
-
-def _key_below(axes: Axes, curves: list[_Curve]) -> None:
-    """List the names below the plot, in the order of the lines at their left ends."""
-    for i, curve in enumerate(curves):
-        y = _KEY_STEP * (len(curves) - 1 - i) + 14
-        style = (0, (2, 1)) if curve.false.all() else "-"
-        _stroke(axes, (12, y), (40, y), curve.colour, 3, style)
-        _name(axes, (50, y), curve, 13)
-
-
-def _stroke(
-    axes: Axes,
-    start: tuple[float, float],
-    end: tuple[float, float],
-    colour: str,
-    width: float,
-    style: Any = "-",
-) -> None:
-    """Draw a straight line between two places in CSS pixels of the figure."""
-    line = {"arrowstyle": "-", "color": colour, "linewidth": width, "linestyle": style}
-    line |= {"shrinkA": 0, "shrinkB": 0}
-    plots.write(
-        axes, "", start, xytext=end, textcoords="figure pixels", arrowprops=line
-    )
-
-
-def _name(axes: Axes, place: tuple[float, float], curve: _Curve, size: float) -> None:
-    text = f"{curve.name} · REFUTED" if curve.refuted else curve.name
-    plots.write(axes, text, place, va="center", color=curve.colour, size=size)
-
-
-def _sentence(curve: _Curve) -> str:
+def _sentence(curve: _Curve, verdicts: Verdicts) -> str:
     first, last = curve.quartiles[1, [0, -1]]
     text = (
-        f"{curve.name}: {percent(first)} at epsilon {setting(curve.epsilon[0])}, "
-        f"{percent(last)} at epsilon {setting(curve.epsilon[-1])}"
+        f"{curve.name}{verdicts.said(curve.name)}: {percent(first)} at epsilon "
+        f"{setting(curve.epsilon[0])}, {percent(last)} at epsilon "
+        f"{setting(curve.epsilon[-1])}"
     )
     if curve.false.any():
         text += f"; claim false from epsilon {setting(curve.epsilon[curve.false][0])}"
@@ -240,28 +220,42 @@ def run_time(results: Results, narrow: bool) -> tuple[Figure, str]:
     """
     ratios = quartiles(results["run-time"], "mechanism", "ratio")
     del ratios[BASELINE]
-    room = (46 if narrow else 34) * len(ratios)
-    figure = plots.canvas(room + 72, narrow=narrow)
-    names = plots.names_width(ratios)
+    verdicts, foot = Verdicts.of(results["privacy-wall"]), lines.FOOT[narrow]
+    room = (50 if narrow else 34) * len(ratios)
+    figure = plots.canvas(room + 72 + foot, narrow=narrow)
+    shown = {name: verdicts.line(name, 0).label for name in ratios}
+    names = plots.names_width(shown.values())
     left, width = (10, plots.NARROW - 24) if narrow else (names, WIDE - names - 90)
-    axes = plots.pixels(figure, left, 34, width, room)
+    axes = plots.pixels(figure, left, 34 + foot, width, room)
     plots.row_panel(axes, len(ratios), "Time of a fit, in fits without privacy", [])
     _ratio_scale(axes, [x for quarters in ratios.values() for x in quarters])
-    labels = []
+    said = []
     for i, (name, (low, middle, high)) in enumerate(ratios.items()):
-        y = i + (0.14 if narrow else 0.0)
-        axes.plot([1, 1], [y - 0.25, y + 0.25], color=INK, linewidth=2)
+        y = i + (0.2 if narrow else 0.0)
+        axes.plot([1, 1], [y - 0.2, y + 0.2], color=INK, linewidth=2)
         axes.plot([low, high], [y, y], color=SERIES[0], linewidth=6, alpha=0.35)
         axes.plot(middle, y, "o", color=SERIES[0], markersize=9, clip_on=False)
-        text = f"{number(middle) if middle >= 10 else f'{middle:.2f}'} ×"
-        labels.append(f"{name}: {text}.")
+        named = name + verdicts.said(name)
+        said.append(f"{named}: {_times(middle)}.")
+        text = f"{named}: {spread((low, middle, high), _times)}"
+        plots.told(axes, [middle], [y], [text])
+        style: dict[str, Any] = {"va": "center", "color": verdicts.heading(name)}
         if narrow:
-            above = (0, i - 0.25)
-            axes.annotate(f"{name}  {text}", above, xycoords=plots.ROW, va="center")
+            above = (0, i - 0.26)
+            text = f"{shown[name]}  {_times(middle)}"
+            axes.annotate(text, above, xycoords=plots.ROW, **style)
         else:
-            plots.row_name(axes, i, name, False, narrow)
+            style |= {"ha": "right"}
+            plots.beside(axes, shown[name], (0, i), (-14, 0), plots.ROW, **style)
+            text = _times(middle)
             plots.beside(axes, text, (1, i), (14, 0), plots.ROW, va="center")
-    return figure, " ".join(labels)
+    dashes = [verdicts.line(name, 0).dash for name in ratios]
+    lines.key(figure, dashes, narrow=narrow, names=True)
+    return figure, " ".join(said)
+
+
+def _times(ratio: float) -> str:
+    return f"{number(ratio) if ratio >= 10 else f'{ratio:.2f}'} ×"
 
 
 def _ratio_scale(axes: Axes, ratios: list[float]) -> None:

@@ -13,7 +13,7 @@ from dpaudit.algorithms import names_of
 from dpaudit.datasets import load
 from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.sections import Fact, Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.utility import figures, measures
 from dpaudit.reports.sections.utility.figures import captured
 from dpaudit.reports.sections.utility.measures import (
@@ -279,8 +279,29 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
+def _answer(results: Results) -> list[str]:
+    return utility_answer(
+        results["privacy-wall"], results["exact-privacy"], results["captured-variance"]
+    )
+
+
+def _facts(results: Results) -> list[Fact]:
+    """Return what mechanisms keep of the variance, and how long they take."""
+    found = []
+    for (name, epsilon), share in _medians(results["captured-variance"]).items():
+        if epsilon in (0.1, 1.0, 10.0):
+            what = f"Variance captured at ε = {setting(epsilon)}"
+            found.append(Fact(name, what, percent(share)))
+    for row in time_rows(results["run-time"]):
+        found.append(Fact(row.name, "A fit", f"{row.fit} ({row.spread})"))
+        if row.throughput:
+            found.append(Fact(row.name, "Releases per second", row.throughput))
+    return found
+
+
 SECTION = Section(
     name="utility",
+    title="What privacy costs",
     parts=(
         Part("captured-variance", "What privacy costs", 200),
         Part("components", "Ten components at a glance", 210),
@@ -298,7 +319,7 @@ SECTION = Section(
     ),
     experiments=_experiments,
     uses=("privacy",),
-    answer=lambda found: utility_answer(
-        found["privacy-wall"], found["exact-privacy"], found["captured-variance"]
-    ),
+    answer=_answer,
+    best=_answer,
+    facts=_facts,
 )

@@ -102,6 +102,7 @@ def run_command(
     from dpaudit.reports.experiment import run
     from dpaudit.reports.sections import all_sections, plan
     from dpaudit.reports.store import WorkStore
+    from dpaudit.reports.writer import DIGITS
     from dpaudit.validation import check_name
 
     everything = plan(profile, seed)
@@ -130,7 +131,7 @@ def run_command(
             click.echo(f"{each.title}: {len(table):,} rows in {seconds:.1f} s")
             if output is not None:
                 with replacing(output / f"{name}.csv") as new:
-                    new.write_text(csv_text(table), encoding="utf-8")
+                    new.write_text(csv_text(table, digits=DIGITS), encoding="utf-8")
     if mechanisms is None:
         for section in all_sections().values():
             for names, find in section.notes.items():
@@ -139,29 +140,39 @@ def run_command(
 
 
 @report_command.command(
-    "check", cls=Command, examples=("dpaudit report check build/report/index.html",)
+    "check",
+    cls=Command,
+    examples=(
+        "dpaudit report check build/report",
+        "dpaudit report check build/docs --no-sections",
+    ),
 )
-@click.argument("file", type=_FILE)
-def check_command(file: Path) -> int:
-    """Check that a page has all sections and figures and fetches nothing.
+@click.argument("site", metavar="FOLDER", type=click.Path(path_type=Path))
+@click.option(
+    "--sections/--no-sections",
+    default=True,
+    help="Whether it must have all sections and figures of the report.",
+)
+def check_command(site: Path, sections: bool) -> int:
+    """Check that a site is whole: links, headings, pictures, and nothing fetched.
 
-    The exit code is 1 if it has not, and each problem is named.
+    FOLDER may be a page, too, which is then checked alone. The exit code is 1 if
+    something is wrong, and each problem is named, with its page and line.
     """
-    from dpaudit.errors import InputError
-    from dpaudit.reports.check import problems
+    from dpaudit.printable import printable
+    from dpaudit.reports.check import Site, faults, missing
 
-    try:
-        html = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {str(file)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"cannot read {str(file)!r}: it is no text") from error
-    found = problems(html)
-    for problem in found:
-        click.echo(f"{file}: {problem}", err=True)
-    if not found:
-        click.echo(f"{file}: all sections, nothing fetched")
-    return _INCOMPLETE if found else 0
+    found = Site(site)
+    problems = [*faults(found), *(missing(found) if sections else ())]
+    for problem in problems:
+        click.echo(printable(f"{site}: {problem}"), err=True)
+    if not problems:
+        whole = "all sections and figures, " if sections else ""
+        size = "" if found.alone else f"{sum(found.files.values()) / 1e6:.1f} MB, "
+        pages = "1 page" if len(found.pages) == 1 else f"{len(found.pages):,} pages"
+        told = f"{site}: {pages}, {size}{whole}nothing fetched from elsewhere"
+        click.echo(printable(told))
+    return _INCOMPLETE if problems else 0
 
 
 @report_command.command(

@@ -1,0 +1,406 @@
+"""How a series is drawn: its line, what that says of a claim, and its name.
+
+All figures draw a verdict in one way, `Verdicts.line`, so that a series whose claim was
+refuted is the same red in line, band, marker and name; and one whose claim nobody
+audited in this report does not look like one that was audited and stood. A series has a
+marker of its own beside its colour: who cannot tell two colours apart, or prints in
+grey, tells the markers.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from dpaudit.reports.plots import (
+    INK,
+    MUTED,
+    PAPER,
+    REFUTED,
+    SERIES,
+    thinned,
+    told,
+    write,
+)
+from dpaudit.reports.tables import refuted_mechanisms, standing_mechanisms
+
+__all__ = [
+    "DOTTED",
+    "ENTRY",
+    "FALLEN",
+    "FOOT",
+    "OPEN",
+    "WHOLE",
+    "Line",
+    "Verdicts",
+    "apart",
+    "band",
+    "crossings",
+    "key",
+    "list_below",
+    "mark",
+    "marker_at",
+    "markers",
+    "name_ends",
+]
+
+WHOLE, DOTTED = "-", (0, (1, 2))
+FALLEN: Any = (0, (3, 1.5))
+OPEN: Any = (0, (4, 2, 1, 2))
+
+FOOT = {False: 30.0, True: 62.0}
+"""CSS pixels that `key` takes below a figure, by narrow."""
+
+ENTRY = 18.0
+"""CSS pixels that a row of it takes."""
+
+_PALETTE = (*SERIES, INK)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # as many as have no factor in common
+_BETWEEN = 44.0  # CSS pixels between the markers of a line
+_MOVED = 4.0  # CSS pixels: a name that is farther from its line is led to it
+_SAMPLE = 32.0  # CSS pixels: of a line in the key
+
+
+@dataclass(frozen=True)
+class Line:
+    """How a series is drawn, and what is written where it ends.
+
+    Parameters
+    ----------
+    label : str
+        Of one line of text or several.
+    colour, marker : str
+        No marker if it is empty.
+    dash : object
+        A style of matplotlib's.
+    """
+
+    label: str
+    colour: str
+    dash: Any = WHOLE
+    marker: str = ""
+
+    @property
+    def style(self) -> dict[str, Any]:
+        """What its markers look like: hollow if no claim of it was audited."""
+        return {
+            "marker": self.marker,
+            "color": self.colour,
+            "markersize": 5.5,
+            "markerfacecolor": PAPER if self.dash == OPEN else self.colour,
+            "markeredgecolor": self.colour,
+            "markeredgewidth": 1.2,
+        }
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Whose claims were audited in this report, and what was found.
+
+    Parameters
+    ----------
+    refuted, standing : collection of str
+        Names of mechanisms: of those whose claim fell, and of those whose claim was
+        audited and did not. A claim of any other was not audited here.
+    """
+
+    refuted: Collection[str] = ()
+    standing: Collection[str] = ()
+
+    @classmethod
+    def of(cls, *audits: pd.DataFrame) -> "Verdicts":
+        """Return what tables of audits say."""
+        return cls(
+            [name for table in audits for name in refuted_mechanisms(table)],
+            [name for table in audits for name in standing_mechanisms(table)],
+        )
+
+    def line(self, name: str, place: int, label: str | None = None) -> Line:
+        """Return how a mechanism is drawn.
+
+        Dashed and red if its claim was refuted; whole if it was audited, and not
+        refuted; dots and dashes in turn, with hollow markers, if no claim of it was
+        audited.
+
+        Parameters
+        ----------
+        name : str
+        place : int
+            Among the series of the figure: gives it a marker, and a colour unless it is
+            refuted. No two places below 56 have both in common.
+        label : str, optional
+            In place of the name.
+        """
+        fell, stands = name in self.refuted, name in self.standing
+        return Line(
+            (name if label is None else label) + mark(name, self.refuted),
+            REFUTED if fell else _PALETTE[place % len(_PALETTE)],
+            FALLEN if fell else WHOLE if stands else OPEN,
+            _MARKERS[place % len(_MARKERS)],
+        )
+
+    def heading(self, name: str) -> str:
+        """Return the colour of a name above a panel, or beside a row."""
+        if name in self.refuted:
+            return REFUTED
+        return INK if name in self.standing else MUTED
+
+    def said(self, name: str) -> str:
+        """Return what is said after a name where there are words only."""
+        if name in self.refuted:
+            return " (claim refuted)"
+        return "" if name in self.standing else " (no claim audited here)"
+
+
+def mark(name: str, refuted: Collection[str]) -> str:
+    """Return what is written behind the name of a mechanism whose claim fell."""
+    return " ✗" if name in refuted else ""
+
+
+def band(
+    axes: Axes,
+    x: ArrayLike,
+    quartiles: ArrayLike,
+    line: Line,
+    texts: Sequence[str],
+) -> None:
+    """Draw medians as a line, and the middle halves around them as a band.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its scales.
+    x : array_like, shape (n,)
+    quartiles : array_like, shape (3, n)
+    line : Line
+    texts : sequence of str
+        What each point says to whoever points at it, see `plots.told`.
+    """
+    low, middle, high = np.asarray(quartiles)
+    axes.fill_between(x, low, high, color=line.colour, alpha=0.2, linewidth=0)
+    axes.plot(x, middle, color=line.colour, linestyle=line.dash, linewidth=2)
+    markers(axes, x, middle, line)
+    told(axes, x, middle, texts)
+
+
+def markers(axes: Axes, x: ArrayLike, y: ArrayLike, line: Line) -> None:
+    """Draw the markers of a line, away from each other, at points of it."""
+    places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
+    shown = thinned(axes.transData.transform(places)[:, 0], _BETWEEN)
+    if line.marker:
+        style = {"linestyle": "", "clip_on": False, "zorder": 3, **line.style}
+        axes.plot(*places[shown].T, **style)
+
+
+def name_ends(
+    axes: Axes,
+    ends: Sequence[tuple[Line, tuple[float, float]]],
+    gap: float = 16.0,
+    *,
+    size: float = 12.0,
+) -> None:
+    """Write names to the right of axes, each led to its line where it is away from it.
+
+    Parameters
+    ----------
+    axes : Axes
+        With its scales.
+    ends : sequence of (Line, (float, float))
+        Each series, and where its line ends, in data units.
+    gap, size : float
+        CSS pixels: of a line of text, and of letters.
+    """
+    box = axes.get_window_extent()
+    # What ends outside of the axes leaves them at an edge.
+    places = np.clip(
+        axes.transData.transform([end for _, end in ends]),
+        (box.x0, box.y0),
+        (box.x1, box.y1),
+    )
+    heights = [gap * len(line.label.split("\n")) for line, _ in ends]
+    around = (box.y0, box.y1 + gap)
+    found = apart(places[:, 1], heights, around)
+    for (line, _), (x, y), place in zip(ends, places, found, strict=True):
+        far = abs(place - y) > _MOVED or box.x1 - x > _MOVED
+        away = 24.0 if far or line.marker else 8.0
+        if far or line.marker:
+            led = (box.x1 + (14 if line.marker else 20), place)
+            _stroke(axes, (x + 5, y), led, line, 0.8)
+        if line.marker:
+            marker_at(axes, (box.x1 + 16, place), line)
+        style = {"va": "center", "color": line.colour, "size": size}
+        write(axes, line.label, (box.x1 + away, place), linespacing=1.15, **style)
+
+
+def list_below(axes: Axes, lines: Sequence[Line], bottom: float, step: float) -> None:
+    """List names below a figure for phones, the first on top, with their lines.
+
+    Parameters
+    ----------
+    axes : Axes
+        Any of the figure.
+    lines : sequence of Line
+    bottom, step : float
+        CSS pixels: where the last stands, and from one to the next.
+    """
+    for i, line in enumerate(reversed(lines)):
+        y = bottom + step * i
+        _stroke(axes, (12, y), (40, y), line, 2.2, line.dash)
+        if line.marker:
+            marker_at(axes, (26, y), line)
+        write(axes, line.label, (50, y), va="center", color=line.colour, size=13)
+
+
+def key(
+    figure: Figure,
+    dashes: Iterable[Any],
+    *,
+    narrow: bool,
+    names: bool = False,
+    more: Sequence[Line] = (),
+) -> None:
+    """Write below a figure what its lines say of claims, those that it has.
+
+    Parameters
+    ----------
+    figure : Figure
+        With room at its bottom, `FOOT`.
+    dashes : iterable
+        Of the lines that are drawn.
+    narrow : bool
+        For a phone: one below the other.
+    names : bool
+        Whether the colours of names (`Verdicts.heading`) say it, in place of lines.
+    more : sequence of Line
+        Markers with what they mean, in a row of `ENTRY` pixels each above the others.
+    """
+    used = list(dashes)
+    shown = [each for each in _KEY if each[0].dash in used]
+    if not shown:
+        return
+    axes = figure.axes[0]
+    entries = [[each] for each in shown] if narrow else [shown]
+    x, y = 8.0, ENTRY * (len(more) + len(entries) - 1) + 10
+    for line in more:
+        marker_at(axes, (x + _SAMPLE / 2, y), line)
+        _entry(axes, line, (x, y))
+        y -= ENTRY
+    for row in entries:
+        x = 8.0
+        for line, colour in row:
+            if names:
+                style: dict[str, Any] = {"weight": "bold", "size": 11.5, "va": "center"}
+                write(axes, "name", (x, y), color=colour, **style)
+            else:
+                _stroke(axes, (x, y), (x + _SAMPLE, y), line, 2.2, line.dash)
+                marker_at(axes, (x + _SAMPLE / 2, y), line)
+            x = _entry(axes, line, (x, y))
+        y -= ENTRY
+
+
+def _entry(axes: Axes, line: Line, place: tuple[float, float]) -> float:
+    """Write what is beside a sample in the key; return where the next begins."""
+    x, y = place[0] + _SAMPLE + 10, place[1]
+    write(axes, line.label, (x, y), va="center", color=MUTED, size=11.5)
+    return x + 24 + 6.6 * len(line.label)
+
+
+_KEY = (
+    (Line("claim audited, not refuted", MUTED, WHOLE, "o"), INK),
+    (Line("claim refuted ✗", REFUTED, FALLEN, "o"), REFUTED),
+    (Line("no claim audited here", MUTED, OPEN, "o"), MUTED),
+)
+
+
+def _stroke(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    line: Line,
+    width: float,
+    dash: Any = WHOLE,
+) -> None:
+    """Draw a straight line between two places in CSS pixels of the figure."""
+    style = {"arrowstyle": "-", "color": line.colour, "linewidth": width}
+    style |= {"linestyle": dash, "shrinkA": 0, "shrinkB": 0}
+    write(axes, "", start, xytext=end, textcoords="figure pixels", arrowprops=style)
+
+
+def marker_at(axes: Axes, place: tuple[float, float], line: Line) -> None:
+    """Draw the marker of a series at a place in CSS pixels of the figure."""
+    around: dict[str, Any] = {"transform": None, "clip_on": False, **line.style}
+    axes.add_line(Line2D([place[0]], [place[1]], **around))
+
+
+def apart(
+    wanted: ArrayLike,
+    heights: float | Sequence[float],
+    within: tuple[float, float] | None = None,
+) -> list[float]:
+    """Return places that do not touch, as near to those wanted as can be.
+
+    That is the least-squares solution: blocks of labels that touch are centred on the
+    mean of what they want.
+
+    Parameters
+    ----------
+    wanted : array_like, shape (n,)
+    heights : float or sequence of float
+        Of what stands there.
+    within : (float, float), optional
+        The edges of the room for them, above the lower of which they stand even if
+        there is too little.
+
+    Examples
+    --------
+    >>> apart([10.0, 12.0, 100.0], 6.0)
+    [8.0, 14.0, 100.0]
+    >>> apart([10.0, 12.0, 100.0], 6.0, (10.0, 60.0))
+    [13.0, 19.0, 57.0]
+    """
+    order = np.argsort(wanted, kind="stable")
+    high = np.broadcast_to(heights, order.shape)[order]
+    steps = np.cumsum(high) - high / 2
+    # What is left of a place without the heights below it must not fall; a solution
+    # within bounds is the one without them, cut off there.
+    found = isotonic_regression(np.asarray(wanted)[order] - steps).x
+    if within is not None:
+        found = np.maximum(np.minimum(found, within[1] - np.sum(high)), within[0])
+    return [float(place) for place in (found + steps)[np.argsort(order)]]
+
+
+def crossings(
+    lines: Sequence[NDArray[np.float64]],
+    corner: tuple[float, float],
+    size: tuple[float, float],
+) -> int:
+    """Return at how many of 20 places across a box lines run through it, in all.
+
+    Parameters
+    ----------
+    lines : sequence of ndarray, shape (2, n)
+        Abscissae, ascending, and ordinates.
+    corner : (float, float)
+        The lower left one.
+    size : (float, float)
+        Width and height.
+
+    Examples
+    --------
+    >>> level = np.array([[0.0, 100.0], [5.0, 5.0]])
+    >>> crossings([level], (10.0, 0.0), (40.0, 8.0))
+    20
+    >>> crossings([level], (10.0, 6.0), (40.0, 8.0))
+    0
+    """
+    (left, bottom), (width, height) = corner, size
+    across = np.linspace(left, left + width, 20)
+    above = [np.interp(across, x, y) - bottom for x, y in lines]
+    return sum(int(np.count_nonzero((0 < up) & (up < height))) for up in above)

@@ -1,0 +1,1 @@
+"""The section on models that are trained in private."""

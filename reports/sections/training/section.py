@@ -1,0 +1,70 @@
+"""The section on training: DP-SGD, and the mistakes that are made of it."""
+
+from typing import Any
+
+import pandas as pd
+
+from dpaudit.algorithms import names_of
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.measures import audit_experiment
+from dpaudit.reports.sections import Part, Results, Section, Size, sizes
+from dpaudit.reports.tables import records, verdict_rows
+from dpaudit.reports.words import count, listed, spelt
+
+__all__ = ["SECTION", "training_notes"]
+
+_RIGHT = "dp-sgd"
+
+
+def _experiments(size: Size) -> tuple[Experiment, ...]:
+    return (
+        audit_experiment(
+            names_of("training"),
+            size.training_samples,
+            name="training-audits",
+            title="Audits of DP-SGD",
+            grid={},
+            effort=4.0,
+        ),
+    )
+
+
+def training_notes(audits: pd.DataFrame) -> list[str]:
+    """Return which mistakes were found, after how many releases."""
+    rows = records(audits[audits["mechanism"] != _RIGHT])
+    found = [row for row in rows if row["verdict"] == "REFUTED"]
+    missed = [row["mechanism"] for row in rows if row["verdict"] != "REFUTED"]
+    notes = []
+    if found:
+        told = listed(
+            f"{row['mechanism']} after {count(row['samples_to_refute'])}"
+            for row in sorted(found, key=lambda row: row["samples_to_refute"])
+        )
+        notes.append(
+            f"Audits found {spelt(len(found))} of {spelt(len(rows))} mistakes: {told} "
+            "releases a side."
+        )
+    if missed:
+        notes.append(f"Not found with these releases: {listed(missed)}.")
+    right = audits[audits["mechanism"].eq(_RIGHT)]
+    if len(right):
+        fell = right["verdict"].eq("REFUTED").any()
+        notes.append(f"The right version was {'' if fell else 'not '}refuted.")
+    return notes
+
+
+def _context(results: Results) -> dict[str, Any]:
+    audits = results["training-audits"]
+    return {"notes": training_notes(audits), "rows": verdict_rows(audits)}
+
+
+SECTION = Section(
+    name="training",
+    title="Training",
+    parts=(Part("training", "Training", 520),),
+    context=_context,
+    sizes=sizes(training_samples=(20_000, 200_000, 1_000_000)),  # releases a side
+    experiments=_experiments,
+    audits=("training-audits",),
+    notes={("training-audits",): training_notes},
+)

@@ -1,0 +1,204 @@
+"""The report as a site: a first page, a page for each section, and one for each thing.
+
+``index.html`` says what was found. Beside it are a page for each section
+(`dpaudit.reports.sections`), which the site knows none by name, and pages about single
+things: mechanisms, experiments, and what sections have pages for, such as theorems. No
+page fetches anything from elsewhere. A section that fails, because an experiment of it
+has or because its table cannot be put into words or pictures, is shown as failed with
+its error, and the others stand.
+
+Templates hold the words that are always true. Whatever a template is given is taken for
+text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: stylesheets,
+figures, docstrings of this project, and the tables of the bench, all made here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pandas import DataFrame
+
+from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.page import STYLES, Figures, stylesheet
+from dpaudit.reports.sections import Results, Section, all_sections
+from dpaudit.reports.site import experiments, mechanisms, overview
+from dpaudit.reports.site.frame import Frame, Made, made_now
+from dpaudit.reports.site.shown import Shown
+from dpaudit.reports.templates import TEMPLATES
+
+__all__ = ["INDEX", "KINDS", "Made", "Site", "made_now", "render"]
+
+INDEX = "index.html"
+FIRST = "privacy-wall"
+"""The part of a section that the first page begins with, where it is."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Things that have a page each, in a folder of their own.
+
+    Parameters
+    ----------
+    heading, about : str
+        Of the page that lists them.
+    columns : tuple of str
+        Of its table: the thing, what it belongs to, and the verdict.
+    """
+
+    heading: str
+    about: str
+    columns: tuple[str, str, str]
+
+
+KINDS = {
+    "mechanisms": Kind(
+        "Mechanisms",
+        "Every mechanism that dpaudit knows. Of a claim that was not audited here, "
+        "nothing is said.",
+        ("Mechanism", "Family", "Verdict"),
+    ),
+    "experiments": Kind(
+        "Experiments",
+        "Every experiment behind this report, each with its numbers and the command "
+        "that repeats it.",
+        ("Experiment", "Section", "Size"),
+    ),
+    "theorems": Kind(
+        "Theorems",
+        "Theorems of which exponents, bounds or probabilities were measured.",
+        ("Theorem", "Paper", "Verdict"),
+    ),
+    "libraries": Kind(
+        "Libraries",
+        "Libraries whose mechanisms and models were audited.",
+        ("Library", "Version", "Verdict"),
+    ),
+}
+"""By the name of the folder."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A report as it is written.
+
+    Parameters
+    ----------
+    pages : mapping of str to str
+        Every file by its path, HTML but for ``report.md``, stylesheet and script.
+    failed : mapping of str to Exception
+        What went wrong, by the name of the section, or by what was to be shown.
+    """
+
+    pages: Mapping[str, str]
+    failed: Mapping[str, Exception]
+
+
+def render(
+    results: Results,
+    figures: Figures,
+    sections: Sequence[Section] | None = None,
+    made: Made | None = None,
+) -> Site:
+    """Return all pages.
+
+    Parameters
+    ----------
+    results : Results
+    figures : mapping of str to sequence of str
+        From `dpaudit.reports.page.draw_figures`.
+    sections : sequence of Section, optional
+        All by default.
+    made : Made, optional
+        By default now, here.
+    """
+    chosen = all_sections().values() if sections is None else sections
+    looked = [Shown(results, section) for section in chosen]
+    shown = [each for each in looked if each.there]
+    standings = mechanisms.standings(results, [each.section for each in shown])
+    elsewhere = [leaf for each in shown for leaf in each.leaves]
+    facts = [fact for each in shown for fact in each.facts]
+    about = experiments.leaves(results)
+    leaves = [
+        *mechanisms.leaves(results, standings, facts, elsewhere),
+        *about,
+        *elsewhere,
+    ]
+    listed = {name: [leaf for leaf in leaves if leaf.folder == name] for name in KINDS}
+    kinds = {name: some for name, some in listed.items() if some}
+    titles = [(each.section.name, each.section.title) for each in shown]
+    frame = Frame(
+        {
+            "profile": results.profile,
+            "seed": results.seed,
+            "made": made or made_now(),
+            "menu": [(f"sections/{name}.html", title) for name, title in titles],
+            "kinds": {name: KINDS[name].heading for name in kinds},
+            "options": "".join(f" --section {s.name}" for s in sections or ()),
+        },
+        leaves,
+    )
+    parts = {each.section.name: each.parts(frame, figures) for each in shown}
+    title = overview.headline(standings)
+    frame.add(
+        INDEX,
+        "overview.html.j2",
+        title,
+        counted={name: len(some) for name, some in kinds.items()},
+        best=[sentence for each in shown for sentence in each.best],
+        sections=[each.section for each in shown],
+        first=[
+            each for some in parts.values() for each in some if each.part.name == FIRST
+        ],
+        **overview.context(standings),
+    )
+    for each in shown:
+        name = each.section.name
+        frame.add(
+            f"sections/{name}.html",
+            "section.html.j2",
+            each.section.title,
+            shown=each,
+            parts=parts[name],
+            audits=[
+                row
+                for standing in standings.values()
+                for row in standing.audits
+                if row.section == name
+            ],
+            experiments=[leaf for leaf in about if leaf.group == each.section.title],
+            declared=results.experiments,
+        )
+    for name, some in kinds.items():
+        path, kind = f"{name}/{INDEX}", KINDS[name]
+        frame.add(path, "kind.html.j2", kind.heading, kind=kind, leaves=some)
+    for leaf in leaves:
+        frame.add_leaf(leaf)
+    frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
+    markdown = [part for each in shown for part in each.in_markdown(frame)]
+    frame.pages["report.md"] = frame.filled(
+        "page.md.j2",
+        headline=title,
+        answer=[sentence for each in shown for sentence in each.answer],
+        parts=sorted(markdown, key=lambda each: each.part.place),
+        experiments=[
+            name
+            for name, found in results.tables.items()
+            if isinstance(found, DataFrame)
+        ],
+        commands=_commands(standings),
+    )
+    files = {
+        **frame.pages,
+        "assets/style.css": stylesheet(*STYLES),
+        "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
+    }
+    failed = {e.section.name: e.failed for e in looked if e.failed is not None}
+    return Site(files, {**frame.failed, **failed})
+
+
+def _commands(standings: Mapping[str, mechanisms.Standing]) -> list[str]:
+    """Return the commands that repeat what was refuted, and test the witnesses."""
+    rows = [row for each in standings.values() for row in each.audits]
+    return [
+        *(row.command for row in rows if row.refuted),
+        *(f"dpaudit verify {row.witness_file}" for row in rows if row.witness_file),
+    ]

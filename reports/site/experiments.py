@@ -1,0 +1,195 @@
+"""What the site says of each experiment: what was asked, and the numbers it gave."""
+
+import inspect
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.sections import Leaf, Results, Section, Size, all_sections
+from dpaudit.reports.site.prose import first_paragraph
+from dpaudit.reports.tables import Printed
+from dpaudit.reports.words import count, delta, number, setting
+
+__all__ = ["FOLDER", "leaves", "summary_rows"]
+
+FOLDER = "experiments"
+_COUNTED = {"repetition", "seed"}
+_MOST = 400  # rows of a table on a page; the file has all
+
+
+def leaves(results: Results) -> list[Leaf]:
+    """Return the pages of all experiments, in the order of their sections."""
+    home = _homes(results.profile)
+    return [
+        Leaf(
+            folder=FOLDER,
+            name=name,
+            template="experiment.html.j2",
+            context=partial(_context, results, each, home.get(name)),
+            group=home[name].title if name in home else "",
+            line=each.title,
+            verdict=_size(results.tables[name]),
+            refuted=isinstance(results.tables[name], Exception),
+            mechanisms=each.mechanisms,
+        )
+        for name, each in results.experiments.items()
+        if name in results.tables  # of a store that lacks one, nothing is said
+    ]
+
+
+def _homes(profile: str) -> dict[str, Section]:
+    """Return the section that declares each experiment."""
+    return {
+        each.name: section
+        for section in all_sections().values()
+        for each in section.experiments(section.sizes.get(profile, Size()))
+    }
+
+
+def _size(table: pd.DataFrame | Exception) -> str:
+    if isinstance(table, Exception):
+        return "failed"
+    return f"{count(len(table))} row{'s' * (len(table) != 1)}"
+
+
+def _context(
+    results: Results, experiment: Experiment, section: Section | None
+) -> dict[str, Any]:
+    table = results[experiment.name]
+    keys = [k for k in ("mechanism", *experiment.grid) if k in table]
+    rows, columns = summary_rows(table, keys)
+    options = {name: _told(value) for name, value in experiment.options.items()}
+    return {
+        "experiment": experiment,
+        "section": section,
+        "question": _question(inspect.getdoc(experiment.measure)),
+        "measure": (
+            f"{experiment.measure.__module__}.{experiment.measure.__qualname__}"
+            if hasattr(experiment.measure, "__qualname__")
+            else ""
+        ),
+        "grid": {name: _told(values) for name, values in experiment.grid.items()},
+        "options": {name: text for name, text in options.items() if len(text) < 200},
+        "notes": _notes(section, experiment, table),
+        "size": _size(table),
+        "keys": keys,
+        "columns": columns,
+        "rows": rows[:_MOST],
+        "left_out": max(len(rows) - _MOST, 0),
+        "profile": results.profile,
+    }
+
+
+def _notes(
+    section: Section | None, experiment: Experiment, table: pd.DataFrame
+) -> list[str]:
+    """Return what the section concludes from this table alone."""
+    if section is None:
+        return []
+    return [
+        sentence
+        for names, find in section.notes.items()
+        if names == (experiment.name,)
+        for sentence in find(table)
+    ]
+
+
+def summary_rows(
+    table: pd.DataFrame, keys: Sequence[str]
+) -> tuple[list[Printed], list[str]]:
+    """Return a table by its groups: medians, and quartiles where they differ.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    keys : sequence of str
+        Columns that name a group.
+
+    Returns
+    -------
+    rows : list of Printed
+        With ``keys``, pairs of words and value, ``cells``, triples of the median in
+        words, its quartiles in words, and its value.
+    columns : list of str
+        What the cells are.
+    """
+    columns = [
+        str(name)
+        for name in table.select_dtypes("number")
+        if name not in keys and name not in _COUNTED
+    ]
+    words = [
+        str(name)
+        for name in table.columns
+        if name not in (*keys, *columns, *_COUNTED, "witness")
+    ]
+    rows = []
+    for key, group in table.groupby(list(keys), sort=False):
+        said = group[words].iloc[0] if len(group) == 1 else None
+        rows.append(
+            Printed(
+                keys=[_pair(each) for each in key],
+                cells=[_spread(group[name]) for name in columns],
+                words=[] if said is None else [str(each) for each in said],
+                draws=len(group),
+            )
+        )
+    alone = bool(rows) and all(row.draws == 1 for row in rows)
+    for row in rows:
+        row.words = row.words if alone else []
+    return rows, [*columns, *(words if alone else [])]
+
+
+def _pair(value: Any) -> tuple[str, float | None]:
+    return (value, None) if isinstance(value, str) else (setting(value), float(value))
+
+
+def _spread(values: "pd.Series[float]") -> tuple[str, str, float | None]:
+    """Return a median in words, its quartiles where they differ, and its value."""
+    known = values.dropna().to_numpy(dtype=float)
+    if not len(known):
+        return "–", "", None
+    low, middle, high = np.quantile(known, [0.25, 0.5, 0.75], method="nearest")
+    told = _number(float(low)), _number(float(high))
+    spread = "" if told[0] == told[1] else f"{told[0]} to {told[1]}"
+    return _number(float(middle)), spread, float(middle)
+
+
+def _number(value: float) -> str:
+    """Return a number of any size, without an exponent in E.
+
+    Examples
+    --------
+    >>> _number(-3.2e-7), _number(0.25), _number(4e7)
+    ('−3.2 × 10⁻⁷', '0.25', '40,000,000')
+    """
+    size, sign = abs(value), "−" if value < 0 else ""
+    if 0 < size < 1e-3:
+        return f"{sign}{delta(size)}"
+    if 1e5 <= size < math.inf:
+        return f"{sign}{count(size)}"
+    return f"{sign}{number(size)}"
+
+
+def _question(text: str | None) -> str:
+    """Return what a measure returns, from the first paragraph of its docstring."""
+    words = first_paragraph(text).removeprefix("Return ")
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _told(value: Any) -> str:
+    """Return an option of an experiment in words."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return delta(value) if 0 < value < 1e-3 else setting(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_told, value))
+    return str(value)

@@ -1,0 +1,169 @@
+"""What all pages of the site share: where a page is, its frame, links, and who made it.
+
+A page is a template filled in. It lies in the folder of the site or in a folder there,
+and refers to others by relative paths alone: the site works from a disk, on any server,
+and fetches nothing from elsewhere.
+"""
+
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, pass_context
+from jinja2.runtime import Context
+
+from dpaudit.printable import said
+from dpaudit.reports.escaping import Safe, file_name, markdown, plain
+from dpaudit.reports.page import versions
+from dpaudit.reports.sections import Leaf
+from dpaudit.reports.site.prose import prose
+from dpaudit.reports.templates import environment
+
+__all__ = ["Frame", "Made", "made_now"]
+
+_HEADING = re.compile(
+    r'<section id="([^"]+)"[^>]*>\s*<h2[^>]*>(.*?)</h2>', flags=re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """When, by what and on what a site was made.
+
+    Parameters
+    ----------
+    date : str
+    commit : str
+        Of the checkout that dpaudit was imported from; empty if it is installed.
+    machine : str
+    versions : mapping of str to str
+    """
+
+    date: str
+    commit: str
+    machine: str
+    versions: Mapping[str, str]
+
+
+def made_now() -> Made:
+    """Return the day, the commit, the machine and the versions of this process."""
+    system = f"{platform.system()} {platform.machine()}".strip()
+    return Made(
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        commit=_commit(),
+        machine=f"{system}, {os.cpu_count()} cores",
+        versions=versions(),
+    )
+
+
+def _commit() -> str:
+    """Return the commit of the checkout of dpaudit, if it is one."""
+    folder = Path(__file__).resolve().parents[2]
+    if not (folder / ".git").exists():
+        return ""
+    command = [
+        "git",
+        "-C",
+        str(folder),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return plain(done.stdout.strip())
+
+
+@dataclass
+class Frame:
+    """Makes pages, and remembers them.
+
+    Parameters
+    ----------
+    shared : mapping of str to object
+        What every template is given.
+    leaves : sequence of Leaf
+        All pages about one thing, so that others can refer to them.
+
+    Attributes
+    ----------
+    pages : dict of str to str
+        The text of each page by its path, in the order in which they were made.
+    failed : dict of str to Exception
+        What went wrong, by what was to be shown.
+    """
+
+    shared: Mapping[str, Any]
+    leaves: Sequence[Leaf] = ()
+    pages: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._paths = {
+            (leaf.folder, leaf.name): f"{leaf.folder}/{_file(leaf)}.html"
+            for leaf in self.leaves
+        }
+        self.shared = {**self.shared, "paths": self._paths}
+
+    def filled(self, template: str, **context: Any) -> Safe:
+        """Return a template filled in; what it is for, its name tells."""
+        chosen = _templates(in_markdown=".md." in template)
+        return Safe(chosen.get_template(template).render({**self.shared, **context}))
+
+    def add(self, path: str, template: str, title: str, **context: Any) -> None:
+        """Make a page, and a list of the headings on it."""
+        own = {"root": "../" * path.count("/"), "here": path, "title": title}
+        body = self.filled(template, **own, **context)
+        found = [
+            (name, unescape(re.sub(r"<[^>]*>", "", heading)))
+            for name, heading in _HEADING.findall(body)
+        ]
+        headings = found if len(found) > 1 else []
+        self.pages[path] = self.filled(
+            "frame.html.j2", **own, headings=headings, body=body
+        )
+
+    def add_leaf(self, leaf: Leaf) -> None:
+        """Make the page about one thing; if that fails, say so on it."""
+        path = self._paths[leaf.folder, leaf.name]
+        try:
+            self.add(path, leaf.template, leaf.name, leaf=leaf, **leaf.context())
+        except Exception as error:
+            self.failed.setdefault(f"{leaf.folder}/{leaf.name}", error)
+            self.add(path, "broken.html.j2", leaf.name, leaf=leaf, error=said(error))
+
+
+def _file(leaf: Leaf) -> str:
+    name = leaf.file or file_name(leaf.name)
+    return "+index" if name == "index" else name  # that is the list of all
+
+
+@cache
+def _templates(*, in_markdown: bool) -> Environment:
+    """Return where templates of the site are filled in."""
+    made = environment(markdown) if in_markdown else environment(plain, autoescape=True)
+    made.filters["linked"] = _linked
+    made.filters["prose"] = prose
+    made.filters["said"] = said
+    made.filters["anchor"] = lambda words: words.lower().replace(" ", "-")
+    return made
+
+
+@pass_context
+def _linked(context: Context, name: str, folder: str = "mechanisms") -> Safe:
+    """Return a name, as a link if there is a page about it."""
+    words, path = escape(plain(name)), context["paths"].get((folder, name))
+    return Safe(
+        words if path is None else f'<a href="{context["root"]}{path}">{words}</a>'
+    )

@@ -1,0 +1,216 @@
+"""What the site says of each mechanism: all that the catalogue and the sections know.
+
+A mechanism is what the catalogue has, or what a table of the report names. Its page has
+the claim, the verdicts with what they could not have seen, the definition and the proof
+as its source has them, what it costs, and where else on the site it is met.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from dpaudit.algorithms import CATALOGUE, Entry
+from dpaudit.reports.sections import Fact, Leaf, Results, Section
+from dpaudit.reports.tables import Printed, verdict_rows
+from dpaudit.reports.words import count, delta, number, setting
+
+__all__ = ["FOLDER", "Standing", "leaves", "standings"]
+
+FOLDER = "mechanisms"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the claim of one mechanism stands, after all audits of a report.
+
+    Parameters
+    ----------
+    name, family : str
+        The second is empty for what is not in the catalogue.
+    audits : tuple of Printed
+        From `verdict_rows`, each with the experiment that it is from.
+    notes : tuple of str
+        What is known beside that.
+    planted : bool
+        Whether the claim is false on purpose.
+    """
+
+    name: str
+    family: str
+    audits: tuple[Printed, ...] = ()
+    notes: tuple[str, ...] = ()
+    planted: bool = False
+
+    @property
+    def audited(self) -> bool:
+        """Whether any claim of it was audited."""
+        return bool(self.audits)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether releases refute a claim."""
+        return any(row.refuted for row in self.audits)
+
+    @property
+    def false(self) -> bool:
+        """Whether a claim as audited is false: by releases, or by its exact loss."""
+        return any(row.refuted or row.false for row in self.audits)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the exact loss of every audited pair is known, and as claimed."""
+        return self.audited and all(row.kept for row in self.audits)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words."""
+        if self.refuted:
+            return "REFUTED"
+        if self.false:
+            return "FALSE by formula"
+        return "NOT REFUTED" if self.audited else "not audited here"
+
+    @property
+    def witness_file(self) -> str | None:
+        """The file of a witness, if there is one."""
+        return next((a.witness_file for a in self.audits if a.witness_file), None)
+
+
+def standings(results: Results, sections: Sequence[Section]) -> dict[str, Standing]:
+    """Return how every claim stands: those of the catalogue first, in its order."""
+    audited: dict[str, list[Printed]] = {}
+    for section in sections:
+        for experiment in section.audits:
+            table = results.tables.get(experiment)
+            if table is None or isinstance(table, Exception):
+                continue
+            for row in verdict_rows(table):
+                row.experiment, row.section = experiment, section.name
+                audited.setdefault(row.name, []).append(row)
+    return {
+        name: _standing(results, name, tuple(audited.get(name, ())))
+        for name in dict.fromkeys((*CATALOGUE, *audited))
+    }
+
+
+def _standing(results: Results, name: str, audits: tuple[Printed, ...]) -> Standing:
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        return Standing(name, "", audits)
+    notes = []
+    seen = any(row.refuted for row in audits)
+    if entry.falls is not None and audits and not seen:
+        drawn = max(row.samples for row in audits)
+        notes.append(
+            "Its claim is false all the same, and an audit of up to "
+            f"{count(entry.falls.releases)} releases a side refutes it; this one drew "
+            f"{count(drawn)}."
+        )
+    notes += _false_elsewhere(results, name, audits)
+    if entry.lost:
+        notes.append(f"Where most is lost: {entry.lost}.")
+    return Standing(name, entry.family, audits, tuple(notes), entry.planted)
+
+
+def _false_elsewhere(
+    results: Results, name: str, audits: tuple[Printed, ...]
+) -> list[str]:
+    """Say at which other epsilon a claim is false by its exact loss."""
+    exact = results.tables.get("exact-privacy")
+    if exact is None or isinstance(exact, Exception) or any(a.false for a in audits):
+        return []
+    false = exact[exact["mechanism"].eq(name) & exact["claim"].eq("false")]
+    if false.empty:
+        return []
+    least = false.loc[false["epsilon"].idxmin()]
+    place = "at" if len(false) == 1 else "from"
+    return [
+        f"The same claim is false {place} ε = {setting(least['claimed_epsilon'])}, "
+        f"where the exact loss is {number(least['exact_epsilon'])}."
+    ]
+
+
+def leaves(
+    results: Results,
+    found: Mapping[str, Standing],
+    facts: Sequence[Fact],
+    elsewhere: Sequence[Leaf],
+) -> list[Leaf]:
+    """Return the pages of all mechanisms.
+
+    Parameters
+    ----------
+    results : Results
+    found : mapping of str to Standing
+        From `standings`.
+    facts : sequence of Fact
+        Of all sections.
+    elsewhere : sequence of Leaf
+        Pages that may be about a mechanism as well: their ``mechanisms`` say so.
+    """
+    return [
+        Leaf(
+            folder=FOLDER,
+            name=name,
+            template="mechanism.html.j2",
+            context=partial(_context, results, standing, facts, elsewhere),
+            group=standing.family,
+            line=CATALOGUE[name].summary if name in CATALOGUE else "",
+            verdict=standing.verdict,
+            refuted=standing.false,
+        )
+        for name, standing in found.items()
+    ]
+
+
+def _context(
+    results: Results,
+    standing: Standing,
+    facts: Sequence[Fact],
+    elsewhere: Sequence[Leaf],
+) -> dict[str, Any]:
+    name = standing.name
+    entry = CATALOGUE.get(name)
+    return {
+        "standing": standing,
+        "entry": None if entry is None else _described(entry),
+        "facts": [fact for fact in facts if fact.mechanism == name],
+        "experiments": [
+            each for each in results.experiments.values() if name in each.mechanisms
+        ],
+        "others": [leaf for leaf in elsewhere if name in leaf.mechanisms],
+    }
+
+
+def _described(entry: Entry) -> Printed:
+    """Return what the catalogue and the source say of a mechanism."""
+    owner = _owner(entry.constructor)
+    module = inspect.getmodule(owner)
+    claim = f"ε = {setting(entry.epsilon)}"
+    return Printed(
+        source=entry.source,
+        claim=f"{claim}, δ = {delta(1e-5)}" if entry.approximate else f"{claim}, δ = 0",
+        relations=[str(each) for each in entry.relations],
+        installed=entry.installed,
+        extra=entry.extra,
+        truth=None if entry.truth is None else number(entry.truth),
+        made_by=f"{owner.__qualname__}{_constructor(entry.constructor)}",
+        module="" if module is None else module.__name__,
+        definition=inspect.getdoc(owner) or "",
+        proof="" if module is None else module.__doc__ or "",
+    )
+
+
+def _owner(constructor: Callable[..., Any]) -> Any:
+    """Return the class or function behind the constructor of an entry."""
+    while isinstance(constructor, partial):
+        constructor = constructor.func
+    return getattr(constructor, "__self__", constructor)
+
+
+def _constructor(constructor: Callable[..., Any]) -> str:
+    while isinstance(constructor, partial):
+        constructor = constructor.func
+    return f".{constructor.__name__}" if hasattr(constructor, "__self__") else ""

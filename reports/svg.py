@@ -1,0 +1,280 @@
+"""From a figure of matplotlib to an SVG of the page.
+
+A figure is drawn in placeholder colours, one per role, which are replaced here by CSS
+variables (the stylesheet defines them for light and dark). Text stays text, so that it
+takes the page's font, can be searched and is read aloud. What a mark stands for is said
+to whoever points at it (`told`), by the picture alone: it needs no script, and works in
+a file of its own.
+"""
+
+import html
+import io
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.reports.escaping import plain
+
+__all__ = [
+    "INK",
+    "MUTED",
+    "PAPER",
+    "REFUTED",
+    "RULE",
+    "SERIES",
+    "Canvas",
+    "standalone",
+    "thinned",
+    "to_svg",
+    "told",
+    "told_whole",
+]
+
+# Colours that no figure would use by itself; `to_svg` swaps them for variables.
+INK, MUTED, RULE, PAPER, REFUTED = (f"#0{i}0a0b" for i in range(1, 6))
+SERIES = tuple(f"#0{i}0c0d" for i in range(1, 8))
+_VARIABLES = {
+    INK: "--ink",
+    MUTED: "--muted",
+    RULE: "--rule",
+    PAPER: "--paper",
+    REFUTED: "--refuted",
+    **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
+}
+
+_REACH, _NEAR = 9.0, 6.0  # CSS pixels: around a mark; marks so near speak together
+_BETWEEN = 12.0  # CSS pixels along a series, at least, between marks that speak
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What marks of a series stand for, in data units: discs if they have no size."""
+
+    axes: Axes
+    places: NDArray[np.float64]
+    texts: Sequence[str]
+    sizes: NDArray[np.float64] | None = None
+
+
+class Canvas(Figure):
+    """A figure that knows what its marks stand for."""
+
+    told: list[_Told]
+
+
+def told(
+    axes: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    texts: Sequence[str],
+    *,
+    tile: bool = False,
+) -> None:
+    """Say what the marks of a series stand for, to whoever points at them.
+
+    Of a series whose marks are close to each other some speak. Marks of several series
+    at one place speak together.
+
+    Parameters
+    ----------
+    axes : Axes
+        Of a figure by `canvas`. Its scales may still change.
+    x, y : array_like, shape (n,)
+        Where the marks are, in data units.
+    texts : sequence of str
+        One for each.
+    tile : bool
+        Whether a mark is the square of side 1 whose lower left corner is the place.
+    """
+    figure = axes.figure
+    assert isinstance(figure, Canvas)
+    places = np.stack([np.asarray(x, float), np.asarray(y, float)], axis=-1)
+    sizes = np.ones_like(places) if tile else None
+    figure.told.append(_Told(axes, places, list(texts), sizes))
+
+
+def told_whole(axes: Axes, text: str) -> None:
+    """Say what axes show, to whoever points at them where no mark says more."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    figure = axes.figure
+    assert isinstance(figure, Canvas)
+    spans = np.array([[right - left, top - bottom]])
+    figure.told.append(_Told(axes, np.array([[left, bottom]]), [text], spans))
+
+
+def to_svg(
+    figure: Figure, name: str, *, narrow: bool, title: str, description: str
+) -> str:
+    """Return a figure as an inline ``<svg>`` element.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Drawn inside `canvas`, in the colours of this module.
+    name : str
+        Unique on the page. With ``figure-`` in front and what it is for behind it is
+        the identifier; ids inside begin with its checksum.
+    narrow : bool
+        For phones.
+    title, description : str
+        What a screen reader says instead of the picture.
+    """
+    name = f"figure-{name}-{'narrow' if narrow else 'wide'}"
+    for written in figure.findobj(Text):
+        lines = written.get_text().split("\n")
+        written.set_text("\n".join(map(plain, lines)))
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    # On a phone there is nothing to point with.
+    speaking = "" if narrow else _speaking(figure)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    # The size comes from the stylesheet; the view box keeps the proportions.
+    root, body = text.split(">", maxsplit=1)
+    view_box = re.search(r'viewBox="[^"]*"', root)
+    assert view_box is not None  # matplotlib always writes one
+    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
+    # In tags only: what is written in the figure stays as it is.
+    used = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]*)', body))
+    prefix = f"f{zlib.crc32(name.encode()):08x}"
+    ids = {each: f"{prefix}-{number}" for number, each in enumerate(used)}
+    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], ids), body)
+    body = _MARKS.sub(_in_one_style, body)
+    opening = (
+        f'<svg {view_box[0]} role="img" '
+        f'id="{name}" aria-labelledby="{name}-title {name}-description">'
+        f'<title id="{name}-title">{html.escape(plain(title))}</title>'
+        f'<desc id="{name}-description">{html.escape(plain(description))}</desc>'
+    )
+    drawn = re.sub(r"\n\s*", "\n", body).strip().removesuffix("</svg>")
+    return f"{opening}{drawn}{speaking}</svg>"
+
+
+def _speaking(figure: Figure) -> str:
+    """Return what shows words beside a pointer: shapes on top, which are not seen."""
+    shapes: list[tuple[NDArray[np.float64], str, list[str]]] = []
+    high = 72 * figure.get_size_inches()[1]
+    for each in figure.told if isinstance(figure, Canvas) else ():
+        move = each.axes.transData.transform
+        places = move(each.places)
+        if each.sizes is not None:
+            others = move(each.places + each.sizes)
+            corners, spans = np.minimum(places, others), np.abs(others - places)
+            for (x, y), (w, h), text in zip(corners, spans, each.texts, strict=True):
+                tag = f'rect x="{x:.1f}" y="{high - y - h:.1f}" '
+                tag += f'width="{w:.1f}" height="{h:.1f}"'
+                shapes.append((np.full(2, np.inf), tag, [text]))
+            continue
+        box = each.axes.get_window_extent().padded(_REACH)
+        seen = [i for i, (x, y) in enumerate(places) if box.contains(x, y)]
+        if not seen:
+            continue
+        steps = np.diff(places[seen], axis=0, prepend=places[seen[:1]])
+        along = np.cumsum(np.hypot(*steps.T))
+        for i in (seen[j] for j in thinned(along, _BETWEEN)):
+            (x, y), text = places[i], each.texts[i]
+            near = (s for s in shapes if np.hypot(*(s[0] - places[i])) < _NEAR)
+            if (found := next(near, None)) is not None:
+                found[2].append(text)
+                continue
+            tag = f'circle cx="{x:.1f}" cy="{high - y:.1f}" r="{_REACH:g}"'
+            shapes.append((places[i], tag, [text]))
+    if not shapes:
+        return ""
+    inside = "".join(
+        f"<{tag}><title>{'&#10;'.join(html.escape(plain(t)) for t in texts)}</title>"
+        f"</{tag.split(' ', 1)[0]}>\n"
+        for _, tag, texts in shapes
+    )
+    return f'<g class="told" fill="none" pointer-events="all">\n{inside}</g>\n'
+
+
+def standalone(svg: str, stylesheet: str) -> str:
+    """Return an inline ``<svg>`` as a file of its own.
+
+    Parameters
+    ----------
+    svg : str
+        From `to_svg`.
+    stylesheet : str
+        CSS that defines the variables of the colours.
+    """
+    style = (
+        f"{stylesheet}\ntext {{ font-family: var(--sans); }}\n"
+        "svg { background: var(--paper); }"
+    )
+    opening, rest = svg.split(">", maxsplit=1)
+    opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f"{opening}><style>{style}</style>{rest}\n"
+
+
+_MARKS = re.compile(r'<g( clip-path="[^"]*")?>\s*((?:<use [^>]*/>\s*){2,})</g>')
+_STYLE = re.compile(r' style="[^"]*"')
+
+
+def _in_one_style(marks: re.Match[str]) -> str:
+    """Return a group of marks that all look the same with their style said once."""
+    styles = set(_STYLE.findall(marks[2]))
+    if len(styles) != 1 or marks[2].count("<use") != len(_STYLE.findall(marks[2])):
+        return marks[0]
+    return f"<g{marks[1] or ''}{styles.pop()}>\n{_STYLE.sub('', marks[2])}</g>"
+
+
+def _on_the_page(tag: str, ids: Mapping[str, str]) -> str:
+    """Return a tag with ids of its figure, and with the page's colours and fonts.
+
+    An id that nothing refers to goes, and so does a turn by nothing.
+    """
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+    tag = re.sub(r' id="([^"]*)"', lambda m: _identified(ids.get(m[1])), tag)
+    tag = re.sub(r'xlink:href="#([^"]*)"', lambda m: f'href="#{ids[m[1]]}"', tag)
+    tag = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{ids[m[1]]})", tag)
+    tag = _PLACES.sub(lambda m: _FRACTION.sub(_rounded, m[0]), tag)
+    # The family is the page's; matplotlib wrote a list of fonts into every text.
+    tag = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, tag)
+    for colour, variable in _VARIABLES.items():
+        tag = tag.replace(colour, f"var({variable})")
+    return tag
+
+
+_PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
+_FRACTION = re.compile(r"\d+\.\d{2,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    """Return a place to a tenth of a pixel; what is small to a hundredth."""
+    value = float(number[0])
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _identified(name: str | None) -> str:
+    return "" if name is None else f' id="{name}"'
+
+
+def _font(match: re.Match[str]) -> str:
+    weight = match[1].strip()
+    return f"font-size: {match[2]}" + (f"; font-weight: {weight}" if weight else "")
+
+
+def thinned(places: ArrayLike, gap: float) -> list[int]:
+    """Return which of ascending places to keep, `gap` apart at least; the last stays.
+
+    Examples
+    --------
+    >>> thinned([0.0, 10.0, 18.0, 40.0, 45.0], gap=20.0)
+    [2, 4]
+    """
+    ascending = np.asarray(places, dtype=float)
+    kept: list[int] = []
+    for i in reversed(range(len(ascending))):
+        if not kept or ascending[kept[-1]] - ascending[i] >= gap:
+            kept.append(i)
+    return kept[::-1]

@@ -1,0 +1,149 @@
+"""The written site, as a browser shows it: `make browser`.
+
+`DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
+`DPAUDIT_SITES` lists, with a colon between them, are looked at besides the tiny report
+that is made here; `DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed: make browser")
+
+from browsing import KINDS, browser, chromium, survey
+from test_report_page import results
+from tiny_profile import install_tiny
+
+from dpaudit.reports.writer import write_results
+
+SITES = list(filter(None, os.environ.get("DPAUDIT_SITES", "").split(os.pathsep)))
+SCREENSHOTS = os.environ.get("DPAUDIT_SCREENSHOTS")
+
+
+@pytest.fixture(scope="module")
+def open_browser():
+    if (executable := chromium()) is None:
+        pytest.skip("there is no Chromium on the path, and no DPAUDIT_CHROMIUM")
+    with browser(executable) as started:
+        yield started
+
+
+@pytest.fixture(scope="module", params=["tiny", *SITES])
+def found(request, open_browser, tmp_path_factory):
+    folder = Path(request.param)
+    if request.param == "tiny":
+        folder = tmp_path_factory.mktemp("site")
+        with pytest.MonkeyPatch.context() as patch:
+            install_tiny(patch)
+            assert write_results(results(), folder) == {}
+    elif not folder.is_dir():
+        pytest.skip(f"{folder} has not been made yet")
+    pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
+    most = 15 if request.param == "tiny" else None
+    return survey(open_browser, folder, pictures, most)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_page_has_a_fault(found, kind):
+    assert found[kind] == []
+
+
+PAGE = """<!DOCTYPE html><html lang="en"><head><title>T</title>
+<meta name="viewport" content="width=device-width">
+<style>:root {{ color-scheme: light dark }}
+@media (prefers-color-scheme: dark) {{ body {{ background: #111 }} }}
+@media print {{ nav, .filter {{ display: none }} }}</style></head>
+<body><nav><a href="#end">end</a></nav><main><h1>T</h1>{}
+<div style="height: 3000px"></div><p id="end">End</p></main></body></html>"""
+
+TABLE = """<input class="filter" aria-label="Filter" aria-controls="t">
+<table id="t" class="sortable"><thead><tr><th>Name</th><th>n</th></tr></thead><tbody>
+<tr><td>b</td><td>10</td></tr><tr><td>a</td><td>9</td></tr><tr><td>ab</td><td>1,000</td>
+</tr></tbody></table><script>
+const rows = () => [...document.querySelectorAll("tbody tr")];
+const number = (text) => Number(text.replace(",", ""));
+const compare = (a, b) =>
+  Number.isNaN(number(a)) ? a.localeCompare(b) : number(a) - number(b);
+document.querySelectorAll("th").forEach((th) => th.addEventListener("click", () => {
+  const up = th.getAttribute("aria-sort") !== "ascending";
+  document.querySelectorAll("th").forEach((each) => each.removeAttribute("aria-sort"));
+  th.setAttribute("aria-sort", up ? "ascending" : "descending");
+  const text = (row) => row.cells[th.cellIndex].textContent;
+  const sorted = rows().sort((a, b) => (up ? 1 : -1) * compare(text(a), text(b)));
+  document.querySelector("tbody").append(...sorted);
+}));
+document.querySelector("input").addEventListener("input", (event) => {
+  const word = event.target.value.toLowerCase();
+  for (const row of rows()) row.hidden = !row.textContent.toLowerCase().includes(word);
+});</script>"""
+
+FIGURE = """<svg role="img" width="200" height="40"><path d="M0 0H200V40H0Z" fill="{}"/>
+<text x="20" y="25" fill="#fff">white</text></svg>"""
+
+
+def look(folder, browser, html):
+    (folder / "index.html").write_text(html, encoding="utf-8")
+    return {kind: some for kind, some in survey(browser, folder).items() if some}
+
+
+@pytest.mark.parametrize("body", ["", TABLE, FIGURE.format("#111")])
+def test_a_page_without_a_fault(body, open_browser, tmp_path):
+    assert look(tmp_path, open_browser, PAGE.format(body)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "body", "sentence"),
+    [
+        ("errors", "<script>console.error('planted')</script>", "planted"),
+        ("errors", "<script>throw new Error('planted')</script>", "planted"),
+        (
+            "errors requests",
+            '<img alt="" src="http://127.0.0.1:9/">',
+            "asks for http://127.0.0.1:9/",
+        ),
+        (
+            "errors requests",
+            '<img alt="" src="nowhere.png">',
+            "did not get file:",
+        ),
+        (
+            "errors requests",
+            "<script>navigator.sendBeacon('http://127.0.0.1:9/')</script>",
+            "asks for http://127.0.0.1:9/",
+        ),
+        ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
+        ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
+        ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),
+        ("sideways", f"<p>{'long' * 50}</p>", "filled by '<p>', 'longlong"),
+        (
+            "schemes",
+            "<style>:root { color-scheme: light } body { background: #fff !important }"
+            "</style>",
+            "the background is rgb(255, 255, 255)",
+        ),
+        ("print", '<div role="navigation">x</div>', "is printed"),
+        ("scripts", "<p>made</p><script>document.write('later')</script>", "later"),
+        ("sorting", TABLE.replace("number(a) - number(b)", "1"), "follows"),
+        ("sorting", TABLE.replace('"aria-sort", up', '"aria-x", up'), "is null"),
+        ("sorting", TABLE.replace('"descending")', '"ascending")'), "changes nothing"),
+        (
+            "sorting",
+            TABLE.replace("append(...sorted", "replaceChildren(sorted[0]"),
+            "got lost",
+        ),
+        ("filters", TABLE.replace("toLowerCase()", "trim()"), "rows are wrong for"),
+        ("filters", TABLE.replace("row.hidden =", "row.hidden ||="), "wrong for ''"),
+        (
+            "links",
+            "<style>nav { position: fixed; top: 0; width: 100%; height: 99px }</style>"
+            '<p style="height: 99px"></p><a href="#x">go</a><h2 id="x">there</h2>',
+            "is not in sight",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(kinds, body, sentence, open_browser, tmp_path):
+    found = look(tmp_path, open_browser, PAGE.format(body))
+    assert set(found) == set(kinds.split())
+    assert any(sentence in each for each in found[kinds.split()[-1]])
