@@ -1,7 +1,6 @@
-"""Check the documentation as it was written: nothing fetched, no link that leads nowhere.
+"""Check the written documentation: links lead somewhere, and nothing is fetched.
 
-``make docs`` does so. What else is held to of a page, as that every picture has a title,
-is the theme's business.
+``make docs`` does so. The rest of a page, such as its icons, is the theme's business.
 """
 
 import sys
@@ -23,5 +22,6 @@ def problems(folder: Path) -> list[str]:
 
 if __name__ == "__main__":
     found = problems(Path(sys.argv[1]))
-    print(*found, sep="\n" if found else "")
+    for each in found:
+        print(each)
     sys.exit(bool(found))

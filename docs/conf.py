@@ -21,7 +21,7 @@ extensions = [
     "docstrings",
     "reference",
 ]
-exclude_patterns = ["ci", "demonstrations", "extensions", "witnesses"]
+exclude_patterns = ["ci", "demonstrations", "extensions", "static", "witnesses"]
 
 # Pages link to headings as they do in the repository.
 myst_heading_anchors = 3
@@ -39,6 +39,8 @@ nitpicky = True
 
 html_theme = "furo"
 html_title = f"dpaudit {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 html_math_renderer = "mathml"

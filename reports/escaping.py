@@ -61,8 +61,14 @@ def markdown(text: str) -> Safe:
     return Safe(_MARKDOWN.sub(r"\\\g<0>", plain(text)))
 
 
-def csv_text(table: pd.DataFrame) -> str:
+def csv_text(table: pd.DataFrame, *, digits: int | None = None) -> str:
     """Return a table as CSV that a spreadsheet takes for data.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    digits : int, optional
+        Significant digits of numbers; by default all.
 
     Examples
     --------
@@ -74,7 +80,8 @@ def csv_text(table: pd.DataFrame) -> str:
     """
     texts = table.select_dtypes(exclude="number")
     table = table.assign(**{column: texts[column].map(_cell) for column in texts})
-    return table.to_csv(index=False, lineterminator="\n")
+    form = None if digits is None else f"%.{digits}g"
+    return table.to_csv(index=False, lineterminator="\n", float_format=form)
 
 
 def _cell(value: object) -> object:

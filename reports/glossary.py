@@ -22,8 +22,8 @@ GLOSSARY: dict[str, str] = {
     ),
     "relation": (
         "The rule that says when two datasets differ in one person. With `add-remove` "
-        "one of them has a row more; with `replace-one` both have as many rows, and "
-        "one row is another."
+        "one of them has a row more; with `replace-one` both have the same number of "
+        "rows, and one row differs."
     ),
     "neighbour": "A dataset that differs from another in one person, by the relation.",
     "pair": (

@@ -16,6 +16,7 @@ from dpaudit.reports.sections import Results, Section
 from dpaudit.reports.templates import TEMPLATES, environment
 
 __all__ = [
+    "STYLES",
     "Figures",
     "draw_figures",
     "in_both_widths",
@@ -27,6 +28,9 @@ __all__ = [
 
 Figures: TypeAlias = Mapping[str, Sequence[str] | Exception]
 """Every figure by its name: the SVG for wide screens, then that for phones."""
+
+STYLES = ("colours.css", "style.css", "figures.css")
+"""The stylesheets of every page."""
 
 _PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "dp-accounting")
 
@@ -63,7 +67,7 @@ def render_one(template: str, context: Mapping[str, Any]) -> str:
         What it says; the stylesheet, the versions and the figures are there besides.
     """
     base = {
-        "style": stylesheet("colours.css", "style.css"),
+        "style": stylesheet(*STYLES),
         "versions": versions(),
         "figure": in_both_widths,
     }

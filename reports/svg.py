@@ -10,7 +10,8 @@ a file of its own.
 import html
 import io
 import re
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,7 +120,7 @@ def to_svg(
         Drawn inside `canvas`, in the colours of this module.
     name : str
         Unique on the page. With ``figure-`` in front and what it is for behind it is
-        the identifier, which prefixes every id inside.
+        the identifier; ids inside begin with its checksum.
     narrow : bool
         For phones.
     title, description : str
@@ -142,9 +143,13 @@ def to_svg(
     assert view_box is not None  # matplotlib always writes one
     body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
     # In tags only: what is written in the figure stays as it is.
-    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], name), body)
+    used = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]*)', body))
+    prefix = f"f{zlib.crc32(name.encode()):08x}"
+    ids = {each: f"{prefix}-{number}" for number, each in enumerate(used)}
+    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], ids), body)
+    body = _MARKS.sub(_in_one_style, body)
     opening = (
-        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {view_box[0]} role="img" '
+        f'<svg {view_box[0]} role="img" '
         f'id="{name}" aria-labelledby="{name}-title {name}-description">'
         f'<title id="{name}-title">{html.escape(plain(title))}</title>'
         f'<desc id="{name}-description">{html.escape(plain(description))}</desc>'
@@ -211,14 +216,47 @@ def standalone(svg: str, stylesheet: str) -> str:
     return f"{opening}><style>{style}</style>{rest}\n"
 
 
-def _on_the_page(tag: str, name: str) -> str:
-    """Return a tag with ids of its figure, and with the page's colours and fonts."""
-    tag = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", tag)
+_MARKS = re.compile(r'<g( clip-path="[^"]*")?>\s*((?:<use [^>]*/>\s*){2,})</g>')
+_STYLE = re.compile(r' style="[^"]*"')
+
+
+def _in_one_style(marks: re.Match[str]) -> str:
+    """Return a group of marks that all look the same with their style said once."""
+    styles = set(_STYLE.findall(marks[2]))
+    if len(styles) != 1 or marks[2].count("<use") != len(_STYLE.findall(marks[2])):
+        return marks[0]
+    return f"<g{marks[1] or ''}{styles.pop()}>\n{_STYLE.sub('', marks[2])}</g>"
+
+
+def _on_the_page(tag: str, ids: Mapping[str, str]) -> str:
+    """Return a tag with ids of its figure, and with the page's colours and fonts.
+
+    An id that nothing refers to goes, and so does a turn by nothing.
+    """
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+    tag = re.sub(r' id="([^"]*)"', lambda m: _identified(ids.get(m[1])), tag)
+    tag = re.sub(r'xlink:href="#([^"]*)"', lambda m: f'href="#{ids[m[1]]}"', tag)
+    tag = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{ids[m[1]]})", tag)
+    tag = _PLACES.sub(lambda m: _FRACTION.sub(_rounded, m[0]), tag)
     # The family is the page's; matplotlib wrote a list of fonts into every text.
     tag = re.sub(r"font: ((?:\w+ )*?)([\d.]+px) [^;\"]*", _font, tag)
     for colour, variable in _VARIABLES.items():
         tag = tag.replace(colour, f"var({variable})")
     return tag
+
+
+_PLACES = re.compile(r' (?:d|x|y|transform)="[^"]*"')
+_FRACTION = re.compile(r"\d+\.\d{2,}")
+
+
+def _rounded(number: re.Match[str]) -> str:
+    """Return a place to a tenth of a pixel; what is small to a hundredth."""
+    value = float(number[0])
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _identified(name: str | None) -> str:
+    return "" if name is None else f' id="{name}"'
 
 
 def _font(match: re.Match[str]) -> str:

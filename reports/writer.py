@@ -22,6 +22,10 @@ from dpaudit.reports.tables import records, witness_file
 __all__ = ["Written", "staging", "write_report", "write_results"]
 
 
+DIGITS = 9
+"""Of numbers in CSV files: as many as anybody compares, and half of the bytes."""
+
+
 @dataclass(frozen=True)
 class Written:
     """A report that was written.
@@ -58,7 +62,7 @@ def write_report(
         file per figure and one JSON file per witness, which replace files of the same
         names at the very end; anything else in the folder stays. Text in a CSV file
         that a spreadsheet would take for a formula has an apostrophe in front
-        (`dpaudit.reports.escaping`).
+        (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits.
     profile : str
         ``"quick"``, ``"standard"`` or ``"full"``.
     seed : int
@@ -117,7 +121,9 @@ def write_results(
         if isinstance(table, Exception):
             continue
         plain = table.drop(columns="witness", errors="ignore")
-        (folder / f"{name}.csv").write_text(csv_text(plain), encoding="utf-8")
+        (folder / f"{name}.csv").write_text(
+            csv_text(plain, digits=DIGITS), encoding="utf-8"
+        )
         for row in records(table):
             if isinstance(text := row.get("witness"), str):
                 pretty = json.dumps(json.loads(text), indent=2) + "\n"
@@ -127,7 +133,7 @@ def write_results(
     for section in sections or chosen_sections():
         for name, make in section.tables.items():
             try:
-                text = csv_text(make(results))
+                text = csv_text(make(results), digits=DIGITS)
             except Exception as error:
                 failed[section.name] = error
             else:

@@ -233,7 +233,8 @@ class Composition:
             one = _one(part, pessimistic, interval).self_compose(count)
             total = one if total is None else total.compose(one)
         assert total is not None
-        return np.asarray(total.get_delta_for_epsilon(_EPSILONS))
+        # One by one in a third of the time: of all at once every point is a step.
+        return np.array([total.get_delta_for_epsilon(float(e)) for e in _EPSILONS])
 
 
 def _alike(

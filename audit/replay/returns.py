@@ -13,7 +13,7 @@ __all__ = ["place_of_definition", "watching_returns"]
 
 @contextmanager
 def watching_returns() -> Iterator[list[str]]:
-    """Keep ``file:line`` of the last return, or raise, of the code under audit in a list.
+    """Keep ``file:line`` of the last return, or raise, of the audited code in a list.
 
     By a profiler's hook; where there is one already (a measurement of coverage, say),
     the list stays empty.

@@ -30,9 +30,7 @@ def _inline(translator: HTML5Translator, node: nodes.math) -> None:
 
 
 def _block(translator: HTML5Translator, node: nodes.math_block) -> None:
-    # A formula that is wider than a phone is scrolled by itself.
-    style = "overflow-x: auto; overflow-y: hidden; padding: 0.4em 0"
-    translator.body.append(f'<div style="{style}">{_mathml(node, block=True)}</div>')
+    translator.body.append(f'<div class="formula">{_mathml(node, block=True)}</div>')
     raise nodes.SkipNode
 
 

@@ -6,44 +6,23 @@ to its place, by whatever way it can be imported; one that cannot be is a warnin
 """
 
 import inspect
-import pkgutil
 import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from docstrings import plain
 from docutils import nodes
+from plain_text import plain
+from public import modules
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 
-__all__ = ["modules", "setup"]
-
-INTERNAL = (
-    "dpaudit.__main__",
-    "dpaudit.cli",  # has pages of its own: commands.md
-    "dpaudit.audit.checks",
-    "dpaudit.algorithms.third_party.subjects",
-    "dpaudit.reports.",
-)
-"""Where modules begin that nobody but dpaudit calls."""
-
-CALLED = ("dpaudit.reports.comparison.run", "dpaudit.reports.writer")
-"""Those among them that users call nevertheless."""
+__all__ = ["setup"]
 
 _CLASS = re.compile(r"[A-Z]\w*[a-z]\w*[A-Z]\w*")
-
-
-def modules() -> Iterator[str]:
-    """Yield the names of all public modules."""
-    root = import_module("dpaudit")
-    yield root.__name__
-    for _, name, _ in pkgutil.walk_packages(root.__path__, "dpaudit."):
-        if name in CALLED or not name.startswith(INTERNAL):
-            yield name
 
 
 def _summary(documented: object) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pandas import DataFrame
 
 from dpaudit.reports.glossary import GLOSSARY
-from dpaudit.reports.page import Figures, stylesheet
+from dpaudit.reports.page import STYLES, Figures, stylesheet
 from dpaudit.reports.sections import Results, Section, all_sections
 from dpaudit.reports.site import experiments, mechanisms, overview
 from dpaudit.reports.site.frame import Frame, Made, made_now
@@ -188,7 +188,7 @@ def render(
     )
     files = {
         **frame.pages,
-        "assets/style.css": stylesheet("colours.css", "style.css"),
+        "assets/style.css": stylesheet(*STYLES),
         "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
     }
     failed = {e.section.name: e.failed for e in looked if e.failed is not None}

@@ -5,7 +5,7 @@ that are false on purpose, and the textbook suite, on which the audit itself is
 measured. Sentences are chosen by the data.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any
 
 from dpaudit.algorithms.catalogue import FAMILIES
@@ -57,11 +57,9 @@ def lead(found: Mapping[str, Standing]) -> str:
             else f"False is what is claimed for {listed(each.name for each in fell)}."
         )
     if planted := _planted(found):
-        seen = sum(each.refuted for each in planted)
-        parts.append(
-            f"Of {spelt(len(planted))} mistakes made on purpose beside them, "
-            f"{spelt(seen) if seen else 'none'} {'were' if seen > 1 else 'was'} found."
-        )
+        seen = [each for each in planted if each.refuted]
+        text = f"{_of(seen, planted, 'mistake')} found that we made on purpose."
+        parts.append(f"{text[:1].upper()}{text[1:]}")
     if any(not each.false for each in _counted(found)):
         parts.append("What was not refuted is not thereby proven private.")
     return " ".join(parts)
@@ -73,23 +71,38 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
     for family, about in FAMILIES.items():
         some = [each for each in found.values() if each.family == family]
         audited = [each for each in some if each.audited]
+        if not some:
+            continue
         if not audited:
             text = f"{about}: {spelt(len(some))} in the catalogue, not audited here."
             sentences.append((family, text))
             continue
-        fell = [each.name for each in audited if each.false]
-        most = max(row.samples for each in audited for row in each.audits)
-        verb = "were" if len(fell) > 1 else "was"
+        planted = [e for e in audited if e.planted and family != _SUITE]
+        own = [each for each in audited if each not in planted]
+        fell = [each.name for each in own if each.false]
         named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
-        text = (
-            f"{about}: {spelt(len(fell)) if fell else 'none'} of "
-            f"{spelt(len(audited))} audited claims {verb} refuted{named}, with up "
-            f"to {count(most)} releases a side."
-        )
+        told = []
+        if own:
+            told.append(f"{_of(fell, own, 'audited claim')} refuted{named}")
+        if planted:
+            seen = [each for each in planted if each.refuted]
+            told.append(
+                f"{_of(seen, planted, 'mistake')} found that we made on purpose"
+            )
+        most = max(row.samples for each in audited for row in each.audits)
+        text = f"{about}: {', and '.join(told)}; up to {count(most)} releases a side."
         if len(audited) < len(some):
             text += f" {spelt(len(some) - len(audited)).capitalize()} not audited here."
         sentences.append((family, text))
     return sentences
+
+
+def _of(some: Sized, all_of: Sized, what: str) -> str:
+    """Return how many of how many things, with the verb that belongs to it."""
+    some_of = spelt(len(some)) if some else "none"
+    things = what if len(all_of) == 1 else f"{what}s"
+    verb = "were" if len(some) > 1 else "was"
+    return f"{some_of} of {spelt(len(all_of))} {things} {verb}"
 
 
 def context(found: Mapping[str, Standing]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def test_rows_of_any_shape(folder):
 
 def test_the_command_audits_them(folder):
     claimed = ("own_mechanism:leaking", "--epsilon", "1", "--json")
-    given = ("--data", "named.csv", "--neighbour", "drop:0")
+    given = ("--data", "named.csv", "--neighbour", "drop:0", "--refine", "0")
     result = CliRunner().invoke(main, ["audit", *claimed, *given])
     assert result.exit_code == 1
     assert json.loads(result.stdout)["relation"] == "add-remove"

@@ -76,7 +76,8 @@ def test_a_store_brings_the_result_back(folder):
 
 
 def test_a_refutation_from_a_store_is_one(folder):
-    arguments = ("audit", "running_mechanism:bad", *GIVEN, "--store", "audits.db")
+    kept = ("--store", "audits.db", "--refine", "0")
+    arguments = ("audit", "running_mechanism:bad", *GIVEN, *kept)
     assert run(*arguments).exit_code == 1
     result = run(*arguments, "--witness", "w.json")
     assert result.exit_code == 1

@@ -48,6 +48,9 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("mechanism_of_mine", None)
 
 
+AT_ONCE = ("--refine", "0")  # no releases for bounds after a refutation
+
+
 def run(*arguments: str):
     return CliRunner().invoke(main, list(arguments))
 
@@ -65,7 +68,7 @@ def witness(folder):
     install(folder)
     audited = run(
         *("audit", "mechanism_of_mine:instance", "--pair", "mechanism_of_mine:pair"),
-        *("--witness", "w.json"),
+        *("--witness", "w.json", *AT_ONCE),
     )
     assert audited.exit_code == 1
     sys.modules.pop("mechanism_of_mine", None)
@@ -101,7 +104,7 @@ def test_a_class_is_audited_and_replayed_as_an_instance(folder):
     install(folder)
     audited = run(
         *("audit", "mechanism_of_mine:Sum", "--pair", "mechanism_of_mine:pair"),
-        *("--witness", "w.json"),
+        *("--witness", "w.json", *AT_ONCE),
     )
     assert audited.exit_code == 1
     mechanism = json.loads((folder / "w.json").read_text())["mechanism"]

@@ -52,7 +52,8 @@ def version(name):
 
 importlib.metadata.version = version
 from dpaudit.cli import main
-main(["audit", "symmetric-noise", "--store", "a.db", "--json"], prog_name="dpaudit")
+kept = ["--store", "a.db", "--json", "--refine", "0"]
+main(["audit", "symmetric-noise", *kept], prog_name="dpaudit")
 """
 
 

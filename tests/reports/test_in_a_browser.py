@@ -41,7 +41,8 @@ def found(request, open_browser, tmp_path_factory):
     elif not folder.is_dir():
         pytest.skip(f"{folder} has not been made yet")
     pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
-    return survey(open_browser, folder, pictures)
+    most = 15 if request.param == "tiny" else None
+    return survey(open_browser, folder, pictures, most)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -747,7 +747,9 @@ def test_the_same_seed_writes_the_same_tables(written):
         if each.name in DETERMINISTIC:
             expected = run(each).drop(columns="witness", errors="ignore")
             found = written.index.with_name(f"{each.name}.csv").read_text("utf-8")
-            assert found == expected.to_csv(index=False, lineterminator="\n")
+            assert found == expected.to_csv(
+                index=False, lineterminator="\n", float_format="%.9g"
+            )
 
 
 def test_only_the_reports_own_files_are_replaced(made, tmp_path):

@@ -28,7 +28,7 @@ __all__ = ["error_by_step", "error_by_time", "maps", "reaper_maps"]
 
 _FLOOR = 1e-16  # what is drawn ends here, an angle of 1e-8
 _BLINK = 1e-6  # seconds: what a clock may show as none
-_PEOPLE = 240  # dots in a map
+_PEOPLE = (160, 80)  # dots in a map, for wide screens and for phones
 _WEST_TO_EAST = (0, 6, 1, 3)  # series whose colours lie apart, neighbours most
 
 
@@ -133,7 +133,7 @@ def _maps(results: Results, narrow: bool, experiment: str) -> tuple[Figure, str]
         left, bottom = width / across * column, foot + height - high * (row + 1)
         box = (left, bottom, width / across, high)
         axes = plots.panel(figure, box, left=6, right=6, top=42, bottom=8)
-        shown = some.iloc[:: max(1, len(some) // _PEOPLE)]
+        shown = some.iloc[:: max(1, len(some) // _PEOPLE[narrow])]
         where = np.searchsorted(quarters, shown["east"])
         for quarter in range(4):
             dots = shown[where == quarter]

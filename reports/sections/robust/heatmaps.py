@@ -146,7 +146,7 @@ def _draw(
     for (x, y), value in cells.items():
         i, j = (int(np.searchsorted(t, v)) for t, v in zip(ticks, (x, y), strict=True))
         depth = float(np.clip(spec.depth(value), 0, 1)) if isfinite(value) else 0.0
-        inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.06 + 0.5 * depth}
+        inside: dict[str, Any] = {"facecolor": SERIES[0], "alpha": 0.05 + 0.45 * depth}
         axes.add_patch(Rectangle((i, j), 1, 1, edgecolor=RULE, linewidth=0, **inside))
         style: dict[str, Any] = {"ha": "center", "va": "center", "size": 10}
         style |= {"color": INK if depth > 0.1 else MUTED}

@@ -102,6 +102,7 @@ def run_command(
     from dpaudit.reports.experiment import run
     from dpaudit.reports.sections import all_sections, plan
     from dpaudit.reports.store import WorkStore
+    from dpaudit.reports.writer import DIGITS
     from dpaudit.validation import check_name
 
     everything = plan(profile, seed)
@@ -130,7 +131,7 @@ def run_command(
             click.echo(f"{each.title}: {len(table):,} rows in {seconds:.1f} s")
             if output is not None:
                 with replacing(output / f"{name}.csv") as new:
-                    new.write_text(csv_text(table), encoding="utf-8")
+                    new.write_text(csv_text(table, digits=DIGITS), encoding="utf-8")
     if mechanisms is None:
         for section in all_sections().values():
             for names, find in section.notes.items():

@@ -1,0 +1,72 @@
+"""What the first page of the report says of all families."""
+
+import pandas as pd
+import pytest
+from audited_row import audited
+
+from dpaudit.reports.site.mechanisms import Standing
+from dpaudit.reports.site.overview import context, group_sentences, headline, lead
+from dpaudit.reports.tables import verdict_rows
+
+
+def standing(name, family, verdict="NOT_REFUTED", claim="not known", planted=False):
+    row = audited(mechanism=name, verdict=verdict, claim=claim)
+    (shown,) = verdict_rows(pd.DataFrame([row]))
+    return Standing(name, family, (shown,), planted=planted)
+
+
+def by_name(*found):
+    return {each.name: each for each in found}
+
+
+SOUND = standing("sound", "covariance")
+BROKEN = standing("broken", "robust", "REFUTED")
+FORMULA = standing("formula", "subspace", claim="false")
+PLANTED = standing("planted", "robust", "REFUTED", planted=True)
+MISSED = standing("missed", "robust", planted=True)
+SUITE = standing("suite", "textbook", "REFUTED")
+SILENT = Standing("silent", "online")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ((), "No privacy claim was audited"),
+        ((SILENT, SUITE, PLANTED), "No privacy claim was audited"),
+        ((SOUND,), "None of one privacy claim was refuted"),
+        ((SOUND, BROKEN, PLANTED), "One of two privacy claims is false"),
+        ((SOUND, BROKEN, FORMULA, SUITE), "Two of three privacy claims are false"),
+    ],
+)
+def test_the_headline_counts_claims_of_all_families_that_are_meant(found, expected):
+    assert headline(by_name(*found)) == expected
+
+
+def test_the_lead_names_what_fell_and_tells_purpose_from_promise():
+    text = lead(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE))
+    assert text == (
+        "Audits refuted what is claimed for broken. One of two mistakes was found that "
+        "we made on purpose. What was not refuted is not thereby proven private."
+    )
+    assert lead(by_name(FORMULA)) == "False is what is claimed for formula."
+    assert lead({}) == ""
+
+
+def test_each_family_has_a_sentence():
+    told = dict(group_sentences(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE, SILENT)))
+    assert told["robust"].endswith(
+        ": one of one audited claim was refuted (broken), and one of two mistakes was "
+        "found that we made on purpose; up to 1,000 releases a side."
+    )
+    assert ": none of one audited claim was refuted; up to" in told["covariance"]
+    assert ": one of one audited claim was refuted (suite); up" in told["textbook"]
+    assert told["online"].endswith(": one in the catalogue, not audited here.")
+    assert "streaming" not in told
+
+
+def test_what_was_not_audited_is_not_among_what_stands():
+    said = context(by_name(SOUND, BROKEN, SILENT, FORMULA))
+    assert [each.name for each in said["unknown"]] == ["sound"]
+    assert said["left_out"] == ["silent"]
+    assert [each.name for each in said["broken"]] == ["broken", "formula"]
+    assert said["kept"] == []
