@@ -52,7 +52,9 @@ def _homes(profile: str) -> dict[str, Section]:
 
 
 def _size(table: pd.DataFrame | Exception) -> str:
-    return "failed" if isinstance(table, Exception) else f"{count(len(table))} rows"
+    if isinstance(table, Exception):
+        return "failed"
+    return f"{count(len(table))} row{'s' * (len(table) != 1)}"
 
 
 def _context(

@@ -1,0 +1,201 @@
+"""Pages about single things: mechanisms, experiments, docstrings."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+from audited_row import audited
+
+from dpaudit.algorithms import CATALOGUE
+from dpaudit.reports.escaping import plain
+from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.sections import Fact, Leaf, Results, all_sections
+from dpaudit.reports.site import experiments, mechanisms
+from dpaudit.reports.site.frame import Frame, Made
+from dpaudit.reports.site.prose import prose
+
+MADE = Made("2026-01-01", "", "a machine", {"dpaudit": "0"})
+SHARED = {"profile": "tiny", "seed": 0, "made": MADE, "menu": [], "kinds": {}}
+PRIVACY = [all_sections()["privacy"]]
+
+
+def results(*rows, exact=None, **tables):
+    found = {"privacy-wall": pd.DataFrame(rows), **tables}
+    if exact is not None:
+        found["exact-privacy"] = pd.DataFrame(exact)
+    return Results("tiny", 0, {}, found)
+
+
+def page_of(found, name, facts=(), elsewhere=()):
+    standings = mechanisms.standings(found, PRIVACY)
+    leaves = mechanisms.leaves(found, standings, facts, elsewhere)
+    frame = Frame(SHARED, [*leaves, *elsewhere])
+    (leaf,) = [each for each in leaves if each.name == name]
+    frame.add_leaf(leaf)
+    assert frame.failed == {}
+    (page,) = frame.pages.values()
+    return " ".join(page.split())
+
+
+def test_a_page_says_what_an_audit_would_have_seen():
+    page = page_of(
+        results(audited(mechanism="goe-gaussian", claim="kept")), "goe-gaussian"
+    )
+    assert "On its best event ε ≥ 3 would have been refuted with 90 % power" in page
+    assert "blind to events rarer than 0.0625" in page
+    assert "1,000 releases a side, at 99.9 % confidence" in page
+    assert "This is no proof of privacy" in page
+    command = "dpaudit audit goe-gaussian --epsilon 1 --seed 0 --confidence 0.999"
+    assert f"{command} --max-samples 1000" in page
+
+
+def test_a_page_links_its_witness():
+    row = audited(mechanism="symmetric-noise", verdict="REFUTED", witness="{}")
+    page = page_of(results(row), "symmetric-noise")
+    assert '<a href="../witness-symmetric-noise.json">Witness</a>' in page
+    assert "dpaudit verify witness-symmetric-noise.json" in page
+    assert "Found with 70 releases a side" in page
+    assert "with probability 10⁻³ at most" in page
+
+
+def test_nothing_is_said_of_a_claim_that_was_not_audited():
+    page = page_of(results(audited(mechanism="goe-gaussian")), "dp-pca")
+    assert "not audited here" in page
+    assert "NOT REFUTED" not in page.split("<footer>")[0]
+    assert "dpaudit audit dp-pca" in page
+
+
+def test_a_false_claim_that_an_audit_did_not_see_is_called_false():
+    name = "mean-estimation-constant-8"
+    page = page_of(results(audited(mechanism=name, claim="not known")), name)
+    assert "false all the same, and an audit of up to 1,000,000 releases" in page
+    assert "this one drew 1,000" in page
+    assert "The claim is false on purpose: nobody makes it." in page
+
+
+def test_where_else_a_claim_is_false_is_said():
+    exact = [
+        {
+            "mechanism": "goe-gaussian",
+            "epsilon": epsilon,
+            "claimed_epsilon": epsilon,
+            "exact_epsilon": 2 * epsilon,
+            "claim": claim,
+        }
+        for epsilon, claim in ((1.0, "kept"), (4.0, "false"), (8.0, "false"))
+    ]
+    row = audited(mechanism="goe-gaussian", claim="kept")
+    page = page_of(results(row, exact=exact), "goe-gaussian")
+    assert "The same claim is false from ε = 4, where the exact loss is 8." in page
+
+
+def test_a_page_has_facts_definition_proof_and_where_else_to_look():
+    fact = Fact("k-norm-covariance", "Variance captured", "97 %")
+    theorem = Leaf(
+        "theorems",
+        "Theorem 0",
+        "broken.html.j2",
+        dict,
+        mechanisms=("k-norm-covariance",),
+    )
+    found = results(audited(mechanism="goe-gaussian"))
+    page = page_of(found, "k-norm-covariance", [fact], [theorem])
+    assert "<dt>Variance captured</dt><dd>97" in page
+    assert '<a href="../theorems/Theorem+20+0.html">Theorem 0</a>' in page
+    assert "KNormCovariance.calibrated" in page
+    assert "the density of Z proportional to exp(-g(Z)/scale)" in page  # the class
+    assert "Proof. g is a norm" in page  # the head of its module
+
+
+def test_a_page_that_fails_says_so_and_no_other_does():
+    def fails():
+        raise RuntimeError("no <dice>")
+
+    broken = Leaf("theorems", "bad", "broken.html.j2", fails)
+    frame = Frame(SHARED, [broken])
+    frame.add_leaf(broken)
+    assert list(frame.failed) == ["theorems/bad"]
+    page = frame.pages["theorems/bad.html"]
+    assert "RuntimeError: no &lt;dice&gt;" in page
+
+
+@pytest.mark.parametrize("family", sorted({e.family for e in CATALOGUE.values()}))
+def test_docstrings_of_the_catalogue_are_markup(family):
+    """None has markup that the reader of docstrings shows as it is written."""
+    for entry in CATALOGUE.values():
+        if entry.family == family:
+            owner = mechanisms._owner(entry.constructor)
+            module = inspect.getmodule(owner)
+            for text in (inspect.getdoc(owner), module.__doc__):
+                html = prose(text)
+                assert "problematic" not in html, (entry.name, html)
+                assert "<script" not in html
+
+
+def test_docstrings_hold_formulas_code_and_nothing_that_runs():
+    html = prose(
+        "A `name` of ``code``, :math:`x^2`.\n\n.. math:: \\Big( \\frac{a}{b} \\Big)\n\n"
+        ".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/passwd\n"
+    )
+    assert html.count('<span class="docutils literal">') == 2
+    assert html.count("<math") == 2
+    assert "<mfrac>" in html
+    assert "<script" not in html
+    assert "root:" not in html
+
+
+def test_two_docstrings_on_a_page_share_no_id():
+    assert "id=" not in prose(
+        "Text.\n\nParameters\n----------\nx : float\n    A word.\n"
+    )
+
+
+def test_an_experiment_is_shown_by_medians_of_its_groups():
+    table = pd.DataFrame(
+        {
+            "mechanism": ["a"] * 5 + ["b"] * 5,
+            "n": 10.0,
+            "repetition": [*range(5)] * 2,
+            "error": [1.0, 2.0, 3.0, 4.0, 9.0, *[0.5] * 5],
+            "ratio": np.nan,
+        }
+    )
+    rows, columns = experiments.summary_rows(table, ["mechanism", "n"])
+    assert columns == ["error", "ratio"]
+    first, second = rows
+    assert vars(first)["keys"] == [("a", None), ("10", 10.0)]
+    assert first.cells == [("3", "2 to 4", 3.0), ("–", "", None)]
+    assert second.cells[0] == ("0.50", "", 0.5)
+    assert (first.draws, first.words) == (5, [])
+
+
+def test_words_are_shown_where_a_group_has_one_row():
+    table = pd.DataFrame(
+        {"mechanism": ["a", "b"], "verdict": ["x", "y"], "witness": "z"}
+    )
+    rows, columns = experiments.summary_rows(table, ["mechanism"])
+    assert columns == ["verdict"]
+    assert [row.words for row in rows] == [["x"], ["y"]]
+
+
+def test_an_experiment_without_a_table_has_no_page():
+    both = {
+        name: Experiment(name, name, "a paper", len, ("a",)) for name in ("one", "two")
+    }
+    found = Results(
+        "quick", 0, both, {"one": pd.DataFrame({"mechanism": ["a"], "x": 1.0})}
+    )
+    (leaf,) = experiments.leaves(found)
+    assert (leaf.name, leaf.verdict) == ("one", "1 row")
+
+
+def test_the_glossary_is_a_page():
+    frame = Frame(SHARED)
+    frame.add("glossary.html", "glossary.html.j2", "Glossary", glossary=GLOSSARY)
+    page = frame.pages["glossary.html"]
+    for term in GLOSSARY:
+        assert f">{plain(term).replace(chr(39), '&#39;')}</dt>" in page
+    assert "<h1>Glossary</h1>" in page
+    assert 'href="index.html"' in page
