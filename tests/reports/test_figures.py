@@ -11,7 +11,7 @@ from results_of import results_of, verdicts
 
 from dpaudit.fingerprinting import Proportion
 from dpaudit.reports import lines, page
-from dpaudit.reports.lines import Verdicts
+from dpaudit.reports.lines import Line, Verdicts
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.plots import INK, REFUTED, STYLE, canvas, standalone
 from dpaudit.reports.plots import SERIES as SERIES_COLOURS
@@ -338,8 +338,8 @@ def test_a_rate_is_drawn_with_its_quartiles_and_its_law(axes):
     rate = Rate("noise", "m", errors, law, (-1.0, -1.0), -1.0, (1.0, 1.0))
     found = streaming._quartiles(rate)
     assert found == {10.0: (2.0, 4.0, 8.0), 1.0: (3.0, 3.0, 3.0)}
-    line = streaming._Line(rate, INK, "text", 0, True, True)
-    streaming._panel(axes, [line], [line], "rows n")
+    each = streaming._Rate(rate, Line("text", INK, marker="o"), 0, True, True)
+    streaming._panel(axes, [each], [each], "rows n")
     assert axes.get_xlabel() == "rows n"
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     fitted = axes.lines[-1]
