@@ -284,7 +284,7 @@ def plan(
     Examples
     --------
     >>> list(plan("quick", 0, chosen_sections(("streaming",))))
-    ['streaming-rates', 'streaming-dimensions', 'signal-in-noise']
+    ['streaming-audits', 'streaming-rates', 'streaming-dimensions', 'signal-in-noise']
     """
     check_name("profile", profile, PROFILES)
     check_count("seed", seed, minimum=0)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpaudit.printable import said
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Leaf, Results, Section, Size, all_sections
 from dpaudit.reports.site.prose import first_paragraph
@@ -47,6 +48,7 @@ def _homes(profile: str) -> dict[str, Section]:
     return {
         each.name: section
         for section in all_sections().values()
+        if profile in (section.sizes or (profile,))
         for each in section.experiments(section.sizes.get(profile, Size()))
     }
 
@@ -60,7 +62,9 @@ def _size(table: pd.DataFrame | Exception) -> str:
 def _context(
     results: Results, experiment: Experiment, section: Section | None
 ) -> dict[str, Any]:
-    table = results[experiment.name]
+    found = results.tables[experiment.name]
+    failed = said(found) if isinstance(found, Exception) else ""
+    table = pd.DataFrame() if isinstance(found, Exception) else found
     keys = [k for k in ("mechanism", *experiment.grid) if k in table]
     rows, columns = summary_rows(table, keys)
     options = {name: _told(value) for name, value in experiment.options.items()}
@@ -75,8 +79,9 @@ def _context(
         ),
         "grid": {name: _told(values) for name, values in experiment.grid.items()},
         "options": {name: text for name, text in options.items() if len(text) < 200},
-        "notes": _notes(section, experiment, table),
-        "size": _size(table),
+        "notes": [] if failed else _notes(section, experiment, table),
+        "size": _size(found),
+        "failed": failed,
         "keys": keys,
         "columns": columns,
         "rows": rows[:_MOST],
@@ -129,7 +134,7 @@ def summary_rows(
         if name not in (*keys, *columns, *_COUNTED, "witness")
     ]
     rows = []
-    for key, group in table.groupby(list(keys), sort=False):
+    for key, group in table.groupby(list(keys), sort=False) if keys else ():
         said = group[words].iloc[0] if len(group) == 1 else None
         rows.append(
             Printed(

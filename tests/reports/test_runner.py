@@ -307,7 +307,7 @@ def test_the_suite_is_the_textbook_family_beside_its_truth():
     assert hist["samples_to_refute"] < hist["samples"] == 150
     assert 0.1 < hist["epsilon_lower"]
     assert (table["epsilon_lower"] <= table["true_epsilon"]).all()
-    assert "witness" not in table
+    assert table["witness"].notna().equals(table["verdict"].eq("REFUTED"))
 
 
 def test_a_truth_that_a_mechanism_does_not_state_is_not_known():

@@ -96,6 +96,10 @@ def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path):
     assert found[0] == found[1] == found[2] != {}
 
 
+def page_of(folder, section):
+    return (folder / "sections" / f"{section}.html").read_text(encoding="utf-8")
+
+
 def fails(cell):
     raise RuntimeError("the <dice> are gone")
 
@@ -107,12 +111,14 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
         written = write_report(tmp_path, profile="tiny", sections=sections)
 
     assert list(written.failed) == ["online"]
-    page = written.index.read_text(encoding="utf-8")
-    assert '<section id="online">\n<h2>Online PCA</h2>\n<p class="failed">' in page
+    page = page_of(tmp_path, "online")
+    assert '<section id="online">\n<h2>What was found</h2>\n<p class="failed">' in page
     assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert page.count('class="failed"') == 1
-    assert "figure-streaming-rates-wide" in page
     assert "figure-online-regret-wide" not in page
+    assert "figure-streaming-rates-wide" in page_of(tmp_path, "streaming")
+    page = (tmp_path / "experiments" / "online-regret.html").read_text("utf-8")
+    assert "RuntimeError: the &lt;dice&gt; are gone" in page
     text = written.index.with_name("report.md").read_text(encoding="utf-8")
     assert r"This section failed: RuntimeError: the \<dice\> are gone" in text
     assert not (tmp_path / "online-regret.csv").exists()
@@ -137,9 +143,9 @@ def test_a_section_that_cannot_be_drawn_or_told_leaves_the_others(
     )
 
     assert set(written.failed) == {"streaming", "online"}
-    page = written.index.read_text(encoding="utf-8")
-    assert page.count('class="failed"') == 2
-    assert "figure-tracing-wide" in page
+    for name in ("streaming", "online"):
+        assert page_of(tmp_path, name).count('class="failed"') == 1
+    assert "figure-tracing-wide" in page_of(tmp_path, "tracing")
 
 
 def test_the_command_says_what_failed(tmp_path, monkeypatch):
@@ -201,6 +207,7 @@ def says(table):
 
 SECTION = Section(
     name="toy",
+    title="Toys",
     parts=(Part("toy-part", "A toy", 650),),
     context=lambda found: {"notes": says(found["toy-coins"])},
     figures={"toy-figure": lambda found, narrow: "<svg id='figure-toy-figure'/>"},
@@ -250,12 +257,13 @@ def test_a_new_section_is_one_folder(tmp_path):
     options = ("--section", "toy", "--output", "out", "--workers", "1")
     done = dpaudit_report(*options)
     assert done.returncode == 0, done.stderr
-    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    page = page_of(tmp_path / "out", "toy")
     assert '<section id="toy-part">\n<h2>A toy</h2>' in page
     assert "Toys are &lt;fine&gt;." in page
     assert page.count("<svg id='figure-toy-figure'/>") == 2
     assert len((tmp_path / "out" / "toy-coins.csv").read_text().splitlines()) == 9
-    assert '<a href="#toy-part">A toy</a>' in page
+    first = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert '<a href="sections/toy.html">Toys</a>' in first
     assert (tmp_path / "out" / "toy-figure.svg").is_file()
 
     alone = dpaudit_report("run", "toy-coins", "--workers", "1")

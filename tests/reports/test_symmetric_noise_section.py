@@ -14,12 +14,13 @@ from tiny_profile import TINY, install_tiny, tiny_plan
 from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures, render
+from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Results, Size
 from dpaudit.reports.sections.symmetric_noise import classification, measures, section
 from dpaudit.reports.sections.symmetric_noise.figures import PUBLIC
 from dpaudit.reports.sections.symmetric_noise.section import MECHANISMS, PUBLISHED
 from dpaudit.reports.sections.utility.measures import RANDOM_SUBSPACE
+from dpaudit.reports.site import render
 from dpaudit.subspace import second_moment
 
 SIZE = TINY["symmetric_noise"]
@@ -196,13 +197,14 @@ def test_what_is_missing_is_said_and_the_rest_stands(results, monkeypatch, tmp_p
         *("n-synthetic", "errors-synthetic"),
     ]
     assert isinstance(results, Results)
-    page = render(results, draw_figures(results, [section.SECTION]), [section.SECTION])
-    assert not page.failed
-    assert "Covertype from https://archive.ics.uci.edu/" in page.html
+    site = render(results, draw_figures(results, [section.SECTION]), [section.SECTION])
+    assert not site.failed
+    page = site.pages["sections/symmetric_noise.html"]
+    assert "Covertype from https://archive.ics.uci.edu/" in page
     for files in measures.NEEDED.values():
         for name, digest in files.items():
-            assert f"{name}, SHA-256 {digest}" in page.html
-    assert str(tmp_path) not in page.html
+            assert f"{name}, SHA-256 {digest}" in page
+    assert str(tmp_path) not in page
     (tmp_path / "covtype.data.gz").touch()
     assert section.missing(size) == ["mnist"]
 

@@ -63,7 +63,8 @@ def _write(workers: int | None, **options: Any) -> int:
         written = write_report(executor=executor, progress=show, **options)
     click.echo(str(written.index))
     for name, error in written.failed.items():
-        line = printable(f"section {name!r} failed: {said(error)}")
+        kind = "page" if "/" in name else "section"
+        line = printable(f"{kind} {name!r} failed: {said(error)}")
         click.echo(f"dpaudit: {line}", err=True)
     if not written.failed:
         return 0
