@@ -62,7 +62,7 @@ ENTRY = 18.0
 """CSS pixels that a row of it takes."""
 
 _PALETTE = (*SERIES, INK)
-_MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # as many as have no factor in common
+_MARKERS = ("o", "s", "^", "D", "v", "P", "<")  # no factor in common with the palette
 _BETWEEN = 44.0  # CSS pixels between the markers of a line
 _MOVED = 4.0  # CSS pixels: a name that is farther from its line is led to it
 _SAMPLE = 32.0  # CSS pixels: of a line in the key

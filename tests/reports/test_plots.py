@@ -238,6 +238,14 @@ def test_every_figure_speaks_and_says_what_its_lines_mean(figures):
         assert wide.count("<title>") > 0, name
 
 
+def test_no_mark_that_speaks_hides_the_middle_of_another(figures):
+    for name, (wide, _) in figures.items():
+        found = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', wide)
+        x, y, r = np.array(found, dtype=float).reshape(-1, 3).T
+        away = np.hypot(np.subtract.outer(x, x), np.subtract.outer(y, y))
+        assert (away + np.diag(np.full(len(x), np.inf)) > r).all(), name
+
+
 def test_what_is_dashed_is_red_in_every_figure(figures):
     dashed = [
         style
