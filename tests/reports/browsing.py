@@ -34,7 +34,8 @@ LOOKS = [
     for scheme in ("light", "dark")
 ]
 _ELSEWHERE = re.compile("^(?!file:|data:|blob:|about:)")
-_PATIENCE = 3_000  # milliseconds
+PAPER = {"width": 794, "height": 1123}  # A4 at 96 pixels an inch
+_PATIENCE = 2_000  # milliseconds
 _TALLEST = 3_000  # pixels of a page that a screenshot shows
 _SCRIPT = (Path(__file__).parent / "in_the_page.js").read_text(encoding="utf-8")
 
@@ -72,14 +73,13 @@ def survey(
         How many pages of a kind are visited; all by default.
     """
     visitor = _Visitor(browser, folder, screenshots)
-    pages = sorted(folder.rglob("*.html"), key=lambda path: (len(path.parts), path))
+    pages = [path.relative_to(folder) for path in folder.rglob("*.html")]
+    pages.sort(key=lambda path: (len(path.parts), path.name != "index.html", path))
     seen = Counter()
-    for path in pages:
-        name = path.relative_to(folder).as_posix()
-        kind = name.rpartition("/")[0] or path.stem
-        if most is None or seen[kind] < most:
-            visitor.visit(name, first=seen[kind] == 0)
-        seen[kind] += 1
+    for page in pages:
+        if most is None or seen[page.parent] < most:
+            visitor.visit(page.as_posix(), first=not seen[page.parent])
+        seen[page.parent] += 1
     visitor.close()
     return visitor.found
 
@@ -124,6 +124,7 @@ class _Visitor:
                 self._picture(look, size)
         if len(backgrounds) != 2:
             self._note("schemes", f"the background is {' and '.join(backgrounds)}")
+        page.set_viewport_size(PAPER)
         page.emulate_media(media="print")
         self._note("print", *self._ask("printed"))
         page.emulate_media(media="screen", color_scheme="light")
@@ -198,7 +199,13 @@ class _Visitor:
             except TimeoutError:
                 self._note("links", f"a click on the link to {target} leads nowhere")
                 continue
-            place = unquote(urldefrag(target)[1])
-            if place and not self._ask("inSight", place):
-                self._note("links", f"after a click, {target} is not in sight")
+            if place := unquote(urldefrag(target)[1]):
+                self._wait_for(place, target)
         self._page.goto(url)
+
+    def _wait_for(self, place, target):
+        try:
+            call = f"place => ({_SCRIPT}).inSight(place)"
+            self._page.wait_for_function(call, arg=place, timeout=_PATIENCE)
+        except TimeoutError:
+            self._note("links", f"after a click, {target} is not in sight")
