@@ -35,7 +35,7 @@ LOOKS = [
 ]
 _ELSEWHERE = re.compile("^(?!file:|data:|blob:|about:)")
 PAPER = {"width": 794, "height": 1123}  # A4 at 96 pixels an inch
-_PATIENCE = 2_000  # milliseconds
+PATIENCE = 15_000  # milliseconds: much, as a machine may be busy
 _TALLEST = 3_000  # pixels of a page that a screenshot shows
 _SCRIPT = (Path(__file__).parent / "in_the_page.js").read_text(encoding="utf-8")
 
@@ -181,6 +181,7 @@ class _Visitor:
 
     def _follow(self, url, most=8):
         """Click on some links: the page they name opens, the place is in sight."""
+        self._page.goto(url)  # sorted as it was
         places, alike = {}, {}
         for place, target in self._ask("links"):
             page, fragment = urldefrag(target)
@@ -190,22 +191,22 @@ class _Visitor:
                 alike.setdefault((folder, bool(fragment)), []).append(target)
         chosen = {each for some in alike.values() for each in (some[0], some[-1])}
         for target in sorted(chosen)[:most]:
-            self._page.goto(url)
             try:
                 self._page.locator("a[href]").nth(places[target]).click(
-                    timeout=_PATIENCE
+                    timeout=PATIENCE
                 )
-                self._page.wait_for_url(target, timeout=_PATIENCE)
+                self._page.wait_for_url(target, timeout=PATIENCE)
             except TimeoutError:
                 self._note("links", f"a click on the link to {target} leads nowhere")
-                continue
-            if place := unquote(urldefrag(target)[1]):
-                self._wait_for(place, target)
-        self._page.goto(url)
+            else:
+                self._find_place(target)
+            self._page.goto(url)
 
-    def _wait_for(self, place, target):
+    def _find_place(self, target):
+        if not (place := unquote(urldefrag(target)[1])):
+            return
         try:
             call = f"place => ({_SCRIPT}).inSight(place)"
-            self._page.wait_for_function(call, arg=place, timeout=_PATIENCE)
+            self._page.wait_for_function(call, arg=place, timeout=PATIENCE)
         except TimeoutError:
             self._note("links", f"after a click, {target} is not in sight")
