@@ -54,8 +54,9 @@ test test-all audit third-party: export MKL_NUM_THREADS := 1
 # Without bytecode, each of the processes that tests start compiles everything anew.
 test test-all audit third-party: export PYTHONDONTWRITEBYTECODE :=
 
+# By files, so that what the tests of a file share is made once and not in every process.
 test: $(VENV)/.test ## run the whole suite: tests/, audit/checks/, doctests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
 	$(BIN)/python -m pytest -n $(WORKERS) -m ""

@@ -2,9 +2,9 @@
 
 The wheel is built from a copy of this checkout and installed into a fresh environment,
 in a folder of its own where nothing of the checkout is on the path. There the ten lines
-of README.md are run, a claim is refuted and its witness verified, and the test that
-`dpaudit init` writes is run by pytest. Whatever does not end as it should ends this
-program; so does machine time (processor seconds, over all processes) above the target.
+of README.md are run, everything in docs/tutorial.md, and the test that `dpaudit init`
+writes. Whatever does not end as it should ends this program; so does machine time
+(processor seconds, over all processes) above the target.
 """
 
 import os
@@ -91,6 +91,20 @@ def ten_lines(programs: Path, folder: Path) -> None:
             sys.exit(f"README.md shows another output than\n{printed}")
 
 
+def tutorial(programs: Path, folder: Path) -> None:
+    """Do what docs/tutorial.md says; commands must end with the codes that it names."""
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for kind, text in re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL):
+        if kind == "python":
+            name = text.partition("\n")[0].removeprefix("# ")
+            (folder / name).write_text(text, encoding="utf-8")
+        elif kind == "sh":
+            for line in text.splitlines():
+                command, _, code = line.partition("   # exit code ")
+                program, *words = command.split()
+                run(programs / program, *words, folder=folder, code=int(code or 0))
+
+
 def main() -> None:
     """Do it all, print what it took, and end with 1 if that is too much."""
     start = machine_time()
@@ -104,10 +118,7 @@ def main() -> None:
         if not Path(home).is_relative_to(programs.parent):
             sys.exit(f"this is not the wheel: {home}")
         ten_lines(programs, elsewhere)
-        dpaudit, witness = programs / "dpaudit", ("--witness", "witness.json")
-        run(dpaudit, "audit", "symmetric-noise", *witness, folder=elsewhere, code=1)
-        run(dpaudit, "verify", "witness.json", folder=elsewhere, code=1)
-        run(dpaudit, "init", folder=elsewhere)
+        tutorial(programs, elsewhere)
         pytest = (programs / "pytest", "-q", "test_my_mechanism.py")
         said = run(*pytest, folder=elsewhere)
         if "3 passed" not in said:

@@ -11,6 +11,7 @@ import html
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ __all__ = [
     "to_svg",
     "told",
     "told_whole",
+    "with_classes",
 ]
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
@@ -49,7 +51,8 @@ _VARIABLES = {
     **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, start=1)},
 }
 
-_REACH, _NEAR = 9.0, 6.0  # CSS pixels: around a mark; marks so near speak together
+# CSS pixels: around a mark, which speaks for all whose middle is in there, or nearly.
+_REACH, _NEAR = 9.0, 10.0
 _BETWEEN = 12.0  # CSS pixels along a series, at least, between marks that speak
 
 
@@ -146,7 +149,7 @@ def to_svg(
     used = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]*)', body))
     prefix = f"f{zlib.crc32(name.encode()):08x}"
     ids = {each: f"{prefix}-{number}" for number, each in enumerate(used)}
-    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], ids), body)
+    body = _TAG.sub(lambda tag: _on_the_page(tag[0], ids), body)
     body = _MARKS.sub(_in_one_style, body)
     opening = (
         f'<svg {view_box[0]} role="img" '
@@ -160,7 +163,8 @@ def to_svg(
 
 def _speaking(figure: Figure) -> str:
     """Return what shows words beside a pointer: shapes on top, which are not seen."""
-    shapes: list[tuple[NDArray[np.float64], str, list[str]]] = []
+    below: list[str] = []
+    above: list[tuple[NDArray[np.float64], list[str]]] = []
     high = 72 * figure.get_size_inches()[1]
     for each in figure.told if isinstance(figure, Canvas) else ():
         move = each.axes.transData.transform
@@ -169,9 +173,9 @@ def _speaking(figure: Figure) -> str:
             others = move(each.places + each.sizes)
             corners, spans = np.minimum(places, others), np.abs(others - places)
             for (x, y), (w, h), text in zip(corners, spans, each.texts, strict=True):
-                tag = f'rect x="{x:.1f}" y="{high - y - h:.1f}" '
-                tag += f'width="{w:.1f}" height="{h:.1f}"'
-                shapes.append((np.full(2, np.inf), tag, [text]))
+                place = f'x="{x:.1f}" y="{high - y - h:.1f}" '
+                place += f'width="{w:.1f}" height="{h:.1f}"'
+                below.append(_speaker("rect", place, [text]))
             continue
         box = each.axes.get_window_extent().padded(_REACH)
         seen = [i for i, (x, y) in enumerate(places) if box.contains(x, y)]
@@ -180,21 +184,49 @@ def _speaking(figure: Figure) -> str:
         steps = np.diff(places[seen], axis=0, prepend=places[seen[:1]])
         along = np.cumsum(np.hypot(*steps.T))
         for i in (seen[j] for j in thinned(along, _BETWEEN)):
-            (x, y), text = places[i], each.texts[i]
-            near = (s for s in shapes if np.hypot(*(s[0] - places[i])) < _NEAR)
-            if (found := next(near, None)) is not None:
-                found[2].append(text)
-                continue
-            tag = f'circle cx="{x:.1f}" cy="{high - y:.1f}" r="{_REACH:g}"'
-            shapes.append((places[i], tag, [text]))
-    if not shapes:
+            near = (s for at, s in above if np.hypot(*(at - places[i])) < _NEAR)
+            if (said := next(near, None)) is not None:
+                said.append(each.texts[i])
+            else:
+                above.append((places[i], [each.texts[i]]))
+    for (x, y), texts in above:
+        place = f'cx="{x:.1f}" cy="{high - y:.1f}" r="{_REACH:g}"'
+        below.append(_speaker("circle", place, texts))
+    if not below:
         return ""
-    inside = "".join(
-        f"<{tag}><title>{'&#10;'.join(html.escape(plain(t)) for t in texts)}</title>"
-        f"</{tag.split(' ', 1)[0]}>\n"
-        for _, tag, texts in shapes
-    )
+    inside = "".join(below)
     return f'<g class="told" fill="none" pointer-events="all">\n{inside}</g>\n'
+
+
+def _speaker(shape: str, place: str, texts: Sequence[str]) -> str:
+    said = "&#10;".join(html.escape(plain(text)) for text in texts)
+    return f"<{shape} {place}><title>{said}</title></{shape}>\n"
+
+
+def with_classes(svg: str) -> str:
+    """Return a figure that says styles of several elements once, as classes.
+
+    It looks the same, in two thirds of the bytes.
+
+    Parameters
+    ----------
+    svg : str
+        From `to_svg`.
+    """
+    # In tags only: a name may look like a style.
+    used = Counter(_STYLE.findall("".join(_TAG.findall(svg))))
+    prefix = f"c{zlib.crc32(svg[: svg.index('>')].encode()):08x}"
+    often = [style for style, times in used.most_common() if times > 2]
+    classes = {style: f"{prefix}-{i}" for i, style in enumerate(often)}
+    rules = "".join(f".{name}{{{s[8:-1]}}}" for s, name in classes.items())
+    opening, rest = svg.split(">", maxsplit=1)
+
+    def short(style: re.Match[str]) -> str:
+        name = classes.get(style[0])
+        return style[0] if name is None else f' class="{name}"'
+
+    marked = _TAG.sub(lambda tag: _STYLE.sub(short, tag[0]), rest)
+    return f"{opening}><style>{rules}</style>{marked}"
 
 
 def standalone(svg: str, stylesheet: str) -> str:
@@ -211,13 +243,14 @@ def standalone(svg: str, stylesheet: str) -> str:
         f"{stylesheet}\ntext {{ font-family: var(--sans); }}\n"
         "svg { background: var(--paper); }"
     )
-    opening, rest = svg.split(">", maxsplit=1)
+    opening, rest = with_classes(svg).split(">", maxsplit=1)
     opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f"{opening}><style>{style}</style>{rest}\n"
 
 
 _MARKS = re.compile(r'<g( clip-path="[^"]*")?>\s*((?:<use [^>]*/>\s*){2,})</g>')
 _STYLE = re.compile(r' style="[^"]*"')
+_TAG = re.compile(r"<[^>]*>")
 
 
 def _in_one_style(marks: re.Match[str]) -> str:

@@ -102,10 +102,14 @@ def pools():
 
 
 def rounds_of(mechanism, executor=None):
-    """Return what three rounds bring, in order, and whom it came from."""
+    """Return what three rounds bring, in order, and whom it came from.
+
+    The last one is cut into more units than any executor works on at once.
+    """
     sampler = Sampler(mechanism, PAIR, 3, workers=Workers(executor))
     found = []
-    for round_, sizes in enumerate([(10, 10), (700, 300), (9000, 10_000)]):
+    last = (9000, 10_000) if isinstance(mechanism, Batched) else (1100, 1500)
+    for round_, sizes in enumerate([(10, 10), (700, 300), last]):
         for side, batch in sampler.round(round_, sizes):
             found.append((side, batch))
     return found

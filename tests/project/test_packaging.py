@@ -150,15 +150,15 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder are not read, so the editable dpaudit of a developer is out of sight.
     """
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True)
+    venv.create(folder)
     paths = {"base": str(folder), "platbase": str(folder)}
     site_packages = Path(sysconfig.get_path("purelib", "venv", vars=paths))
     programs = Path(sysconfig.get_path("scripts", "venv", vars=paths))
     lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (site_packages / "lent.pth").write_text("\n".join(sorted(lent)), encoding="utf-8")
     run(
-        *(programs / "python", "-m", "pip", "install", "--quiet"),
-        *("--no-deps", "--no-index", "--ignore-installed", wheel),
+        *(sys.executable, "-m", "pip", "--python", programs / "python", "install"),
+        *("--quiet", "--no-deps", "--no-index", "--ignore-installed", wheel),
         cwd=folder,
     )
     return programs

@@ -164,7 +164,8 @@ def test_a_mark_says_its_value_where_it_is_drawn(axes):
 
 def test_marks_at_one_place_speak_together_and_far_ones_alone(axes):
     plots.told(axes, [5.0, 9.0], [0.5, 0.5], ["first", "last"])
-    plots.told(axes, [5.05, 9.0], [0.5, 0.9], ["second", "above"])
+    # Within 9 pixels, of 50 a unit, where one would hide the other.
+    plots.told(axes, [5.17, 9.0], [0.5, 0.55], ["second", "above"])
     assert [text for _, text in shapes(axes)] == ["first\nsecond", "last", "above"]
 
 
@@ -180,6 +181,12 @@ def test_what_is_not_drawn_does_not_speak(axes):
     plots.told(axes, [5.0, np.nan, 5.0], [0.5, 0.5, 9.0], ["in", "nan", "out"])
     plots.told(axes, [np.nan], [np.nan], ["nothing"])
     assert [text for _, text in shapes(axes)] == ["in"]
+
+
+def test_marks_stand_before_their_panel(axes):
+    plots.told(axes, [5.0], [0.5], ["a mark"])
+    plots.told_whole(axes, "the panel")
+    assert [text for _, text in shapes(axes)] == ["the panel", "a mark"]
 
 
 def test_tiles_and_panels_speak_where_they_are(axes):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from results_of import results_of
+from results_of import results_of, verdicts
 from scipy import stats
 from tiny_profile import tiny_plan
 
@@ -371,7 +371,8 @@ def test_bottoms_are_counted_and_not_fitted():
 @pytest.fixture(scope="module")
 def bottomless():
     """What the smallest profile finds: dp-pca is bottom throughout."""
-    return results_of({name: run(experiment(name)) for name in NAMES})
+    tables = {name: run(experiment(name)) for name in NAMES}
+    return results_of({**tables, "streaming-audits": verdicts()})
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -383,7 +384,7 @@ def bottomless():
     ],
 )
 def test_figures_name_their_lines_and_exponents(draw, name, words, narrow):
-    results = results_of(tables())
+    results = results_of({**tables(), "streaming-audits": verdicts((), [DP_PCA])})
     svg, found = draw(results, narrow), rates_of(results)
     root = ElementTree.fromstring(svg)
 
@@ -392,6 +393,8 @@ def test_figures_name_their_lines_and_exponents(draw, name, words, narrow):
     written = [each.text for each in root.iter("text")]
     for word in words:
         assert word in written
+    assert "claim audited, not refuted" in written
+    assert ("no claim audited here" in written) == ("minibatch-oja" in words)
     shown = (
         ("sampling", "noise", "dimension")
         if words[0] != "dp-pca"

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports import plots
+from dpaudit.reports import lines, plots
 from dpaudit.reports.experiment import Experiment
-from dpaudit.reports.lines import DOTTED
+from dpaudit.reports.lines import DOTTED, Line, Verdicts
 from dpaudit.reports.measures import audit_experiment
-from dpaudit.reports.plots import INK, SERIES
+from dpaudit.reports.plots import INK
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.streaming import findings, measures
 from dpaudit.reports.sections.streaming.findings import Rate
@@ -79,31 +79,27 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Rate:
     """A rate as it is drawn.
 
     Parameters
     ----------
     rate : Rate
-    colour, text : str
+    line : Line
     point : int
         The label is beside this point, ...
     above, right : bool
         ... on this side, ...
     lift : float
         ... so far from it, in CSS pixels.
-    marker : str
-        Of its points.
     """
 
     rate: Rate
-    colour: str
-    text: str
+    line: Line
     point: int
     above: bool
     right: bool
     lift: float = 12.0
-    marker: str = "o"
 
 
 @plots.picture(
@@ -111,28 +107,28 @@ class _Line:
 )
 def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors of sampling and of noise against n, and of noise against d."""
-    rates = findings.rates(results)
+    rates, verdicts = findings.rates(results), Verdicts.of(results["streaming-audits"])
+    noise, sampling = (
+        verdicts.line(measures.DP_PCA, place, f"{what}, ε = {count(epsilon)}")
+        for place, (what, epsilon) in enumerate(
+            {"noise": _OPTIONS["epsilon"], "sampling": _WITHOUT_NOISE}.items()
+        )
+    )
     by_rows = [
-        _Line(rates["noise"], SERIES[0], "noise, ε = 1", 1, True, True),
-        _Line(
-            rates["sampling"],
-            SERIES[1],
-            "sampling, ε = 1,000",
-            -1,
-            False,
-            False,
-            marker="s",
-        ),
+        _Rate(rates["noise"], noise, 1, True, True),
+        _Rate(rates["sampling"], sampling, -1, False, False),
     ]
-    by_length = [_Line(rates["dimension"], SERIES[0], "noise, ε = 1", -2, True, False)]
-    figure = plots.canvas(640 if narrow else 370, narrow=narrow)
-    first, second = plots.boxes(figure, 2, first=0.55)
-    lines = by_rows + by_length
+    by_length = [_Rate(rates["dimension"], noise, -2, True, False)]
+    foot = lines.FOOT[narrow]
+    figure = plots.canvas((640 if narrow else 370) + foot, narrow=narrow)
+    first, second = plots.boxes(figure, 2, first=0.55, foot=foot)
+    every = by_rows + by_length
     heading = "Error (sin of the angle) against n"
-    _panel(plots.panel(figure, first, heading, **_AROUND), by_rows, lines, "rows n")
+    _panel(plots.panel(figure, first, heading, **_AROUND), by_rows, every, "rows n")
     axes = plots.panel(figure, second, "Error against d", **_AROUND)
-    _panel(axes, by_length, lines, "length of rows d")
-    return figure, " ".join(map(_sentence, lines))
+    _panel(axes, by_length, every, "length of rows d")
+    lines.key(figure, (each.line.dash for each in every), narrow=narrow)
+    return figure, " ".join(map(_sentence, every))
 
 
 @plots.picture(
@@ -140,65 +136,70 @@ def error_by_size(results: Results, narrow: bool) -> tuple[Figure, str]:
 )
 def error_by_spread(results: Results, narrow: bool) -> tuple[Figure, str]:
     """Draw the errors of both mechanisms in Example 4.1 against sigma."""
-    rates = findings.rates(results)
-    lines = [
-        _Line(rates["signal"], SERIES[0], "dp-pca", 1, False, True),
-        _Line(rates["floor"], SERIES[2], "minibatch-oja", 0, True, True, 40.0, "s"),
+    rates, verdicts = findings.rates(results), Verdicts.of(results["streaming-audits"])
+    dp_pca = verdicts.line(measures.DP_PCA, 0)
+    oja = verdicts.line(measures.MINIBATCH_OJA, 2)
+    every = [
+        _Rate(rates["signal"], dp_pca, 1, False, True),
+        _Rate(rates["floor"], oja, 0, True, True, lift=40.0),
     ]
-    figure = plots.canvas(380 if narrow else 420, narrow=narrow)
+    foot = lines.FOOT[narrow]
+    figure = plots.canvas((380 if narrow else 420) + foot, narrow=narrow)
     heading = "Error (sin of the angle) in Example 4.1"
-    (box,) = plots.boxes(figure)
+    (box,) = plots.boxes(figure, foot=foot)
     axes = plots.panel(figure, box, heading, **_AROUND)
-    _panel(axes, lines, lines, "spread σ")
-    return figure, " ".join(map(_sentence, lines))
+    _panel(axes, every, every, "spread σ")
+    lines.key(figure, (each.line.dash for each in every), narrow=narrow)
+    return figure, " ".join(map(_sentence, every))
 
 
 def _panel(
-    axes: Axes, lines: Sequence[_Line], scale: Sequence[_Line], label: str
+    axes: Axes, drawn: Sequence[_Rate], scale: Sequence[_Rate], label: str
 ) -> None:
-    """Draw lines, on the vertical scale of others."""
-    x = sorted({x for line in lines for x in line.rate.errors})
+    """Draw rates, on the vertical scale of others."""
+    x = sorted({x for each in drawn for x in each.rate.errors})
     axes.set(xscale="log", yscale="log", xlim=(x[0] / 1.12, x[-1] * 1.12))
-    seen = [v for line in scale for q in _quartiles(line.rate).values() for v in q]
+    seen = [v for each in scale for q in _quartiles(each.rate).values() for v in q]
     if seen:
         axes.set_ylim(min(seen) / 2.2, max(seen) * 1.5)
     marks = plots.decades(*axes.get_ylim(), (1, 2, 5))
     plots.tick(axes, "y", marks, _plain, _UP)
     plots.tick(axes, "x", x, _plain, _ACROSS)
     plots.finish(axes, label, pad=7)
-    for line in lines:
-        _draw(axes, line, label[-1])
+    for each in drawn:
+        _draw(axes, each, label[-1])
 
 
-def _draw(axes: Axes, line: _Line, letter: str) -> None:
+def _draw(axes: Axes, each: _Rate, letter: str) -> None:
     """Draw medians, middle halves, the fitted law, and what is what."""
-    found, law, colour = _quartiles(line.rate), line.rate.fit, line.colour
+    found, law, line = _quartiles(each.rate), each.rate.fit, each.line
+    colour = line.colour
     for x, (low, middle, high) in found.items():
         axes.plot([x, x], [low, high], color=colour, linewidth=6, alpha=0.35)
-        axes.plot(x, middle, line.marker, color=colour, markersize=7, clip_on=False)
+        axes.plot(x, middle, clip_on=False, **{**line.style, "markersize": 7})
     texts = [
-        f"{line.rate.mechanism}, {line.text}, {letter} = {_plain(x)}: "
-        f"{spread(three, number)}"
+        f"{_name(each)}, {letter} = {_plain(x)}: {spread(three, number)}"
         for x, three in found.items()
     ]
     plots.told(axes, list(found), [three[1] for three in found.values()], texts)
-    if any(x > line.rate.limit for x in found):
+    if any(x > each.rate.limit for x in found):
         middles = [middle for _, middle, _ in found.values()]
         axes.plot(list(found), middles, color=colour, linewidth=1.4, linestyle=DOTTED)
-    fitted = [x for x in found if x <= line.rate.limit]
+    fitted = [x for x in found if x <= each.rate.limit]
     if not fitted or not isfinite(law.exponent):
         return
     ends = [min(fitted), max(fitted)]
-    axes.plot(ends, [law.at(x) for x in ends], color=colour, linewidth=1.8)
-    x = sorted(found)[line.point]
+    y = [law.at(x) for x in ends]
+    axes.plot(ends, y, color=colour, linewidth=1.8, linestyle=line.dash)
+    x = sorted(found)[each.point]
     exponent = f"exponent {signed(law.exponent)} ± {(law.high - law.low) / 2:.2f}"
     for text, row, inked, size in (
-        (line.text, int(line.above), colour, 12.5),
-        (exponent, int(not line.above), INK, 11.5),
+        (line.label, int(each.above), colour, 12.5),
+        (exponent, int(not each.above), INK, 11.5),
     ):
-        up = (line.lift + 16 * row) * (1 if line.above else -1)
-        away, side = (4 if line.right else -4, up), "left" if line.right else "right"
-        style = {"ha": side, "va": "bottom" if line.above else "top"}
+        up = (each.lift + 16 * row) * (1 if each.above else -1)
+        away, side = (4 if each.right else -4, up), "left" if each.right else "right"
+        style = {"ha": side, "va": "bottom" if each.above else "top"}
         place = (x, found[x][1])
         plots.beside(axes, text, place, away, color=inked, size=size, **style)
 
@@ -219,9 +220,15 @@ def _plain(value: float) -> str:
     return np.format_float_positional(value, trim="-")
 
 
-def _sentence(line: _Line) -> str:
-    found, law = _quartiles(line.rate), line.rate.fit
-    text = f"{line.rate.mechanism}, {line.text}: "
+def _name(each: _Rate) -> str:
+    """Return whose rate it is, and of what."""
+    name, label = each.rate.mechanism, each.line.label
+    return label if label.startswith(name) else f"{name}, {label}"
+
+
+def _sentence(each: _Rate) -> str:
+    found, law = _quartiles(each.rate), each.rate.fit
+    text = f"{_name(each)}: "
     if not found:
         return f"{text}bottom throughout."
     first, last = min(found), max(found)
