@@ -13,6 +13,7 @@ from dpaudit import __version__
 from dpaudit.reports.escaping import Safe, plain
 from dpaudit.reports.plots import standalone
 from dpaudit.reports.sections import Results, Section
+from dpaudit.reports.svg import with_classes
 from dpaudit.reports.templates import TEMPLATES, environment
 
 __all__ = [
@@ -88,7 +89,7 @@ def in_both_widths(drawn: Sequence[str] | Exception) -> Safe:
     """Return a figure for wide screens and for phones, or raise what drawing raised."""
     if isinstance(drawn, Exception):
         raise drawn
-    wide, narrow = drawn
+    wide, narrow = map(with_classes, drawn)
     return Safe(f'<div class="wide">{wide}</div>\n<div class="narrow">{narrow}</div>\n')
 
 

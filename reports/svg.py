@@ -11,6 +11,7 @@ import html
 import io
 import re
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ __all__ = [
     "to_svg",
     "told",
     "told_whole",
+    "with_classes",
 ]
 
 # Colours that no figure would use by itself; `to_svg` swaps them for variables.
@@ -147,7 +149,7 @@ def to_svg(
     used = dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]*)', body))
     prefix = f"f{zlib.crc32(name.encode()):08x}"
     ids = {each: f"{prefix}-{number}" for number, each in enumerate(used)}
-    body = re.sub(r"<[^>]*>", lambda tag: _on_the_page(tag[0], ids), body)
+    body = _TAG.sub(lambda tag: _on_the_page(tag[0], ids), body)
     body = _MARKS.sub(_in_one_style, body)
     opening = (
         f'<svg {view_box[0]} role="img" '
@@ -201,6 +203,32 @@ def _speaker(shape: str, place: str, texts: Sequence[str]) -> str:
     return f"<{shape} {place}><title>{said}</title></{shape}>\n"
 
 
+def with_classes(svg: str) -> str:
+    """Return a figure that says styles of several elements once, as classes.
+
+    It looks the same, in two thirds of the bytes.
+
+    Parameters
+    ----------
+    svg : str
+        From `to_svg`.
+    """
+    # In tags only: a name may look like a style.
+    used = Counter(_STYLE.findall("".join(_TAG.findall(svg))))
+    prefix = f"c{zlib.crc32(svg[: svg.index('>')].encode()):08x}"
+    often = [style for style, times in used.most_common() if times > 2]
+    classes = {style: f"{prefix}-{i}" for i, style in enumerate(often)}
+    rules = "".join(f".{name}{{{s[8:-1]}}}" for s, name in classes.items())
+    opening, rest = svg.split(">", maxsplit=1)
+
+    def short(style: re.Match[str]) -> str:
+        name = classes.get(style[0])
+        return style[0] if name is None else f' class="{name}"'
+
+    marked = _TAG.sub(lambda tag: _STYLE.sub(short, tag[0]), rest)
+    return f"{opening}><style>{rules}</style>{marked}"
+
+
 def standalone(svg: str, stylesheet: str) -> str:
     """Return an inline ``<svg>`` as a file of its own.
 
@@ -215,13 +243,14 @@ def standalone(svg: str, stylesheet: str) -> str:
         f"{stylesheet}\ntext {{ font-family: var(--sans); }}\n"
         "svg { background: var(--paper); }"
     )
-    opening, rest = svg.split(">", maxsplit=1)
+    opening, rest = with_classes(svg).split(">", maxsplit=1)
     opening = opening.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f"{opening}><style>{style}</style>{rest}\n"
 
 
 _MARKS = re.compile(r'<g( clip-path="[^"]*")?>\s*((?:<use [^>]*/>\s*){2,})</g>')
 _STYLE = re.compile(r' style="[^"]*"')
+_TAG = re.compile(r"<[^>]*>")
 
 
 def _in_one_style(marks: re.Match[str]) -> str:

@@ -15,6 +15,8 @@ from dpaudit.reports.words import count, listed, spelt
 __all__ = ["broken", "context", "group_sentences", "headline", "lead"]
 
 _SUITE = "textbook"
+_CLAIMS = ("audited claim", "audited claims")
+_MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpose")
 
 
 def _counted(found: Mapping[str, Standing]) -> list[Standing]:
@@ -58,8 +60,8 @@ def lead(found: Mapping[str, Standing]) -> str:
         )
     if planted := _planted(found):
         seen = [each for each in planted if each.refuted]
-        text = f"{_of(seen, planted, 'mistake')} found that we made on purpose."
-        parts.append(f"{text[:1].upper()}{text[1:]}")
+        text = _of(seen, planted, *_MISTAKES)
+        parts.append(f"{text[:1].upper()}{text[1:]} found.")
     if any(not each.false for each in _counted(found)):
         parts.append("What was not refuted is not thereby proven private.")
     return " ".join(parts)
@@ -83,12 +85,10 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
         named = f" ({listed(fell)})" if 0 < len(fell) <= 4 else ""
         told = []
         if own:
-            told.append(f"{_of(fell, own, 'audited claim')} refuted{named}")
+            told.append(f"{_of(fell, own, *_CLAIMS)} refuted{named}")
         if planted:
             seen = [each for each in planted if each.refuted]
-            told.append(
-                f"{_of(seen, planted, 'mistake')} found that we made on purpose"
-            )
+            told.append(f"{_of(seen, planted, *_MISTAKES)} found")
         most = max(row.samples for each in audited for row in each.audits)
         text = f"{about}: {', and '.join(told)}; up to {count(most)} releases a side."
         if len(audited) < len(some):
@@ -97,10 +97,10 @@ def group_sentences(found: Mapping[str, Standing]) -> list[tuple[str, str]]:
     return sentences
 
 
-def _of(some: Sized, all_of: Sized, what: str) -> str:
+def _of(some: Sized, all_of: Sized, one: str, many: str) -> str:
     """Return how many of how many things, with the verb that belongs to it."""
     some_of = spelt(len(some)) if some else "none"
-    things = what if len(all_of) == 1 else f"{what}s"
+    things = one if len(all_of) == 1 else many
     verb = "were" if len(some) > 1 else "was"
     return f"{some_of} of {spelt(len(all_of))} {things} {verb}"
 

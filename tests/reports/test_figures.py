@@ -1,3 +1,4 @@
+import html
 import re
 import xml.etree.ElementTree as ElementTree
 from functools import cache
@@ -26,6 +27,7 @@ from dpaudit.reports.sections.tracing.findings import Shares
 from dpaudit.reports.sections.utility import figures as curves
 from dpaudit.reports.sections.utility.figures import captured_variance, run_time
 from dpaudit.reports.sections.utility.measures import FIRST_COMPONENT, RANDOM_SUBSPACE
+from dpaudit.reports.svg import with_classes
 
 NAMES = ("alpha", "beta<script>&", "gamma")
 EPSILONS = (0.1, 1.0, 10.0)
@@ -172,7 +174,26 @@ def test_colours_are_variables_of_the_stylesheet(svg):
 def test_nothing_depends_on_the_day_or_comes_from_elsewhere(svg):
     assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
     fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)
-    assert all("".join(each).startswith("#") for each in fetched)
+    assert all(re.match(r"#f[0-9a-f]{8}-", "".join(each)) for each in fetched)
+
+
+def test_styles_become_classes_that_say_the_same(svg):
+    short = with_classes(svg)
+    rules = dict(re.findall(r"\.([\w-]+)\{([^}]*)\}", short))
+    assert len(rules) > 3
+    head, _, tail = short.partition("<style>")
+    long = head + tail.partition("</style>")[2]
+    for name, style in rules.items():
+        long = long.replace(f'class="{name}"', f'style="{style}"')
+    assert long == svg
+    assert len(short) < len(svg)
+
+
+def test_a_name_that_looks_like_a_style_is_a_name():
+    name = '<tspan> style="} body { display: none }"'
+    text = f"<text>{html.escape(name, quote=False)}</text>"
+    svg = f'<svg id="x">{text * 5}</svg>'
+    assert with_classes(svg) == f'<svg id="x"><style></style>{text * 5}</svg>'
 
 
 def test_ids_are_unique_on_the_page():

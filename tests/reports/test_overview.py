@@ -45,8 +45,8 @@ def test_the_headline_counts_claims_of_all_families_that_are_meant(found, expect
 def test_the_lead_names_what_fell_and_tells_purpose_from_promise():
     text = lead(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE))
     assert text == (
-        "Audits refuted what is claimed for broken. One of two mistakes was found that "
-        "we made on purpose. What was not refuted is not thereby proven private."
+        "Audits refuted what is claimed for broken. One of two mistakes that we "
+        "made on purpose was found. What was not refuted is not thereby proven private."
     )
     assert lead(by_name(FORMULA)) == "False is what is claimed for formula."
     assert lead({}) == ""
@@ -55,8 +55,8 @@ def test_the_lead_names_what_fell_and_tells_purpose_from_promise():
 def test_each_family_has_a_sentence():
     told = dict(group_sentences(by_name(SOUND, BROKEN, PLANTED, MISSED, SUITE, SILENT)))
     assert told["robust"].endswith(
-        ": one of one audited claim was refuted (broken), and one of two mistakes was "
-        "found that we made on purpose; up to 1,000 releases a side."
+        ": one of one audited claim was refuted (broken), and one of two mistakes "
+        "that we made on purpose was found; up to 1,000 releases a side."
     )
     assert ": none of one audited claim was refuted; up to" in told["covariance"]
     assert ": one of one audited claim was refuted (suite); up" in told["textbook"]

@@ -12,7 +12,16 @@ from dpaudit.reports.sections import Leaf, Part, Results, Section
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
 from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
 from dpaudit.reports.tables import Printed
-from dpaudit.reports.words import delta, duration, listed, number, percent, setting
+from dpaudit.reports.words import (
+    delta,
+    duration,
+    listed,
+    number,
+    percent,
+    setting,
+    spelt,
+    verdict,
+)
 
 __all__ = ["SECTION", "Beside", "library_rows", "settings_of", "tour_note"]
 
@@ -51,13 +60,14 @@ def tour_note(found: list[Stop]) -> str:
     Examples
     --------
     >>> tour_note([])
-    '0 mechanisms and models of 0 other libraries: nothing.'
+    '0 mechanisms and models of no other libraries: nothing.'
     """
-    counted = Counter(each.verdict for each in found)
+    counted = Counter(verdict(each.verdict) for each in found)
     told = ", ".join(f"{count} {name}" for name, count in counted.most_common())
-    libraries = len({each.library for each in found})
+    number_of = len({each.library for each in found})
+    libraries = "library" if number_of == 1 else "libraries"
     return (
-        f"{len(found)} mechanisms and models of {libraries} other libraries: "
+        f"{len(found)} mechanisms and models of {spelt(number_of)} other {libraries}: "
         f"{told or 'nothing'}."
     )
 
