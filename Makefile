@@ -70,7 +70,7 @@ docs: $(VENV)/.docs ## write the documentation as a site to build/docs/
 		--jobs auto --doctree-dir build/doctrees docs build/docs
 	$(BIN)/python docs/check.py build/docs
 
-tables: $(VENV)/.test ## write the tables of mechanisms in the pages anew
+tables: $(VENV)/.test ## write anew what pages quote: tables, helps, the glossary
 	$(BIN)/python docs/tables.py
 
 lint: $(VENV)/.lint ## ruff: rules and format

@@ -36,6 +36,9 @@ _VOID = {
 _NAMED_BY = ("aria-label", "aria-labelledby", "title")
 _REFERRING = ("aria-controls", "aria-describedby", "aria-labelledby", "for")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+# What speaks for the pictures inside it, if it has words of its own.
+_CONTROLS = {"a", "button", "summary"}
+_WORDED = {*_HEADINGS, *_CONTROLS, "title"}
 _SCOPES = {"row", "col", "rowgroup", "colgroup"}
 
 
@@ -116,6 +119,7 @@ class _Element:
     line: int
     text: list[str] = field(default_factory=list)
     inside: set[str] = field(default_factory=set)  # the tags of its descendants
+    untitled: list["_Element"] = field(default_factory=list)  # pictures
 
     def has_name(self) -> bool:
         return any(self.attributes.get(name, "").strip() for name in _NAMED_BY)
@@ -174,7 +178,7 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         for each in self._open:
-            if each.tag in _HEADINGS or each.tag == "title":
+            if each.tag in _WORDED:
                 each.text.append(data)
         if self._open and self._open[-1].tag == "style":
             self._fetch(addresses_in_css(data), self.getpos()[0])
@@ -256,8 +260,14 @@ class _Reader(HTMLParser):
         elif tag == "svg":
             titled = element.has_name() or "title" in element.inside
             if not (titled or self._silent(element) or self._spoken_for()):
-                name = element.attributes.get("id", "")
-                self._fault(element, f"the picture {name!r} has no title")
+                around = [each for each in self._open if each.tag in _CONTROLS]
+                if around:
+                    around[-1].untitled.append(element)
+                else:
+                    self._untitled([element])
+        elif tag in _CONTROLS:
+            if not (element.words() or element.has_name()):
+                self._untitled(element.untitled)
         elif tag == "figure":
             if not element.has_name() and "figcaption" not in element.inside:
                 self._fault(element, "a figure has neither a caption nor a label")
@@ -286,10 +296,17 @@ class _Reader(HTMLParser):
     def _silent(self, element: _Element) -> bool:
         return any(each.is_silent() for each in (*self._open, element))
 
+    def _untitled(self, pictures: list[_Element]) -> None:
+        for each in pictures:
+            name = each.attributes.get("id", "")
+            self._fault(each, f"the picture {name!r} has no title")
+
     def _spoken_for(self) -> bool:
-        """Return whether something around has a name for it all, as a button may."""
+        """Return whether something around has a role, and a name for it all.
+
+        Or is a label: the element that it is for may well have a name.
+        """
         return any(
-            each.tag == "svg"
-            or (each.has_name() and (each.tag in {"a", "button"} or each.has_role()))
+            each.tag in {"label", "svg"} or (each.has_role() and each.has_name())
             for each in self._open
         )

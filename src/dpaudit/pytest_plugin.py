@@ -129,8 +129,9 @@ class _Ledger:
         for audit, line in zip(audits, _aligned(rows), strict=True):
             terminalreporter.write_line(line, red=not audit["passed"])
         chance = sum(1 - audit["confidence"] for audit in audits)
+        count = "1 audit" if len(audits) == 1 else f"{len(audits)} audits"
         terminalreporter.write_line(
-            f"{len(audits)} audits: that a true claim is refuted among them has "
+            f"{count}: that a true claim is refuted in this session has "
             f"probability <= {chance:.2g}. Not refuted is not proven private."
         )
 

@@ -148,7 +148,7 @@ def test_the_summary_has_one_line_for_each_audit(session):
             r" +\d+ releases",
             line,
         )
-    assert lines[6].startswith("6 audits: that a true claim is refuted among them")
+    assert lines[6].startswith("6 audits: that a true claim is refuted in this")
     assert "<= 6e-06. Not refuted is not proven private." in lines[6]
 
 

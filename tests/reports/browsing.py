@@ -34,7 +34,8 @@ LOOKS = [
     for scheme in ("light", "dark")
 ]
 _ELSEWHERE = re.compile("^(?!file:|data:|blob:|about:)")
-_PATIENCE = 3_000  # milliseconds
+PAPER = {"width": 794, "height": 1123}  # A4 at 96 pixels an inch
+PATIENCE = 15_000  # milliseconds: much, as a machine may be busy
 _TALLEST = 3_000  # pixels of a page that a screenshot shows
 _SCRIPT = (Path(__file__).parent / "in_the_page.js").read_text(encoding="utf-8")
 
@@ -72,14 +73,13 @@ def survey(
         How many pages of a kind are visited; all by default.
     """
     visitor = _Visitor(browser, folder, screenshots)
-    pages = sorted(folder.rglob("*.html"), key=lambda path: (len(path.parts), path))
+    pages = [path.relative_to(folder) for path in folder.rglob("*.html")]
+    pages.sort(key=lambda path: (len(path.parts), path.name != "index.html", path))
     seen = Counter()
-    for path in pages:
-        name = path.relative_to(folder).as_posix()
-        kind = name.rpartition("/")[0] or path.stem
-        if most is None or seen[kind] < most:
-            visitor.visit(name, first=seen[kind] == 0)
-        seen[kind] += 1
+    for page in pages:
+        if most is None or seen[page.parent] < most:
+            visitor.visit(page.as_posix(), first=not seen[page.parent])
+        seen[page.parent] += 1
     visitor.close()
     return visitor.found
 
@@ -124,6 +124,7 @@ class _Visitor:
                 self._picture(look, size)
         if len(backgrounds) != 2:
             self._note("schemes", f"the background is {' and '.join(backgrounds)}")
+        page.set_viewport_size(PAPER)
         page.emulate_media(media="print")
         self._note("print", *self._ask("printed"))
         page.emulate_media(media="screen", color_scheme="light")
@@ -180,6 +181,7 @@ class _Visitor:
 
     def _follow(self, url, most=8):
         """Click on some links: the page they name opens, the place is in sight."""
+        self._page.goto(url)  # sorted as it was
         places, alike = {}, {}
         for place, target in self._ask("links"):
             page, fragment = urldefrag(target)
@@ -189,16 +191,22 @@ class _Visitor:
                 alike.setdefault((folder, bool(fragment)), []).append(target)
         chosen = {each for some in alike.values() for each in (some[0], some[-1])}
         for target in sorted(chosen)[:most]:
-            self._page.goto(url)
             try:
                 self._page.locator("a[href]").nth(places[target]).click(
-                    timeout=_PATIENCE
+                    timeout=PATIENCE
                 )
-                self._page.wait_for_url(target, timeout=_PATIENCE)
+                self._page.wait_for_url(target, timeout=PATIENCE)
             except TimeoutError:
                 self._note("links", f"a click on the link to {target} leads nowhere")
-                continue
-            place = unquote(urldefrag(target)[1])
-            if place and not self._ask("inSight", place):
-                self._note("links", f"after a click, {target} is not in sight")
-        self._page.goto(url)
+            else:
+                self._find_place(target)
+            self._page.goto(url)
+
+    def _find_place(self, target):
+        if not (place := unquote(urldefrag(target)[1])):
+            return
+        try:
+            call = f"place => ({_SCRIPT}).inSight(place)"
+            self._page.wait_for_function(call, arg=place, timeout=PATIENCE)
+        except TimeoutError:
+            self._note("links", f"after a click, {target} is not in sight")

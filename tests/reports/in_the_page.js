@@ -152,11 +152,12 @@
     return [`${wide} of ${there} pixels are filled by ${some}`];
   },
 
-  /* Navigation that would be printed. */
+  /* Navigation that would be printed: in sight on a sheet of paper. */
   printed() {
     const all = document.querySelectorAll("nav, [role=navigation], [role=search], .filter");
+    const onPaper = (box) => box.right > 0 && box.left < window.innerWidth;
     return [...all]
-      .filter((each) => each.checkVisibility())
+      .filter((each) => each.checkVisibility() && onPaper(each.getBoundingClientRect()))
       .map((each) => `${each.outerHTML.split(">")[0].slice(0, 60)}> is printed`);
   },
 
@@ -193,8 +194,10 @@
   links() {
     return [...document.querySelectorAll("a[href]")].flatMap((link, place) => {
       const box = link.getBoundingClientRect();
-      const there = box.width > 1 && box.right > 0 && box.bottom + window.scrollY > 0;
-      return there && link.checkVisibility() ? [[place, link.href]] : [];
+      const beside = box.right <= 0 || box.left >= window.innerWidth;
+      const there = box.width > 1 && !beside && box.bottom + window.scrollY > 0;
+      const seen = { opacityProperty: true, visibilityProperty: true };
+      return there && link.checkVisibility(seen) ? [[place, link.href]] : [];
     });
   },
 

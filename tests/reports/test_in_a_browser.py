@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="playwright is not installed: make browser")
 
+import browsing
 from browsing import KINDS, browser, chromium, survey
 from test_report_page import results
 from tiny_profile import install_tiny
@@ -143,7 +144,11 @@ def test_a_page_without_a_fault(body, open_browser, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_is_found(kinds, body, sentence, open_browser, tmp_path):
+def test_what_is_wrong_is_found(
+    kinds, body, sentence, open_browser, tmp_path, monkeypatch
+):
+    if kinds == "links":
+        monkeypatch.setattr(browsing, "PATIENCE", 1_000)
     found = look(tmp_path, open_browser, PAGE.format(body))
     assert set(found) == set(kinds.split())
     assert any(sentence in each for each in found[kinds.split()[-1]])

@@ -158,6 +158,7 @@ def test_links_of_a_page_in_a_folder_start_there(tmp_path):
         ('<i style="fill: url(#x)"></i>', "index.html has no id 'x'"),
         ('<img src="table.csv">', "the picture 'table.csv' has no alt"),
         ('<svg id="s"><g></g></svg>', "the picture 's' has no title"),
+        ("<button><i><svg></svg></i></button>", "the picture '' has no title"),
         ("<figure></figure>", "a figure has neither a caption nor a label"),
         ("<h3>Deep</h3>", "the heading <h3> 'Deep' follows <h1>"),
         ("<h1>Two</h1>", "<h1> 'Two' is not the first <h1> of the page"),
@@ -204,6 +205,8 @@ def test_a_page_without_a_viewport_is_found(tmp_path):
     "extra",
     [
         '<button aria-label="Menu"><svg><path/></svg></button>',
+        "<button><i>Menu</i><svg><path/></svg></button>",
+        '<input id="x" aria-label="Menu"><label for="x"><svg></svg></label>',
         '<svg aria-hidden="true"><path/></svg>',
         '<svg style="display: none"><symbol id="x"></symbol></svg>',
         '<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>',

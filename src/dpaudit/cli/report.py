@@ -145,7 +145,7 @@ def run_command(
     cls=Command,
     examples=(
         "dpaudit report check build/report",
-        "dpaudit report check build/docs --no-sections",
+        "dpaudit report check build/compare/index.html --no-sections",
     ),
 )
 @click.argument("site", metavar="FOLDER", type=click.Path(path_type=Path))
