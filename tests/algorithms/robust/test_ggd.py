@@ -183,14 +183,14 @@ def test_bad_input_is_named(call, message):
 # Claims that are false
 
 
-def test_planted_claims_conform_and_are_false():
+def test_planted_claims_conform():
+    """And are false: audit/checks holds "ggd" and "sggd" to that."""
     full = GeodesicDescent.claiming(1.0)
     few = MinibatchGeodesicDescent.claiming(1.0)
     for mechanism in (full, few):
         assert mechanism.claim == PureDP(1.0)
         assert mechanism.relation is Relation.REPLACE_ONE
         run_conformance(mechanism, size=100)
-        assert audit(mechanism, max_samples=4000).verdict is Verdict.REFUTED
     assert GeodesicDescent(n_components=1).claim is None
 
 

@@ -14,7 +14,6 @@ from dpaudit.algorithms.robust.reweighted import (
     IterativeReaper,
     least_squares_eigenvalues,
 )
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import PureDP
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError
@@ -116,12 +115,12 @@ def test_rows_longer_than_they_are_many():
 
 
 @KINDS
-def test_planted_claims_conform_and_are_false(kind):
+def test_planted_claims_conform(kind):
+    """And are false: audit/checks holds "irls-reaper" and "fms" to that."""
     mechanism = kind.claiming(1.0)
     assert mechanism.claim == PureDP(1.0)
     assert kind(n_components=1).claim is None
     run_conformance(mechanism, size=100)
-    assert audit(mechanism, max_samples=2000).verdict is Verdict.REFUTED
 
 
 @KINDS
