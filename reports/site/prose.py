@@ -24,7 +24,9 @@ _SETTINGS = {
 # Sizes of brackets and of fractions, of which MathML has its own opinion.
 _SIZES = re.compile(r"\\([bB]ig{1,2}[lr]?|textstyle|displaystyle)\b")
 _IDS = re.compile(r'(<[^>]*?) (?:id|name)="[^"]*"')
-_CODE = re.compile(r"(?<!`)(?<!:)`~?([^`<>]+)`(?!`)")
+_BETWEEN = re.compile(  # backticks: what is markup already, or else a name
+    r"(``(?:[^`]|`(?!`))+``|:\w+:`[^`]*`|`[^`<]*<[^`>]*>`_)|`~?([^`]+)`"
+)
 
 
 @cache
@@ -38,7 +40,9 @@ def prose(text: str) -> Safe:
         single backticks is code.
     """
     lines = [plain(line) for line in inspect.cleandoc(text).split("\n")]
-    source = _SIZES.sub("", _CODE.sub(r"``\1``", "\n".join(lines)))
+    source = _SIZES.sub(
+        "", _BETWEEN.sub(lambda found: found[1] or f"``{found[2]}``", "\n".join(lines))
+    )
     parts = publish_parts(source, writer="html5", settings_overrides=_SETTINGS)
     # Two docstrings on one page would have the same ids.
     return Safe(_IDS.sub(r"\1", parts["fragment"]))

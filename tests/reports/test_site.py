@@ -136,10 +136,12 @@ def test_docstrings_of_the_catalogue_are_markup(family):
 
 def test_docstrings_hold_formulas_code_and_nothing_that_runs():
     html = prose(
-        "A `name` of ``code``, :math:`x^2`.\n\n.. math:: \\Big( \\frac{a}{b} \\Big)\n\n"
+        "A `name` of ``code``, :math:`x^2`, `(x) -> y`.\n\n"
+        ".. math:: \\Big( \\frac{a}{b} \\Big)\n\n"
         ".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/passwd\n"
     )
-    assert html.count('<span class="docutils literal">') == 2
+    assert html.count('<span class="docutils literal">') == 3
+    assert "(x) -&gt; y" in html.replace('</span> <span class="pre">', " ")
     assert html.count("<math") == 2
     assert "<mfrac>" in html
     assert "<script" not in html
