@@ -68,7 +68,7 @@ def survey(
     folder : Path
     screenshots : Path, optional
         Where to keep pictures of one page of each kind. Pages in one folder are of one
-        kind.
+        kind, but for its index.
     most : int, optional
         How many pages of a kind are visited; all by default.
     """
@@ -77,9 +77,10 @@ def survey(
     pages.sort(key=lambda path: (len(path.parts), path.name != "index.html", path))
     seen = Counter()
     for page in pages:
-        if most is None or seen[page.parent] < most:
-            visitor.visit(page.as_posix(), first=not seen[page.parent])
-        seen[page.parent] += 1
+        kind = (page.parent, page.name == "index.html")
+        if most is None or seen[kind] < most:
+            visitor.visit(page.as_posix(), first=not seen[kind])
+        seen[kind] += 1
     visitor.close()
     return visitor.found
 
