@@ -46,8 +46,8 @@ CREATE TABLE units (
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 # Modules that show what was measured: another picture needs no new measurement.
 _SHOWS = {"check", "escaping", "figures", "findings", "glossary", "judgement", "lines"}
-_SHOWS |= {"page", "plots", "power_law", "section", "svg", "tables", "templates"}
-_SHOWS |= {"words"}
+_SHOWS |= {"markup", "page", "plots", "power_law", "section", "svg", "tables"}
+_SHOWS |= {"templates", "words"}
 
 
 @cache

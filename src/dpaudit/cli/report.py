@@ -10,6 +10,7 @@ import click
 
 from dpaudit.cli.exits import INPUT_ERROR, OWN_ERROR, Command, Group, ended
 from dpaudit.cli.running import crew, profile_option, steps, workers_option
+from dpaudit.printable import printable, said
 
 __all__ = ["report_command"]
 
@@ -56,12 +57,11 @@ def report_command(ctx: click.Context, /, **options: Any) -> int:
 
 def _write(workers: int | None, **options: Any) -> int:
     from dpaudit.errors import DPAuditError
-    from dpaudit.printable import printable, said
     from dpaudit.reports import write_report
 
     with crew(workers, later=True) as executor, steps() as show:
         written = write_report(executor=executor, progress=show, **options)
-    click.echo(str(written.index))
+    click.echo(printable(written.index))
     for name, error in written.failed.items():
         kind = "page" if "/" in name else "section"
         line = printable(f"{kind} {name!r} failed: {said(error)}")
@@ -160,7 +160,6 @@ def check_command(site: Path, sections: bool) -> int:
     FOLDER may be a page, too, which is then checked alone. The exit code is 1 if
     something is wrong, and each problem is named, with its page and line.
     """
-    from dpaudit.printable import printable
     from dpaudit.reports.check import Site, faults, missing
 
     found = Site(site)
@@ -202,7 +201,7 @@ def libraries_command(output: Path, repetitions: int, limit: float, seed: int) -
         seed=seed,
         progress=lambda line: click.echo(line, err=True),
     )
-    click.echo(f"written to {found.save(output)}")
+    click.echo(printable(f"written to {found.save(output)}"))
 
 
 @report_command.command(
@@ -234,7 +233,7 @@ def third_party_command(
         )
     if findings:
         click.echo(verdict_table(findings))
-        click.echo(f"written to {output}")
+        click.echo(printable(f"written to {output}"))
 
 
 @report_command.command(
@@ -287,4 +286,4 @@ def tour_command(
             **given,
         )
     click.echo(tour_table(records))
-    click.echo(f"written to {output}")
+    click.echo(printable(f"written to {output}"))
