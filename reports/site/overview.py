@@ -34,18 +34,16 @@ def broken(found: Mapping[str, Standing]) -> list[Standing]:
 
 
 def headline(found: Mapping[str, Standing]) -> str:
-    """Return the title of the report: how many claims of all families are false.
+    """Return the title of the report: how many claims of all families fell.
 
     Those that are false on purpose do not count, and neither does the textbook suite.
     """
     total, fell = len(_counted(found)), len(broken(found))
     if total == 0:
         return "No privacy claim was audited"
-    claims = "privacy claim" if total == 1 else "privacy claims"
-    if fell == 0:
-        return f"None of {spelt(total)} {claims} was refuted"
-    verb = "is" if fell == 1 else "are"
-    return f"{spelt(fell).capitalize()} of {spelt(total)} {claims} {verb} false"
+    claims = "claim" if total == 1 else "claims"
+    number = spelt(fell) if fell else "none"
+    return f"{number.capitalize()} of {spelt(total)} audited privacy {claims} fell"
 
 
 def lead(found: Mapping[str, Standing]) -> str:

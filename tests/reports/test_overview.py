@@ -33,9 +33,9 @@ SILENT = Standing("silent", "online")
     [
         ((), "No privacy claim was audited"),
         ((SILENT, SUITE, PLANTED), "No privacy claim was audited"),
-        ((SOUND,), "None of one privacy claim was refuted"),
-        ((SOUND, BROKEN, PLANTED), "One of two privacy claims is false"),
-        ((SOUND, BROKEN, FORMULA, SUITE), "Two of three privacy claims are false"),
+        ((SOUND,), "None of one audited privacy claim fell"),
+        ((SOUND, BROKEN, PLANTED), "One of two audited privacy claims fell"),
+        ((SOUND, BROKEN, FORMULA, SUITE), "Two of three audited privacy claims fell"),
     ],
 )
 def test_the_headline_counts_claims_of_all_families_that_are_meant(found, expected):

@@ -336,9 +336,9 @@ NOBODY = {
 @pytest.mark.parametrize(
     ("refuted", "expected"),
     [
-        ((), "None of six privacy claims was refuted"),
-        (("bad",), "One of six privacy claims is false"),
-        (("good", "bad"), "Two of six privacy claims are false"),
+        ((), "None of six audited privacy claims fell"),
+        (("bad",), "One of six audited privacy claims fell"),
+        (("good", "bad"), "Two of six audited privacy claims fell"),
     ],
 )
 def test_the_headline_counts_all_families_but_what_is_false_on_purpose(
@@ -418,7 +418,7 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
     table = wall(names=("good", "unseen", "bad"))
     table.loc[1, ["claim", "exact_delta"]] = "false", 0.25
     tables = {**NOBODY, "privacy-wall": table}
-    assert "<h1>Two of seven privacy claims are false</h1>" in html_of(
+    assert "<h1>Two of seven audited privacy claims fell</h1>" in html_of(
         results(**tables)
     )
     note = privacy.verdict_note(table)
