@@ -12,7 +12,7 @@ Known event. The tails cut the outputs into cells of probabilities p on D and q 
 With half of the releases drawn on either side, betting on the cells grows the log
 evidence by at most 2 G a release on each side, where
 
-.. math:: G = \min_{(p', q')} \tfrac12 KL(p \| p') + \tfrac12 KL(q \| q')
+.. math:: G = \min_{(p', q')} \tfrac{1}{2} KL(p \| p') + \tfrac{1}{2} KL(q \| q')
 
 over all cell probabilities that the claim allows (`dpaudit.audit.betting.projection`).
 So log(1/alpha)/(2 G) releases a side are needed on average: the information limit. The

@@ -14,7 +14,7 @@ all releases far out in the right quadrant), so that is the pair's exact pure ep
 
 Sensitivity, for rows in the unit ball. Write T(S) for the sum of |S_ij| over i <= j,
 
-.. math:: T(S) = \tfrac12 \Big( \sum_{ij} |S_{ij}| + \sum_i |S_{ii}| \Big).
+.. math:: T(S) = \tfrac{1}{2} \Big( \sum_{ij} |S_{ij}| + \sum_i |S_{ii}| \Big).
 
 **ADD_REMOVE**: T(x x^T) = (||x||_1^2 + ||x||_2^2)/2 <= (d + 1)/2, attained where all
 entries of a unit x are of the same size.

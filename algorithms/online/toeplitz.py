@@ -11,15 +11,15 @@ continual observation*, ICML 2023.)
 
 **A root with few poles.** With theta = e^(-s^2) in the moments of the arcsine law,
 
-.. math:: f_k = \frac 1\pi \int_0^1 \frac{\theta^k \, d\theta}{\sqrt{\theta (1 -
-          \theta)}} = \frac 1\pi \int_{-\infty}^\infty e^{-k s^2} g(s) \, ds, \quad
+.. math:: f_k = \frac{1}{\pi} \int_0^1 \frac{\theta^k \, d\theta}{\sqrt{\theta (1 -
+          \theta)}} = \frac{1}{\pi} \int_{-\infty}^\infty e^{-k s^2} g(s) \, ds, \quad
           g(s) = \sqrt{\frac{s^2}{e^{s^2} - 1}} .
 
 The trapezoidal rule in v, s = s_0 sinh v, at v = (j + 1/2) h for j = 0, ..., J - 1
 (g is even) gives
 
 .. math:: r_0 = 1, \quad r_k = \sum_j w_j \theta_j^k \; (k \ge 1), \quad
-          w_j = \frac{2 h}\pi \, s_0 \cosh(v_j) \, g(s_j),
+          w_j = \frac{2 h}{\pi} \, s_0 \cosh(v_j) \, g(s_j),
 
 so that products with r need J numbers of memory instead of all the past (Dvijotham,
 McMahan, Pillutla, Steinke, Thakurta, *Efficient and near-optimal noise generation for

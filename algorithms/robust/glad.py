@@ -4,8 +4,8 @@ Source: Maunu, Yu, Lerman, *Stochastic and private nonconvex outlier-robust PCA*
 2022, sections 1.1 and 2.1. For rows x_1, ..., x_N on the unit sphere of R^D and V of
 shape (D, r) with orthonormal columns, Q = I - V V^T,
 
-.. math:: F(V) = \frac1N \sum_i \|Q x_i\|, \quad
-          \nabla F(V) = -\frac1N \sum_i g_i(V), \quad
+.. math:: F(V) = \frac{1}{N} \sum_i \|Q x_i\|, \quad
+          \nabla F(V) = -\frac{1}{N} \sum_i g_i(V), \quad
           g_i(V) = \frac{Q x_i}{\|Q x_i\|} (V^T x_i)^T .
 
 The paper leaves out the minus sign of (2.1), and with it descent would go up. Rows in

@@ -4,8 +4,8 @@ Source: Lerman, McCoy, Tropp, Zhang, *Robust computation of linear models by con
 relaxation*, FoCM 2015; Maunu, Yu, Lerman, MSML 2022, section 4.3. For rows on the unit
 sphere and P in H (`dpaudit.algorithms.robust.fantope`),
 
-.. math:: G(P) = \frac1N \sum_i \|(I - P) x_i\|, \quad
-    \partial G(P) \ni -\frac1N \sum_i h_i(P), \quad
+.. math:: G(P) = \frac{1}{N} \sum_i \|(I - P) x_i\|, \quad
+    \partial G(P) \ni -\frac{1}{N} \sum_i h_i(P), \quad
     h_i(P) = \frac{u_i x_i^T + x_i u_i^T}{2}, \quad
     u_i = \frac{(I - P) x_i}{\|(I - P) x_i\|}.
 

@@ -57,7 +57,7 @@ The constant of the mean. The window is +-W about a bin's edge for W = 3 K sqrt(
 log^a(m d/zeta), so a coordinate's range is 2 W = 6 K sqrt(Lambda) log^a(...), and the
 classical noise for (epsilon/2, delta/2) is
 
-.. math:: \frac{2 W \sqrt d}{m} \cdot \frac{\sqrt{2 \log(2.5/\delta)}}{\epsilon/2}
+.. math:: \frac{2 W \sqrt{d}}{m} \cdot \frac{\sqrt{2 \log(2.5/\delta)}}{\epsilon/2}
    = 12 \, K \sqrt\Lambda \, \log^a(m d/\zeta) \,
      \frac{\sqrt{2 d \log(2.5/\delta)}}{\epsilon \, m}.
 

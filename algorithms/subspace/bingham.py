@@ -16,7 +16,7 @@ Bingham and Fisher-Bingham normalising constants*, Biometrika 92, 2005, for step
    .. math:: c(S) = e^{s_1} \frac{\Gamma(d/2)}{2 \pi i} \int e^z
              \prod_i (z + a_i)^{-1/2} \, dz
            = e^{s_1 + b/2} \, \Gamma(d/2) \prod_i (2 w_i)^{1/2} \,
-             \frac1{4 \pi i} \int e^{H(y)/2} \, dy ,
+             \frac{1}{4 \pi i} \int e^{H(y)/2} \, dy ,
 
    H(y) = y - sum log(1 + w_i y), w_i = 1/(b + 2 a_i), along a line to the right of all
    singularities.
@@ -26,8 +26,8 @@ Bingham and Fisher-Bingham normalising constants*, Biometrika 92, 2005, for step
 3. Deform the line to the path of steepest descent through y = 0, where H(y) = -2 s^2
    with s real. It is symmetric about the real axis, and partial integration leaves
 
-   .. math:: \frac1{4 \pi i} \int e^{H(y)/2} \, dy
-             = \frac1{2\pi} \int_{-\infty}^\infty s \, e^{-s^2} \,
+   .. math:: \frac{1}{4 \pi i} \int e^{H(y)/2} \, dy
+             = \frac{1}{2\pi} \int_{-\infty}^\infty s \, e^{-s^2} \,
                \mathrm{Im}\, y(s) \, ds
 
    (the density at 1 of sum w_i chi^2_1), whose integrand is positive and even: nothing
@@ -57,7 +57,8 @@ breaks the epsilon of the exponential mechanism.) In t >= 0 the ratio is largest
 -1 + d/(b q) = 0, at q = d/b >= 1, and there equals C = e^(-(d-b)/2) (d/b)^(d/2). So
 v is accepted with log-probability
 
-.. math:: -t + \frac d2 \log q - \log C = \frac{d - bq}2 + \frac d2 \log\frac{bq}d ,
+.. math:: -t + \frac{d}{2} \log q - \log C
+          = \frac{d - bq}{2} + \frac{d}{2} \log\frac{bq}{d} ,
 
 which is step 3: q = sum g_i^2 / sum b w_i g_i^2, so that r = b q/d. It is never
 positive, whatever b <= d; the b of step 1 only makes acceptance likeliest, because

@@ -16,8 +16,8 @@ eigenvectors of S, whose eigenvalues are -g_1 >= ... >= -g_d.
    V is an orthonormal basis of the span of Y.
 3. Accept with log-probability (d/2) log|V^T Omega V| - sum g_i P_ii - B, P = V V^T,
 
-   .. math:: B = \sum_{j=1}^k \Big( \frac d2 \big( \log(c_j d) - 1 \big)
-                 + \frac{\beta_j}2 - g_j \Big) ,
+   .. math:: B = \sum_{j=1}^k \Big( \frac{d}{2} \big( \log(c_j d) - 1 \big)
+                 + \frac{\beta_j}{2} - g_j \Big) ,
 
    else repeat from 2. Turn an accepted V by a uniform rotation of its columns.
 
@@ -33,8 +33,8 @@ With p_ij = v_ij^2 and t_j = sum_i p_ij (g_i - g_j) >= 0, the sums being over i 
 By Hadamard's inequality |V^T Omega V| is at most the product of the v_j^T Omega v_j =
 sum_i p_ij omega_i, and log y <= log d + y/d - 1 gives
 
-.. math:: \frac d2 \log |V^T \Omega V| \le \sum_j \Big( \frac d2 \big( \log(c_j d)
-          - 1 \big) + \frac{\beta_j}2 + t_j \Big) = B + \sum_i g_i P_{ii} .
+.. math:: \frac{d}{2} \log |V^T \Omega V| \le \sum_j \Big( \frac{d}{2} \big( \log(c_j d)
+          - 1 \big) + \frac{\beta_j}{2} + t_j \Big) = B + \sum_i g_i P_{ii} .
 
 Choice. The acceptance probability is |Omega|^(k/2) e^-B times a constant, and
 B - (k/2) sum log omega_i is a convex function of beta and log c. It is minimised with

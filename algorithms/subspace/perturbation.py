@@ -13,7 +13,7 @@ most m = 2. Both are attained, by rows along the k-th and the (k+1)-st eigenvect
 Projector. **If the larger of the two gaps is at least alpha > m, then**
 
 .. math:: \|P - P'\|_F \le \sqrt{1 - \sqrt{1 - (m/\alpha)^2}}
-          = \sqrt 2 \, \sin(\tfrac12 \arcsin(m/\alpha)),
+          = \sqrt{2} \, \sin(\tfrac{1}{2} \arcsin(m/\alpha)),
 
 and no smaller bound holds, for any k < d. It is 1 at alpha = m and falls like
 m/(sqrt 2 alpha). Nothing is said for alpha <= m, where a row can exchange the k-th

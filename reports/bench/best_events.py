@@ -5,7 +5,7 @@ ones, cut the outputs into K = 2 or 3 cells; p and q are the exact cell probabil
 D and on D', in order of falling privacy loss. Betting on such cells, however well they
 are known, grows the evidence against the claim by at most
 
-.. math:: G = \min_{(p', q')} \tfrac12 KL(p \| p') + \tfrac12 KL(q \| q')
+.. math:: G = \min_{(p', q')} \tfrac{1}{2} KL(p \| p') + \tfrac{1}{2} KL(q \| q')
 
 a release on average, the minimum over all cell probabilities that the claim allows
 (`dpaudit.audit.betting.projection`), when half of the releases are drawn on either

@@ -4,7 +4,7 @@ Five mechanisms whose laws P and Q on the worst pair are known to the study, and
 but releases to the audit. Betting that knows the laws multiplies its wealth by at most
 e^G a release on average,
 
-.. math:: G = \min_{(P', Q')} \tfrac12 KL(P \| P') + \tfrac12 KL(Q \| Q'),
+.. math:: G = \min_{(P', Q')} \tfrac{1}{2} KL(P \| P') + \tfrac{1}{2} KL(Q \| Q'),
 
 the minimum over all pairs that keep the claim, so that evidence of log(1/alpha) takes
 about log(1/alpha)/(2 G) releases a side: the information limit. What an audit takes

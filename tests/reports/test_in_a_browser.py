@@ -2,7 +2,9 @@
 
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
 `DPAUDIT_SITES` lists, with a colon between them, are looked at besides the tiny report
-that is made here; `DPAUDIT_SCREENSHOTS` is where to keep pictures of some pages.
+that is made here: `DPAUDIT_PAGES` pages of each kind (30), for those of a kind come from
+one template, and `dpaudit report check` reads them all. `DPAUDIT_SCREENSHOTS` is where to
+keep pictures of some pages.
 """
 
 import os
@@ -20,6 +22,7 @@ from tiny_profile import install_tiny
 from dpaudit.reports.writer import write_results
 
 SITES = list(filter(None, os.environ.get("DPAUDIT_SITES", "").split(os.pathsep)))
+MOST = int(os.environ.get("DPAUDIT_PAGES", "30"))
 SCREENSHOTS = os.environ.get("DPAUDIT_SCREENSHOTS")
 
 
@@ -42,7 +45,7 @@ def found(request, open_browser, tmp_path_factory):
     elif not folder.is_dir():
         pytest.skip(f"{folder} has not been made yet")
     pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
-    most = 15 if request.param == "tiny" else None
+    most = 15 if request.param == "tiny" else MOST
     return survey(open_browser, folder, pictures, most)
 
 
