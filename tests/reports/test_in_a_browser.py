@@ -2,9 +2,9 @@
 
 `DPAUDIT_CHROMIUM` names the browser, if it is not on the path. The folders that
 `DPAUDIT_SITES` lists, with a colon between them, are looked at besides the tiny report
-that is made here: `DPAUDIT_PAGES` pages of each kind (30), for those of a kind come from
-one template, and `dpaudit report check` reads them all. `DPAUDIT_SCREENSHOTS` is where to
-keep pictures of some pages.
+that is made here: `DPAUDIT_PAGES` pages of each kind (30), for those of a kind come
+from one template, and `dpaudit report check` reads them all. `DPAUDIT_SCREENSHOTS` is
+where to keep pictures of some pages.
 """
 
 import os
