@@ -1,8 +1,9 @@
-"""The comparison report: verdicts, privacy, utility and run time on one page.
+"""The comparison report: verdicts, privacy, utility, run time, theorems, as a site.
 
 `write_report` runs the experiments of a profile (`dpaudit.reports.sections`) and writes
-a self-contained HTML page, the same in Markdown, and the tables behind both. `compare`
-holds mechanisms, your own among them, against PCA without noise on rows of your own.
+the site (`dpaudit.reports.site`), the same in Markdown, and the tables behind both.
+`compare` holds mechanisms, your own among them, against PCA without noise on rows of
+your own.
 
 Both are imported when they are first used: workers measure, and draw nothing.
 """
