@@ -138,6 +138,8 @@ def write_results(
                 failed[section.name] = error
             else:
                 (folder / f"{name}.csv").write_text(text, encoding="utf-8")
+        for name, text in section.files(results).items():
+            (folder / name).write_text(text, encoding="utf-8")
     figures = draw_figures(results, sections or chosen_sections())
     for name, picture in render_pictures(figures).items():
         (folder / f"{name}.svg").write_text(picture, encoding="utf-8")

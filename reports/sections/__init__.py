@@ -180,6 +180,10 @@ def _nothing(results: Results) -> list[Any]:
     return []
 
 
+def _no_files(results: Results) -> Mapping[str, str]:
+    return {}
+
+
 def _no_experiments(size: Size) -> tuple[Experiment, ...]:
     return ()
 
@@ -201,6 +205,8 @@ class Section:
         From the results to an SVG, for wide screens or (True) for phones.
     tables : mapping of str to callable
         From the results to a table that is written beside those of the experiments.
+    files : callable
+        From the results to files that are written beside the tables: names and texts.
     sizes : mapping of str to Size
         From `sizes`.
     experiments : callable
@@ -235,6 +241,7 @@ class Section:
     tables: Mapping[str, Callable[[Results], pd.DataFrame]] = field(
         default_factory=dict
     )
+    files: Callable[[Results], Mapping[str, str]] = _no_files
     sizes: Mapping[str, Size] = field(default_factory=dict)
     experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()

@@ -29,9 +29,11 @@ from dpaudit.reports.markup import read_markup
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.page import draw_figures
 from dpaudit.reports.runner import Progress
+from dpaudit.reports.saved import save_json
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.libraries.measures import FILE, Comparison
 from dpaudit.reports.sections.libraries.section import SECTION, Beside
+from dpaudit.reports.sections.libraries.tour import FILE as TOUR_FILE
 from dpaudit.reports.sections.privacy import section as privacy
 from dpaudit.reports.sections.suite.section import suite_notes
 from dpaudit.reports.sections.utility import section as utility
@@ -911,6 +913,30 @@ def test_the_tour_of_libraries(written):
     assert list(table["name"]) == ["false", "half"]
     assert table["readings"][1] == "add-remove: NOT_REFUTED; replace-one: REFUTED"
     assert list(SECTION.tables["tour"](results())["name"]) == []
+
+
+def test_the_witnesses_of_the_tour_are_written_and_linked(tmp_path, written):
+    folder = tmp_path / "third-party"
+    legs = [leg("add-remove", "REFUTED"), leg("replace-one", "REFUTED")]
+    for one, name in zip(legs, ("a+20+b.0.witness.json", "../out.json"), strict=True):
+        one["witness"] = name
+    save_json(folder / TOUR_FILE, {"records": [{**TOUR[0], "legs": legs}]})
+    (folder / "a+20+b.0.witness.json").write_text('{"the": "witness"}')
+    (tmp_path / "out.json").write_text("secret")
+    found = SECTION.beside(tmp_path)
+    assert found.witnesses == {"a+20+b.0.witness.json": '{"the": "witness"}'}
+    output = tmp_path / "report"
+    output.mkdir()
+    write_results(replace(results(), beside={"libraries": found}), output, [SECTION])
+    name = "a+20+b.0.witness.json"
+    assert (output / name).read_text("utf-8") == '{"the": "witness"}'
+    for page in ("sections/libraries.html", "libraries/+3c+lib+3e+.html"):
+        text = (output / page).read_text("utf-8")
+        assert f'<a href="../{name}">Witness</a>' in text
+        assert "out.json" not in text
+    (folder / name).write_bytes(b"\xff")
+    with pytest.raises(InputError, match="cannot read"):
+        SECTION.beside(tmp_path)
 
 
 def test_the_comparison_of_libraries(written):

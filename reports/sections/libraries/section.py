@@ -1,13 +1,15 @@
 """The section on other libraries, from what ``make third-party`` has left."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from dpaudit.errors import InputError
 from dpaudit.reports.sections import Leaf, Part, Results, Section
 from dpaudit.reports.sections.libraries.measures import Comparison, load_comparison
 from dpaudit.reports.sections.libraries.tour import Stop, load_tour, stops
@@ -35,10 +37,13 @@ class Beside:
     comparison : Comparison or None
     tour : list of dict or None
         The records of a tour.
+    witnesses : mapping of str to str
+        The files that hold those of refuted subjects: their names and texts.
     """
 
     comparison: Comparison | None = None
     tour: list[dict[str, Any]] | None = None
+    witnesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stops(self) -> list[Stop]:
@@ -47,7 +52,18 @@ class Beside:
 
 
 def _load(folder: Path) -> Beside:
-    return Beside(load_comparison(folder), load_tour(folder))
+    found = Beside(load_comparison(folder), load_tour(folder))
+    names = [name for stop in found.stops for name in stop.witnesses]
+    paths = [folder / Path(name).name for name in names]
+    texts = {path.name: _text(path) for path in paths if path.is_file()}
+    return replace(found, witnesses=texts)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {str(path)!r}: {error}") from error
 
 
 def _beside(results: Results) -> Beside:
@@ -133,6 +149,7 @@ def _context(results: Results) -> dict[str, Any]:
     return {
         "tour": beside.stops,
         "tour_note": tour_note(beside.stops),
+        "witnesses": beside.witnesses,
         "comparison": comparison,
         "settings": settings_of(comparison),
         "libraries": library_rows(comparison),
@@ -143,7 +160,7 @@ def _context(results: Results) -> dict[str, Any]:
 def _table(results: Results) -> pd.DataFrame:
     found = [asdict(each) for each in _beside(results).stops]
     table = pd.DataFrame(found, columns=list(Stop.__dataclass_fields__))
-    for name in ("findings", "notes"):
+    for name in ("findings", "notes", "witnesses"):
         table[name] = table[name].map("; ".join)
     table["readings"] = table["readings"].map(
         lambda each: "; ".join(f"{name}: {verdict}" for name, verdict in each.items())
@@ -153,12 +170,16 @@ def _table(results: Results) -> pd.DataFrame:
 
 def _pages(results: Results) -> list[Leaf]:
     """Return a page for each library that was visited."""
-    found = _beside(results).stops
-    leaves = []
+    beside = _beside(results)
+    found, leaves = beside.stops, []
     for library in dict.fromkeys(each.library for each in found):
         own = [each for each in found if each.library == library]
         fell = sum(each.verdict.startswith("REFUTED") for each in own)
-        context = {"tour": own, "tour_note": tour_note(own)}
+        context = {
+            "tour": own,
+            "tour_note": tour_note(own),
+            "witnesses": beside.witnesses,
+        }
         leaves.append(
             Leaf(
                 folder="libraries",
@@ -184,5 +205,6 @@ SECTION = Section(
     context=_context,
     tables={"tour": _table},
     pages=_pages,
+    files=lambda found: dict(_beside(found).witnesses),
     beside=lambda folder: _load(folder / "third-party"),
 )

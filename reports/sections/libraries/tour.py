@@ -125,6 +125,8 @@ class Stop:
     seconds : float
     notes : tuple of str
         Why it was skipped; what the library did beyond its business.
+    witnesses : tuple of str
+        Names of the files that hold them, if it is refuted.
     """
 
     library: str
@@ -141,6 +143,7 @@ class Stop:
     executions: int
     seconds: float
     notes: tuple[str, ...]
+    witnesses: tuple[str, ...] = ()
 
     @property
     def remark(self) -> str:
@@ -396,6 +399,13 @@ def _stop(record: Record) -> Stop:
         executions=sum(leg["executions"] for leg in record["legs"]),
         seconds=record["seconds"],
         notes=tuple(notes),
+        witnesses=tuple(
+            leg["witness"]
+            for leg in finite
+            if leg["verdict"] == _REFUTED and leg.get("witness")
+        )
+        if verdict.startswith(_REFUTED)
+        else (),
     )
 
 
