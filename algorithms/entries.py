@@ -109,8 +109,7 @@ class Entry:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, parameter in accepted)
         if not self.relations:
-            owner = getattr(self.constructor, "__self__", self.constructor)
-            fixed = getattr(owner, "relation", None)
+            fixed = getattr(self.owner, "relation", None)
             one = fixed if isinstance(fixed, Relation) else Relation.REPLACE_ONE
             relations = tuple(Relation) if "relation" in accepted else (one,)
             object.__setattr__(self, "relations", relations)
@@ -121,6 +120,18 @@ class Entry:
         if self.approximate:
             return ApproxDP(self.epsilon, 1e-5)
         return PureDP(self.epsilon)
+
+    @property
+    def owner(self) -> Any:
+        """The class whose method the constructor is; or the constructor, a function."""
+        return getattr(self.constructor, "__self__", self.constructor)
+
+    @property
+    def made_by(self) -> str:
+        """The constructor by its name, with that of its class."""
+        name = str(self.constructor.__name__)
+        owner = self.owner
+        return name if owner is self.constructor else f"{owner.__name__}.{name}"
 
     @property
     def planted(self) -> bool:

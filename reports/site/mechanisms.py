@@ -6,7 +6,7 @@ as its source has them, what it costs, and where else on the site it is met.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -186,8 +186,7 @@ def _context(
 
 def _described(entry: Entry) -> Printed:
     """Return what the catalogue and the source say of a mechanism."""
-    owner = _owner(entry.constructor)
-    module = inspect.getmodule(owner)
+    module = inspect.getmodule(entry.owner)
     claim = f"ε = {setting(entry.epsilon)}"
     return Printed(
         source=entry.source,
@@ -196,21 +195,8 @@ def _described(entry: Entry) -> Printed:
         installed=entry.installed,
         extra=entry.extra,
         truth=None if entry.truth is None else number(entry.truth),
-        made_by=f"{owner.__qualname__}{_constructor(entry.constructor)}",
+        made_by=entry.made_by,
         module="" if module is None else module.__name__,
-        definition=inspect.getdoc(owner) or "",
+        definition=inspect.getdoc(entry.owner) or "",
         proof="" if module is None else module.__doc__ or "",
     )
-
-
-def _owner(constructor: Callable[..., Any]) -> Any:
-    """Return the class or function behind the constructor of an entry."""
-    while isinstance(constructor, partial):
-        constructor = constructor.func
-    return getattr(constructor, "__self__", constructor)
-
-
-def _constructor(constructor: Callable[..., Any]) -> str:
-    while isinstance(constructor, partial):
-        constructor = constructor.func
-    return f".{constructor.__name__}" if hasattr(constructor, "__self__") else ""

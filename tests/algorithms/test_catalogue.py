@@ -174,3 +174,22 @@ def test_unknown_names_are_met_with_a_suggestion(find):
 def test_bad_epsilons_are_named(name, epsilon):
     with pytest.raises(InputError, match=f"epsilon must be .*, got {epsilon}"):
         build(name, epsilon=epsilon)
+
+
+def test_a_claim_is_planted_or_that_of_somebody():
+    """What the report counts as false, and what it keeps apart, rests on this."""
+    false = [e for e in CATALOGUE.values() if e.falls and e.family != "textbook"]
+    theirs = {e.name for e in false if not e.planted and e.extra is None}
+    assert theirs == {
+        "symmetric-noise",
+        "private-subspace-published",
+        "dp-sggd-published",
+        "noiseless-ggd",
+        "dp-sgd-reap-published",
+        "dp-smd-reap-published",
+        "follow-perturbed-leader-published",
+    }
+    assert all(CATALOGUE[name].made_by.endswith(".as_published") for name in theirs)
+    planted = [each for each in CATALOGUE.values() if each.planted]
+    assert len(planted) == 16
+    assert all(each.expected_refuted for each in planted)

@@ -127,9 +127,8 @@ def test_docstrings_of_the_catalogue_are_markup(family):
     """None has markup that the reader of docstrings shows as it is written."""
     for entry in CATALOGUE.values():
         if entry.family == family:
-            owner = mechanisms._owner(entry.constructor)
-            module = inspect.getmodule(owner)
-            for text in (inspect.getdoc(owner), module.__doc__):
+            module = inspect.getmodule(entry.owner)
+            for text in (inspect.getdoc(entry.owner), module.__doc__):
                 html = prose(text)
                 assert "problematic" not in html, (entry.name, html)
                 assert "<script" not in html

@@ -70,7 +70,7 @@ def list_command(
 
 def _has(entry: "Entry", text: str) -> bool:
     """Say whether what is known of an entry has a text, in whatever case."""
-    words = (entry.name, entry.family, entry.source, entry.summary, _constructor(entry))
+    words = (entry.name, entry.family, entry.source, entry.summary, entry.made_by)
     return any(text in word.casefold() for word in words)
 
 
@@ -114,12 +114,6 @@ def _claim(entry: "Entry") -> str:
     return f"({entry.epsilon:g}, {delta})"
 
 
-def _constructor(entry: "Entry") -> str:
-    owner = getattr(entry.constructor, "__self__", None)
-    name = str(entry.constructor.__name__)
-    return name if owner is None else f"{owner.__name__}.{name}"
-
-
 def _needs(entry: "Entry") -> str:
     if entry.extra is None:
         return ""
@@ -161,7 +155,7 @@ def _verdict(entry: "Entry") -> str:
 
 _COLUMNS: dict[str, tuple[str, Callable[["Entry"], str]]] = {
     "name": ("name", lambda entry: entry.name),
-    "constructor": ("constructor", _constructor),
+    "constructor": ("constructor", lambda entry: entry.made_by),
     "family": ("family", lambda entry: entry.family),
     "relation": ("relation", lambda entry: entry.relations[0].value),
     "relations": ("relations", lambda entry: ", ".join(map(str, entry.relations))),
