@@ -108,7 +108,7 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
                 else row["samples"]
             ),
             confidence=percent(row["confidence"]),
-            chance=delta(1 - row["confidence"]),
+            alpha=1 - row["confidence"],
             command=(
                 f"dpaudit audit {quote(plain(row['mechanism']))} "
                 f"--epsilon {row['claimed_epsilon']:g} --seed {row['seed']} "

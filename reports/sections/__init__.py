@@ -116,11 +116,14 @@ class Part:
     heading : str
     place : int
         Parts are on the page in this order.
+    first : bool
+        Whether the first page of the report has it, too.
     """
 
     name: str
     heading: str
     place: int
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def _nothing(results: Results) -> list[Any]:
     return []
 
 
-def _no_files(results: Results) -> Mapping[str, str]:
+def _nothing_named(results: Results) -> dict[str, Any]:
     return {}
 
 
@@ -223,6 +226,9 @@ class Section:
     audits : tuple of str
         Experiments whose tables hold verdicts on mechanisms of the catalogue, as
         `~dpaudit.reports.measures.audited_privacy` returns them.
+    remarks : callable
+        From the results to what is known of claims beside their verdicts: sentences, by
+        the name of the mechanism.
     facts : callable
         From the results to a `Fact` for each mechanism that it has measured.
     pages : callable
@@ -241,7 +247,7 @@ class Section:
     tables: Mapping[str, Callable[[Results], pd.DataFrame]] = field(
         default_factory=dict
     )
-    files: Callable[[Results], Mapping[str, str]] = _no_files
+    files: Callable[[Results], Mapping[str, str]] = _nothing_named
     sizes: Mapping[str, Size] = field(default_factory=dict)
     experiments: Callable[[Size], tuple[Experiment, ...]] = _no_experiments
     uses: tuple[str, ...] = ()
@@ -249,6 +255,7 @@ class Section:
     answer: Callable[[Results], list[str]] = _nothing
     best: Callable[[Results], list[str]] = _nothing
     audits: tuple[str, ...] = ()
+    remarks: Callable[[Results], Mapping[str, list[str]]] = _nothing_named
     facts: Callable[[Results], list[Fact]] = _nothing
     pages: Callable[[Results], list[Leaf]] = _nothing
     notes: Mapping[tuple[str, ...], Callable[..., list[str]]] = field(

@@ -28,8 +28,6 @@ from dpaudit.reports.templates import TEMPLATES
 __all__ = ["INDEX", "KINDS", "Made", "Site", "made_now", "render"]
 
 INDEX = "index.html"
-FIRST = "privacy-wall"
-"""The part of a section that the first page begins with, where it is."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,12 @@ def render(
     chosen = all_sections().values() if sections is None else sections
     looked = [Shown(results, section) for section in chosen]
     shown = [each for each in looked if each.there]
-    standings = mechanisms.standings(results, [each.section for each in shown])
+    remarks: dict[str, list[str]] = {}
+    for each in shown:
+        for name, said in each.remarks.items():
+            remarks.setdefault(name, []).extend(said)
+    own = [each.section for each in shown]
+    standings = mechanisms.standings(results, own, remarks)
     elsewhere = [leaf for each in shown for leaf in each.leaves]
     facts = [fact for each in shown for fact in each.facts]
     about = experiments.leaves(results)
@@ -144,10 +147,8 @@ def render(
         title,
         counted={name: len(some) for name, some in kinds.items()},
         best=[sentence for each in shown for sentence in each.best],
-        sections=[each.section for each in shown],
-        first=[
-            each for some in parts.values() for each in some if each.part.name == FIRST
-        ],
+        sections=own,
+        first=[each for some in parts.values() for each in some if each.part.first],
         **overview.context(standings),
     )
     for each in shown:

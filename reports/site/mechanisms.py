@@ -78,8 +78,21 @@ class Standing:
         return next((a.witness_file for a in self.audits if a.witness_file), None)
 
 
-def standings(results: Results, sections: Sequence[Section]) -> dict[str, Standing]:
-    """Return how every claim stands: those of the catalogue first, in its order."""
+def standings(
+    results: Results,
+    sections: Sequence[Section],
+    remarks: Mapping[str, Sequence[str]],
+) -> dict[str, Standing]:
+    """Return how every claim stands: those of the catalogue first, in its order.
+
+    Parameters
+    ----------
+    results : Results
+    sections : sequence of Section
+        Those whose audits count.
+    remarks : mapping of str to sequence of str
+        What sections know of claims beside that, by the name of the mechanism.
+    """
     audited: dict[str, list[Printed]] = {}
     for section in sections:
         for experiment in section.audits:
@@ -90,16 +103,18 @@ def standings(results: Results, sections: Sequence[Section]) -> dict[str, Standi
                 row.experiment, row.section = experiment, section.name
                 audited.setdefault(row.name, []).append(row)
     return {
-        name: _standing(results, name, tuple(audited.get(name, ())))
+        name: _standing(name, tuple(audited.get(name, ())), remarks.get(name, ()))
         for name in dict.fromkeys((*CATALOGUE, *audited))
     }
 
 
-def _standing(results: Results, name: str, audits: tuple[Printed, ...]) -> Standing:
+def _standing(
+    name: str, audits: tuple[Printed, ...], remarks: Sequence[str]
+) -> Standing:
     entry = CATALOGUE.get(name)
     if entry is None:
-        return Standing(name, "", audits)
-    notes = []
+        return Standing(name, "", audits, tuple(remarks))
+    notes = [*remarks]
     seen = any(row.refuted for row in audits)
     if entry.falls is not None and audits and not seen:
         drawn = max(row.samples for row in audits)
@@ -108,28 +123,9 @@ def _standing(results: Results, name: str, audits: tuple[Printed, ...]) -> Stand
             f"{count(entry.falls.releases)} releases a side refutes it; this one drew "
             f"{count(drawn)}."
         )
-    notes += _false_elsewhere(results, name, audits)
     if entry.lost:
         notes.append(f"Where most is lost: {entry.lost}.")
     return Standing(name, entry.family, audits, tuple(notes), entry.planted)
-
-
-def _false_elsewhere(
-    results: Results, name: str, audits: tuple[Printed, ...]
-) -> list[str]:
-    """Say at which other epsilon a claim is false by its exact loss."""
-    exact = results.tables.get("exact-privacy")
-    if exact is None or isinstance(exact, Exception) or any(a.false for a in audits):
-        return []
-    false = exact[exact["mechanism"].eq(name) & exact["claim"].eq("false")]
-    if false.empty:
-        return []
-    least = false.loc[false["epsilon"].idxmin()]
-    place = "at" if len(false) == 1 else "from"
-    return [
-        f"The same claim is false {place} ε = {setting(least['claimed_epsilon'])}, "
-        f"where the exact loss is {number(least['exact_epsilon'])}."
-    ]
 
 
 def leaves(

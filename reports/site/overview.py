@@ -106,11 +106,14 @@ def _of(some: Sized, all_of: Sized, one: str, many: str) -> str:
 def context(found: Mapping[str, Standing]) -> dict[str, Any]:
     """Return what the template of the first page says of claims."""
     standing = [each for each in _counted(found) if not each.false]
+    rows = [row for each in found.values() for row in each.audits]
     return {
         "lead": lead(found),
         "groups": group_sentences(found),
         "broken": broken(found),
         "planted": _planted(found),
+        "alpha": max((row.alpha for row in rows), default=0.0),
+        "any": min(1.0, sum(row.alpha for row in rows)),
         "kept": [each for each in standing if each.kept],
         "unknown": [each for each in standing if not each.kept],
         "left_out": [

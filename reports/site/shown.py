@@ -1,6 +1,6 @@
 """What one section has to show on the site, or why it has not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,7 @@ class Shown:
     there : bool
         Whether it has anything to show.
     answer, best : list of str
+    remarks : mapping of str to list of str
     facts : list of Fact
     leaves : list of Leaf
     """
@@ -50,6 +51,7 @@ class Shown:
         self._why = self.failed
         self.answer: list[str] = self._attempt(section.answer, [])
         self.best: list[str] = self._attempt(section.best, [])
+        self.remarks: Mapping[str, list[str]] = self._attempt(section.remarks, {})
         self.facts: list[Fact] = self._attempt(section.facts, [])
         self.leaves: list[Leaf] = self._attempt(section.pages, [])
 

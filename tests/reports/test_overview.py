@@ -64,6 +64,14 @@ def test_each_family_has_a_sentence():
     assert "streaming" not in told
 
 
+def test_many_audits_may_err_more_often_than_one():
+    """By the union bound: every audited claim adds its alpha, planted ones too."""
+    said = context(by_name(SOUND, BROKEN, PLANTED, SUITE, SILENT))
+    assert said["alpha"] == pytest.approx(0.001)
+    assert said["any"] == pytest.approx(0.004)
+    assert context({})["any"] == 0
+
+
 def test_what_was_not_audited_is_not_among_what_stands():
     said = context(by_name(SOUND, BROKEN, SILENT, FORMULA))
     assert [each.name for each in said["unknown"]] == ["sound"]

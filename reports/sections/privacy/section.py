@@ -53,7 +53,10 @@ def privacy_answer(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
     return [
         *map(_refutation, records(wall[refuted])),
         *_survivors(wall[~refuted]),
-        *_false_elsewhere(wall, exact),
+        *(
+            f"The claim of {name} holds at the audited ε but is {where}."
+            for name, where in false_elsewhere(wall, exact).items()
+        ),
     ]
 
 
@@ -132,20 +135,19 @@ def _survivors(standing: pd.DataFrame) -> list[str]:
     return [text]
 
 
-def _false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> list[str]:
-    """Report claims that fall at some other epsilon than the audited one."""
+def false_elsewhere(wall: pd.DataFrame, exact: pd.DataFrame) -> dict[str, str]:
+    """Return whose claims fall at another epsilon than the audited one, and where."""
     broken = wall["mechanism"][fallen(wall)]
     false = exact[exact["claim"].eq("false") & ~exact["mechanism"].isin(broken)]
-    sentences = []
+    found = {}
     for name, rows in false.groupby("mechanism", sort=False):
         least = rows.loc[rows["epsilon"].idxmin()]
-        places = "at ε =" if len(rows) == 1 else "from ε ="
-        sentences.append(
-            f"The claim of {name} holds at the audited ε but is false {places} "
-            f"{setting(least['claimed_epsilon'])}: the exact ε there is "
-            f"{number(least['exact_epsilon'])}."
+        place = "at ε =" if len(rows) == 1 else "from ε ="
+        found[name] = (
+            f"false {place} {setting(least['claimed_epsilon'])}: the exact ε there is "
+            f"{number(least['exact_epsilon'])}"
         )
-    return sentences
+    return found
 
 
 @plots.picture(
@@ -284,12 +286,20 @@ def _context(results: Results) -> dict[str, Any]:
     }
 
 
+def _remarks(results: Results) -> dict[str, list[str]]:
+    found = false_elsewhere(results["privacy-wall"], results["exact-privacy"])
+    return {
+        name: [f"The claim holds at the audited ε but is {where}."]
+        for name, where in found.items()
+    }
+
+
 SECTION = Section(
     name="privacy",
     title="Privacy: claimed, exact, audited",
     parts=(
         Part("verdicts", "Verdicts", 100),
-        Part("privacy-wall", "The privacy wall", 110),
+        Part("privacy-wall", "The privacy wall", 110, first=True),
         Part("how-to-read", "How to read this", 900),
     ),
     context=_context,
@@ -301,4 +311,5 @@ SECTION = Section(
     experiments=_experiments,
     answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
     audits=("privacy-wall",),
+    remarks=_remarks,
 )
