@@ -112,7 +112,8 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
             command=(
                 f"dpaudit audit {quote(plain(row['mechanism']))} "
                 f"--epsilon {row['claimed_epsilon']:g} --seed {row['seed']} "
-                f"--confidence {row['confidence']:g} --max-samples {row['samples']}"
+                f"--confidence {row['confidence']:g} --max-samples {row['samples']} "
+                "--to-the-end"
             ),
             witness_file=(
                 witness_file(row["mechanism"])

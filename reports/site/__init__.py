@@ -1,9 +1,9 @@
 """The report as a site: a first page, a page for each section, and one for each thing.
 
 ``index.html`` says what was found. Beside it are a page for each section
-(`dpaudit.reports.sections`), which the site knows none by name, and pages about single
-things: mechanisms, experiments, and what sections have pages for, such as theorems. No
-page fetches anything from elsewhere. A section that fails, because an experiment of it
+(`dpaudit.reports.sections`), none of which is known here by its name, and pages about
+single things: mechanisms, experiments, and what sections have pages for, such as
+theorems. No page fetches anything from elsewhere. A section that fails, because an experiment of it
 has or because its table cannot be put into words or pictures, is shown as failed with
 its error, and the others stand.
 
@@ -25,7 +25,7 @@ from dpaudit.reports.site.frame import Frame, Made, made_now
 from dpaudit.reports.site.shown import Shown
 from dpaudit.reports.templates import TEMPLATES
 
-__all__ = ["INDEX", "KINDS", "Made", "Site", "made_now", "render"]
+__all__ = ["INDEX", "KINDS", "Made", "Rendered", "made_now", "render"]
 
 INDEX = "index.html"
 
@@ -75,7 +75,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Site:
+class Rendered:
     """A report as it is written.
 
     Parameters
@@ -95,7 +95,7 @@ def render(
     figures: Figures,
     sections: Sequence[Section] | None = None,
     made: Made | None = None,
-) -> Site:
+) -> Rendered:
     """Return all pages.
 
     Parameters
@@ -193,7 +193,7 @@ def render(
         "assets/site.js": (TEMPLATES[0] / "site.js").read_text(encoding="utf-8"),
     }
     failed = {e.section.name: e.failed for e in looked if e.failed is not None}
-    return Site(files, {**frame.failed, **failed})
+    return Rendered(files, {**frame.failed, **failed})
 
 
 def _commands(standings: Mapping[str, mechanisms.Standing]) -> list[str]:

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sized
 from typing import Any
 
 from dpaudit.algorithms.catalogue import FAMILIES
+from dpaudit.reports.glossary import GLOSSARY
 from dpaudit.reports.site.mechanisms import Standing
 from dpaudit.reports.words import count, listed, spelt
 
 __all__ = ["broken", "context", "group_sentences", "headline", "lead"]
 
 _SUITE = "textbook"
+_WORDS = ("neighbour", "side", "event", "claim", "refuted", "not refuted")
 _CLAIMS = ("audited claim", "audited claims")
 _MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpose")
 
@@ -109,6 +111,7 @@ def context(found: Mapping[str, Standing]) -> dict[str, Any]:
     rows = [row for each in found.values() for row in each.audits]
     return {
         "lead": lead(found),
+        "words": {term: GLOSSARY[term] for term in _WORDS},
         "groups": group_sentences(found),
         "broken": broken(found),
         "planted": _planted(found),

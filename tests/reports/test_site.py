@@ -50,7 +50,7 @@ def test_a_page_says_what_an_audit_would_have_seen():
     assert "1,000 releases a side, at 99.9 % confidence" in page
     assert "This is no proof of privacy" in page
     command = "dpaudit audit goe-gaussian --epsilon 1 --seed 0 --confidence 0.999"
-    assert f"{command} --max-samples 1000" in page
+    assert f"{command} --max-samples 1000 --to-the-end" in page
 
 
 def test_a_page_links_its_witness():
