@@ -3,9 +3,9 @@
 ``index.html`` says what was found. Beside it are a page for each section
 (`dpaudit.reports.sections`), none of which is known here by its name, and pages about
 single things: mechanisms, experiments, and what sections have pages for, such as
-theorems. No page fetches anything from elsewhere. A section that fails, because an experiment of it
-has or because its table cannot be put into words or pictures, is shown as failed with
-its error, and the others stand.
+theorems. No page fetches anything from elsewhere. A section that fails, because an
+experiment of it has or because its table cannot be put into words or pictures, is shown
+as failed with its error, and the others stand.
 
 Templates hold the words that are always true. Whatever a template is given is taken for
 text and escaped (`dpaudit.reports.escaping`), but for what is `Safe`: stylesheets,
