@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dpaudit.errors import InputError
 from dpaudit.reports.escaping import csv_text
@@ -24,6 +24,9 @@ __all__ = ["Written", "staging", "write_report", "write_results"]
 
 DIGITS = 9
 """Of numbers in CSV files: as many as anybody compares, and half of the bytes."""
+
+LIST = ".written"
+"""The file of a folder with the paths of what was last written there, a line each."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,9 @@ def write_report(
     output : Path
         A folder, created if need be. It receives the site (``index.html`` and the
         folders of its other pages), ``report.md``, one CSV file per experiment, one SVG
-        file per figure and one JSON file per witness, which replace files of the same
-        names at the very end; anything else in the folder stays. Text in a CSV file
-        that a spreadsheet would take for a formula has an apostrophe in front
+        file per figure and one JSON file per witness, which replace at the very end
+        what an earlier report left there; anything else in the folder stays. Text in a
+        CSV file that a spreadsheet would take for a formula has an apostrophe in front
         (`dpaudit.reports.escaping`), and numbers have `DIGITS` digits.
     profile : str
         ``"quick"``, ``"standard"`` or ``"full"``.
@@ -156,7 +159,10 @@ def staging(output: Path) -> Iterator[Path]:
     """Give a folder whose files move into `output` if the block succeeds.
 
     It lies inside `output`, so that moving a file is a rename even where `output` is a
-    mount point; a reader sees each file before or after, never in between.
+    mount point; a reader sees each file before or after, never in between. What an
+    earlier block left there and this one does not write goes: pages of which the first
+    one knows no more would say what nobody found. `LIST` tells it from files of others,
+    which stay.
     """
     missing = [each for each in (output, *output.parents) if not each.exists()]
     inside = output / f".{secrets.token_hex(4)}.partial"
@@ -167,10 +173,16 @@ def staging(output: Path) -> Iterator[Path]:
             files = [path for path in sorted(inside.rglob("*")) if path.is_file()]
             # The first page comes last: when it is new, so is all that it refers to.
             files.sort(key=lambda path: path == inside / INDEX)
-            for path in files:
-                place = output / path.relative_to(inside)
-                place.parent.mkdir(exist_ok=True)
-                path.replace(place)
+            names = {path.relative_to(inside).as_posix() for path in files}
+            if names:
+                earlier = _listed(output)
+                _list(output, names | earlier)
+                for path in files:
+                    place = output / path.relative_to(inside)
+                    place.parent.mkdir(exist_ok=True)
+                    path.replace(place)
+                _remove(output, earlier - names)
+                _list(output, names)
         except OSError as error:
             reason = error.strerror or str(error)
             raise InputError(
@@ -181,3 +193,26 @@ def staging(output: Path) -> Iterator[Path]:
         for folder in missing:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def _list(output: Path, names: set[str]) -> None:
+    text = "".join(f"{name}\n" for name in sorted(names))
+    (output / LIST).write_text(text, encoding="utf-8")
+
+
+def _listed(output: Path) -> set[str]:
+    """Return the files that are listed; none that would lie outside the folder."""
+    if not (output / LIST).is_file():
+        return set()
+    lines = (output / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+    paths = {PurePosixPath(line) for line in lines if line}
+    return {str(p) for p in paths if not p.is_absolute() and ".." not in p.parts}
+
+
+def _remove(output: Path, names: set[str]) -> None:
+    for name in names:
+        place = output / name
+        if place.is_file():
+            place.unlink()
+        if place.parent.is_dir() and not any(place.parent.iterdir()):
+            place.parent.rmdir()

@@ -764,6 +764,32 @@ def test_only_the_reports_own_files_are_replaced(made, tmp_path):
     assert "<h1>" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
+def test_what_an_earlier_report_left_goes(tmp_path):
+    def write(*names):
+        with writer.staging(tmp_path / "report") as folder:
+            (folder / "mechanisms").mkdir()
+            for name in ("index.html", *names):
+                (folder / name).write_text(name, encoding="utf-8")
+
+    write("mechanisms/one.html", "mechanisms/two.html")
+    kept = [tmp_path / "beside.html", tmp_path / "report" / "mechanisms" / "mine.html"]
+    for path in kept:
+        path.write_text("mine", encoding="utf-8")
+    write("mechanisms/two.html", "three.csv")
+    # Nor does a list that somebody changed lead out of the folder.
+    with (tmp_path / "report" / writer.LIST).open("a", encoding="utf-8") as listed:
+        listed.write(f"../beside.html\n{kept[0]}\nmechanisms\nnowhere.html\n")
+    write("three.csv")
+
+    left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    own = {"index.html", "three.csv", "mechanisms/mine.html", writer.LIST}
+    assert left == {"beside.html", *(f"report/{name}" for name in own)}
+    kept[1].unlink()
+    write("mechanisms/one.html")
+    write("three.csv")
+    assert not (tmp_path / "report" / "mechanisms").exists()
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_nothing_is_left_behind_when_it_fails(there, made, tmp_path, monkeypatch):
     def interrupted(*args, **kwargs):
