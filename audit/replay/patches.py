@@ -346,6 +346,7 @@ class Watch:
 
     @staticmethod
     def _all() -> list[Any]:
+        gc.unfreeze()  # of frozen objects the collector tells nothing
         kinds = (np.random.Generator, np.random.RandomState, random.Random)
         known: dict[type, bool] = {}
         found: list[Any] = []

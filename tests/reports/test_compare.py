@@ -25,6 +25,8 @@ from dpaudit.reports.comparison.measures import (
 )
 from dpaudit.reports.comparison.page import answer, render
 from dpaudit.reports.comparison.run import WARNING, compared
+from dpaudit.reports.store import STORE
+from dpaudit.reports.writer import LIST
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) * [0.5, 0.3, 0.1, 0.05]
 SETTING = Setting(1e-5, Relation.ADD_REMOVE, 1.0, 2)
@@ -632,7 +634,7 @@ def test_what_is_written(tmp_path, found):
     names = {path.name for path in (tmp_path / "deep").iterdir()}
     witness = "witness-..+2f+careless-1.json"
     svgs = {f"compare-{name.replace('_', '-')}.svg" for name in MEASURES}
-    assert names == {"index.html", "compare.csv", "work.db", witness, *svgs}
+    assert names == {"index.html", "compare.csv", STORE, LIST, witness, *svgs}
     page = (tmp_path / "deep" / "index.html").read_text(encoding="utf-8")
     assert f'<a href="{witness}">' in page
     fetched = re.findall(r"<(?:script|img|link|iframe)|(?:src|url\()=?['\"]?http", page)

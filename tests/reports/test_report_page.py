@@ -730,6 +730,7 @@ def test_report_from_start_to_end(written):
         *(kind for kind in KINDS if kind != "libraries"),
         "report.md",
         STORE,
+        writer.LIST,
         *(f"{each.name}.csv" for each in tiny_plan(1).values()),
         *(f"{name}.svg" for name in FIGURES),
         *(f"{name}.csv" for each in WHOLE for name in each.tables),

@@ -1,5 +1,6 @@
 """Declared primitives and invariants: verdicts, lines, hostile code, what is left."""
 
+import gc
 import linecache
 import math
 import random
@@ -579,6 +580,16 @@ def test_a_generator_is_excused_within_primitives_and_nowhere_else():
         return noisy_vector(np.array([float(len(x))]), 1.0)
 
     result = judged(uses_it_outside_as_well)
+    assert str(result.verdict) == "NOT_FOLLOWED"
+    assert any("was there before" in each.message for each in result.findings)
+
+
+def test_a_generator_is_seen_that_the_collector_does_not_list():
+    gc.freeze()  # as servers do before they fork
+    try:
+        result = judged(lambda x, rng: len(x) + OWN.laplace())
+    finally:
+        gc.unfreeze()
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert any("was there before" in each.message for each in result.findings)
 
