@@ -130,8 +130,7 @@ def replay(
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
     until = math.inf if max_seconds is None else begun + max_seconds
-    with single_threaded():
-        watch = Watch()
+    with single_threaded(), Watch() as watch:
         worst, pairs, executions = _worst(
             mechanism,
             source,

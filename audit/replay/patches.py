@@ -16,8 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
-from weakref import WeakSet
+from typing import Any, Self
 
 import numpy as np
 
@@ -74,6 +73,8 @@ def _choices(
 
 _NEVER_NOISY = frozenset({np.ndarray, float, int, bool, str, np.float64})
 
+_BY_NAME = "a global generator is used that was imported by name"
+
 _ONE_AT_A_TIME = threading.RLock()  # so that what is put back is what there was
 
 
@@ -86,12 +87,12 @@ def patched(tape: Tape, rng: Recorder, *, follows: bool) -> Iterator[None]:
             replaced = _made[follows] = _Replacements(follows)
         try:
             replaced.put(tape, rng)
-            watch = Watch([random._inst, np.random.mtrand._rand])
-            try:
-                yield
-            finally:
-                if watch.used():
-                    tape.lose("a global generator is used that was imported by name")
+            with Watch([random._inst, np.random.mtrand._rand]) as watch:
+                try:
+                    yield
+                finally:
+                    if watch.used():
+                        tape.lose(_BY_NAME)
         finally:
             replaced.put_back()
 
@@ -312,7 +313,13 @@ def _frozen(state: Any) -> Any:
     return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
-_watching: WeakSet["Watch"] = WeakSet()
+def _objects() -> list[Any]:
+    """Return all objects; the collector tells nothing of those that are frozen."""
+    gc.unfreeze()
+    return gc.get_objects()
+
+
+_watching: list["Watch"] = []
 _while_listed = threading.Lock()
 
 
@@ -320,7 +327,7 @@ _while_listed = threading.Lock()
 def unwatched() -> Iterator[None]:
     """Let generators be drawn from in the block, as declared primitives may."""
     with _while_listed:
-        watches = list(_watching)
+        watches = _watching.copy()
     before = [(watch, watch.states()) for watch in watches]
     try:
         yield
@@ -330,7 +337,7 @@ def unwatched() -> Iterator[None]:
 
 
 class Watch:
-    """Generators, and whether anybody draws from them.
+    """Generators, and whether anybody draws from them in the block.
 
     Parameters
     ----------
@@ -341,16 +348,22 @@ class Watch:
     def __init__(self, generators: list[Any] | None = None) -> None:
         self._found = self._all() if generators is None else generators
         self._before = self.states()
+
+    def __enter__(self) -> Self:
         with _while_listed:
-            _watching.add(self)
+            _watching.append(self)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        with _while_listed:
+            _watching.remove(self)
 
     @staticmethod
     def _all() -> list[Any]:
-        gc.unfreeze()  # of frozen objects the collector tells nothing
         kinds = (np.random.Generator, np.random.RandomState, random.Random)
         known: dict[type, bool] = {}
         found: list[Any] = []
-        for thing in gc.get_objects():
+        for thing in _objects():
             kind = type(thing)
             if kind not in known:
                 known[kind] = issubclass(kind, kinds) and kind is not Recorder

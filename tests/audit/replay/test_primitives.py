@@ -584,6 +584,7 @@ def test_a_generator_is_excused_within_primitives_and_nowhere_else():
     assert any("was there before" in each.message for each in result.findings)
 
 
+@pytest.mark.usefixtures("objects_listed_anew")
 def test_a_generator_is_seen_that_the_collector_does_not_list():
     gc.freeze()  # as servers do before they fork
     try:

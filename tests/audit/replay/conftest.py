@@ -1,0 +1,37 @@
+"""What was there before is listed once a file, not for each of a thousand replays.
+
+A replay lists all objects, to find the generators among them. Where tests run, these
+are the objects of every test that was collected, and listing them took half of the
+time. Those that are there when the tests of a file begin are frozen: the collector
+leaves them out then, and the generators among them are kept here.
+"""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dpaudit.audit.replay import patches
+
+listed_anew = patches._objects
+
+
+@pytest.fixture(scope="module", autouse=True)
+def objects_listed_once() -> Iterator[None]:
+    gc.collect()
+    generators = patches.Watch()._found
+    gc.freeze()
+
+    def objects() -> list[Any]:
+        return [*generators, *gc.get_objects()]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(patches, "_objects", objects)
+        yield
+    gc.unfreeze()
+
+
+@pytest.fixture
+def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patches, "_objects", listed_anew)
