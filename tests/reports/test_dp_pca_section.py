@@ -303,14 +303,14 @@ def test_what_is_below_the_floor_is_said_and_refuted_claims_owe_nothing():
 
 def test_bottoms_are_points_and_not_left_out():
     (panel, *_) = findings.panels(dp_pca_tables(), RATES)
-    found = {curve.mechanism: curve for curve in findings.curves(panel)}
+    found = {curve.mechanism: curve for curve in panel.curves}
     assert list(found) == list(MECHANISMS)
     assert found[DP_PCA].bottoms == (500.0,)
     assert list(found[DP_PCA].quartiles) == [1000.0]
     half = panel.table.copy()
     own = half["mechanism"] == GOE
     half.loc[own & (half["repetition"] == 0), "error"] = nan
-    found = {c.mechanism: c for c in findings.curves(replace(panel, table=half))}
+    found = {c.mechanism: c for c in replace(panel, table=half).curves}
     assert found[GOE].bottoms == (500.0, 1000.0)
 
 
@@ -319,7 +319,7 @@ def test_a_bottom_counts_as_the_largest_error():
     more = [panel.table[panel.table["mechanism"] == GOE].iloc[:1]] * 3
     table = pd.concat(more, ignore_index=True)
     table.loc[0, "error"] = nan
-    (curve,) = findings.curves(replace(panel, table=table))
+    (curve,) = replace(panel, table=table).curves
     (quartiles,) = curve.quartiles.values()
     assert quartiles[1] == pytest.approx(0.005)
     assert quartiles[2] == pytest.approx((1 + 0.005) / 2)

@@ -17,7 +17,6 @@ from dpaudit.reports.sections.dp_pca.findings import (
     RATES,
     Curve,
     Panel,
-    curves,
     panels,
 )
 from dpaudit.reports.sections.dp_pca.measures import (
@@ -76,7 +75,7 @@ def draw_panels(
     """
     verdicts = Verdicts.of(results[CLAIMS])
     floors = floors or {}
-    there = [curve.mechanism for panel in shown for curve in curves(panel)]
+    there = [curve.mechanism for panel in shown for curve in panel.curves]
     names = sorted(set(there), key=_PLACES.__getitem__)
     drawn = [_line(name, verdicts) for name in names]
     foot = lines.FOOT[narrow]
@@ -88,7 +87,7 @@ def draw_panels(
     seen = [
         value
         for panel in shown
-        for curve in curves(panel)
+        for curve in panel.curves
         for quartiles in curve.quartiles.values()
         for value in quartiles
     ]
@@ -127,7 +126,7 @@ def _draw(
     floor: Mapping[float, float],
     narrow: bool,
 ) -> str:
-    found = curves(panel)
+    found = panel.curves
     places = sorted({x for curve in found for x in (*curve.quartiles, *curve.bottoms)})
     axes.set(xscale="log", yscale="log", ylim=limits)
     axes.set_xlim(places[0] / 1.04, places[-1] * 1.04)

@@ -5,6 +5,7 @@ The sentences are chosen by the data.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -30,7 +31,6 @@ __all__ = [
     "Curve",
     "Panel",
     "claim_notes",
-    "curves",
     "example_notes",
     "head",
     "panels",
@@ -56,6 +56,25 @@ _NAMES = {"n": "n", "d": "d", "epsilon": "ε", "noise": "σ"}
 
 
 @dataclass(frozen=True)
+class Curve:
+    """Errors of one mechanism.
+
+    Parameters
+    ----------
+    mechanism : str
+    quartiles : mapping of float to (float, float, float)
+        At every point where less than half of the releases was bottom; bottom
+        counts as an error above all others.
+    bottoms : tuple of float
+        The other points.
+    """
+
+    mechanism: str
+    quartiles: Mapping[float, Quartiles]
+    bottoms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Panel:
     """Errors against one variable.
 
@@ -76,24 +95,28 @@ class Panel:
     table: pd.DataFrame
     means: bool = False
 
-
-@dataclass(frozen=True)
-class Curve:
-    """Errors of one mechanism.
-
-    Parameters
-    ----------
-    mechanism : str
-    quartiles : mapping of float to (float, float, float)
-        At every point where less than half of the releases was bottom; bottom
-        counts as an error above all others.
-    bottoms : tuple of float
-        The other points.
-    """
-
-    mechanism: str
-    quartiles: Mapping[float, Quartiles]
-    bottoms: tuple[float, ...]
+    @cached_property
+    def curves(self) -> list[Curve]:
+        """The curves, in the order of `MECHANISMS`."""
+        about = _about if self.means else quarters
+        there = set(self.table["mechanism"])
+        found = []
+        for name in MECHANISMS:
+            if name not in there:
+                continue
+            own = self.table[self.table["mechanism"] == name]
+            quartiles, bottoms = {}, []
+            for x, group in own.groupby(self.variable, sort=True):
+                errors = group["error"].to_numpy(dtype=np.float64)
+                place = float(x)
+                if np.isnan(errors).mean() >= 0.5:
+                    bottoms.append(place)
+                else:
+                    # A sine of 1 is above all others, and can be drawn.
+                    errors = np.nan_to_num(errors, nan=1.0)
+                    quartiles[place] = about(errors)
+            found.append(Curve(name, quartiles, tuple(bottoms)))
+        return found
 
 
 def panels(
@@ -109,28 +132,6 @@ def panels(
         )
         for name, (variable, heading, words) in which.items()
     ]
-
-
-def curves(panel: Panel) -> list[Curve]:
-    """Return the curves of a panel, in the order of `MECHANISMS`."""
-    there = set(panel.table["mechanism"])
-    found = []
-    for name in MECHANISMS:
-        if name not in there:
-            continue
-        own = panel.table[panel.table["mechanism"] == name]
-        quartiles, bottoms = {}, []
-        for x, group in own.groupby(panel.variable, sort=True):
-            errors = group["error"].to_numpy(dtype=np.float64)
-            place = float(x)
-            if np.isnan(errors).mean() >= 0.5:
-                bottoms.append(place)
-            else:
-                # A sine of 1 is above all others, and can be drawn.
-                errors = np.nan_to_num(errors, nan=1.0)
-                quartiles[place] = _about(errors) if panel.means else quarters(errors)
-        found.append(Curve(name, quartiles, tuple(bottoms)))
-    return found
 
 
 def winners(panel: Panel, refuted: Collection[str]) -> dict[float, str]:
@@ -273,7 +274,7 @@ def _behind(panel: Panel) -> list[str]:
 def _medians(panel: Panel) -> dict[str, dict[float, float]]:
     return {
         curve.mechanism: {x: middle for x, (_, middle, _) in curve.quartiles.items()}
-        for curve in curves(panel)
+        for curve in panel.curves
     }
 
 
@@ -291,7 +292,7 @@ def _capital(words: str) -> str:
 def _bottoms(shown: Iterable[Panel]) -> list[str]:
     lost: dict[str, int] = {}
     for panel in shown:
-        for curve in curves(panel):
+        for curve in panel.curves:
             lost[curve.mechanism] = lost.get(curve.mechanism, 0) + len(curve.bottoms)
     found = [
         f"{name} at {spelt(number_of)} point{'' if number_of == 1 else 's'}"
