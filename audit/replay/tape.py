@@ -47,7 +47,6 @@ Recipe: TypeAlias = Callable[[int], Array]
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
 _MANY = 1_000_000  # draws from which on there is less room to spare
 _WITHIN = 2**31  # of the streams of declared primitives
-_HANDED_OUT = frozenset({"float", "item", "tolist"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +289,7 @@ class Tape:
 
     def hands_out(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
-        return how in _HANDED_OUT and goes_straight_out()
+        return how == "float" and goes_straight_out()
 
     def observe(self, whole: Any, how: str) -> Array:
         """Return a value that the code looks at, flat, as ordinary numbers.

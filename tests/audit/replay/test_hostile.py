@@ -260,6 +260,25 @@ def test_other_ways_to_the_generator_are_held_to_the_claim(mechanism):
     assert (result.verdict, result.proof) == ("REFUTED", True)
 
 
+def wraps_around(x, rng):
+    return math.fmod(x.sum() + rng.normal(0, 1.0), 12.0)
+
+
+def test_what_compiled_code_makes_of_a_number_is_not_the_number():
+    """On a circle the loss of Gaussian noise is no more infinite."""
+    pair = Pair(rows(0.1), rows(0.1, 0.05))
+    result = replay(wraps_around, pair=pair, claim=PureDP(1.0), max_samples=2)
+    assert not result.refuted, str(result)
+
+
+def test_a_float_is_handed_out():
+    pair = Pair(rows(0.1), rows(0.1, 0.05))
+    result = replay(
+        lambda x, rng: float(x.sum() + rng.normal()), pair=pair, claim=PureDP(1.0)
+    )
+    assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, math.inf)
+
+
 def test_a_mechanism_that_only_raises_is_an_error():
     with pytest.raises(MechanismError, match="every time"):
         replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
