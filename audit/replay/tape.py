@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,6 +46,9 @@ Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
 _MANY = 1_000_000  # draws from which on there is less room to spare
+_CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
+_ROUGH = 1e-14  # of these parts: many times what one operation leaves
+_NOTHING = 1e-12  # beside the scale of the noise
 _WITHIN = 2**31  # of the streams of declared primitives
 
 
@@ -129,6 +132,8 @@ class Tape:
     primitives: int = 0
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
+    # By how much numbers with noise may be off: see `cancels`.
+    rough: float = 0.0
     # Where the first draw was made.
     first_place: str = ""
     _places: list[str] = field(default_factory=list)
@@ -265,16 +270,48 @@ class Tape:
         if known.any():
             with np.errstate(all="ignore"):
                 add = np.where(known, coef * self._z[index], 0.0).sum(axis=1)
+            self.cancels(mean + add, mean, add)
             mean = mean + add
             index, coef = np.where(known, -1, index), np.where(known, 0.0, coef)
         return mean, index, coef, partly
 
     def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Law:
         """Return the law of a value, given what was looked at before."""
+        noisy = (index >= 0).any(axis=1)
         mean, index, coef, partly = self.settled(mean, index, coef)
         if partly:
             self.lose("a draw is used again of which only a sum was seen")
-        return Law.of(mean, index, coef, self.families)
+        return self._roughly(Law.of(mean, index, coef, self.families), noisy)
+
+    def cancels(self, result: Array, *parts: Array) -> None:
+        """Note what rounding leaves where large numbers are taken off each other.
+
+        A number between them that ought to be 0, or the same on both sides, is off by
+        some units in the last place of these.
+        """
+        with np.errstate(all="ignore"):
+            size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
+            if not 0 < size < math.inf:
+                return
+            least = float(np.abs(result).min(initial=math.inf))
+            if least >= _CANCELLED * size:
+                return
+            # Of a vector, only where an entry is small beside those it is made of.
+            wide = np.zeros(result.shape)
+            for part in parts:
+                wide = np.maximum(wide, np.abs(part))
+            gone = np.abs(result) < _CANCELLED * wide
+            lost = _ROUGH * float(wide[gone].max(initial=0.0))
+            self.rough = max(self.rough, lost)
+
+    def _roughly(self, law: Law, noisy: Any = True) -> Law:
+        """Return a law that knows by how much its noisy entries may be off."""
+        if not self.rough:
+            return law
+        apart = law.known and len(law.first) == len(law.mean)
+        if apart and (self.rough <= _NOTHING * law.scale).all():
+            return law
+        return replace(law, rough=np.where(noisy, self.rough, np.zeros(len(law.mean))))
 
     def value(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Array:
         """Return what a value is in this execution, without looking at it."""
@@ -329,6 +366,7 @@ class Tape:
         place, shape = place_of_caller(), whole.shape
         if law is None:
             law = Law.of(mean, index, coef, self.families)
+        law = self._roughly(law)
         if bare:
             self._note(self.coins, place, "noise is used as an ordinary number")
             self._spend(index, law)
@@ -416,7 +454,9 @@ class Tape:
         if isinstance(law, Law) and law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
-                u = (recorded[law.first] - law.mean[law.first]) / ratio
+                value, mean = recorded[law.first], law.mean[law.first]
+                self.cancels(value - mean, value, mean)
+                u = (value - mean) / ratio
             self._z[law.draw[law.alone]] = u[law.alone]
         return recorded
 
