@@ -49,6 +49,8 @@ _MANY = 1_000_000  # draws from which on there is less room to spare
 _CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
 _ROUGH = 1e-14  # of these parts: many times what one operation leaves
 _NOTHING = 1e-12  # beside the scale of the noise
+_STALE = "noise that an earlier execution drew is used again"
+_running: list["Tape"] = []  # of the executions that run now, the innermost last
 _WITHIN = 2**31  # of the streams of declared primitives
 
 
@@ -204,6 +206,20 @@ class Tape:
         block = bisect_right(self._starts, draw) - 1
         return self._places[block]
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Be told in the block of noise that belongs to earlier executions."""
+        _running.append(self)
+        try:
+            yield
+        finally:
+            _running.pop()
+
+    def comes_too_late(self) -> None:
+        """Tell the execution that runs now, if any, that this one's noise is used."""
+        if self.closed and _running and _running[-1].is_mine:
+            _running[-1].lose(_STALE)
+
     def lose(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.
 
@@ -350,11 +366,13 @@ class Tape:
             with np.errstate(all="ignore"):
                 value = asarray(mean + terms.factor * self._z[draws])
             if self.closed:
+                self.comes_too_late()
                 return value
         else:
             mean, index, coef, partly = self.settled(mean, whole.index, whole.coef)
             value = self.value(mean, index, coef)
             if self.closed:
+                self.comes_too_late()
                 return value
             if partly:
                 self.lose("a draw is used again of which only a sum was seen")
@@ -404,6 +422,7 @@ class Tape:
             value = self._z[block.numbers].copy()
             partly, spent = (state == _PARTLY).any(), (state == _SPENT).all()
         if self.closed:
+            self.comes_too_late()
             return value
         if partly:
             self.lose("a draw is used again of which only a sum was seen")
