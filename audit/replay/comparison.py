@@ -274,7 +274,20 @@ def unit_losses(law: Law, other: Law, values: Array) -> Array:
             ratio = each.ratio[each.first]
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
-        return np.asarray(logs[0] - logs[1])
+        return _within_supremum(law, other, logs[0] - logs[1])
+
+
+def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
+    """Return losses by unit that are no larger than they can be, but for rounding.
+
+    Beside a large mean little is left of a small difference.
+    """
+    x, x2, scale = law.mean[law.first], other.mean[law.first], law.scale
+    size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + _rough(law, other)[law.first]
+    most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
+    bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
+    bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
+    return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
 
 
 def _rough(law: Law, other: Law) -> Array:

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 import numpy as np
 import scipy
 
-from dpaudit import interrupts
+from dpaudit import interrupts, outputs
 from dpaudit.audit import drawing
 
 __all__ = [
@@ -26,6 +26,7 @@ _EXECUTOR = "executor.py"  # where the code under audit is called from
 # What may stand between the two.
 _DRAWN_BY = os.path.split(os.path.abspath(drawing.__file__))
 _INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
+_OUTPUTS = os.path.split(os.path.abspath(outputs.__file__))
 _LIBRARY = os.path.dirname(os.__file__)
 # Instructions that load what is called: names by themselves, and attributes.
 _BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
@@ -148,7 +149,7 @@ def _kind(file: str) -> str:
     folder, name = os.path.split(os.path.abspath(file))
     if folder == _HERE:
         return "end" if name == _EXECUTOR else "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS):
+    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _OUTPUTS):
         return "own"
     if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
         return "own"

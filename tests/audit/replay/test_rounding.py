@@ -52,9 +52,14 @@ def one_draw_at_two_places(x, rng):
     return near, round(float(time), 3), time - 1.3e6
 
 
+def looked_at(x, rng, origin=1.7e9):
+    total = origin + 0.4 * x.sum()
+    return [round(float(total + rng.laplace(scale=1.2)), 3) for _ in "abc"]
+
+
 RIGHT = [
     *(multiples, remainder, of_normal_noise, seconds_and_thirds, after_the_origin),
-    *(with_its_width, by_a_matrix, one_draw_at_two_places),
+    *(with_its_width, by_a_matrix, one_draw_at_two_places, looked_at),
 ]
 
 
