@@ -179,6 +179,8 @@ def _added(left: Any, right: Any, sign: float) -> Any:
             else:
                 mean = asarray((value.centre if own > 0 else -value.centre) + addend)
         shape = mean.shape
+        if not value.bare:
+            value.tape.cancels(mean, value.centre, addend)
         # Spread over no numbers, as where a batch is empty, it is looked at as well.
         nowhere = not (mean.size or value.bare)
         if value.shape != shape and (mean.size > MOST_TERMS or nowhere):
@@ -213,6 +215,7 @@ def _added(left: Any, right: Any, sign: float) -> Any:
         return NotImplemented
     with np.errstate(all="ignore"):
         mean = asarray(wide[0].centre + sign * wide[1].centre)
+    left.tape.cancels(mean, wide[0].centre, wide[1].centre)
     index = np.concatenate([each.index for each in wide], axis=1)
     coef = np.concatenate([wide[0].coef, sign * wide[1].coef], axis=1)
     return Tracked(left.tape, mean, index, coef, bare=wide[0].bare and wide[1].bare)
@@ -235,6 +238,8 @@ def sums(
     mean = asarray(value.centre.sum(axis=tuple(axes)))
     if not count:
         return mean
+    if not value.bare:
+        value.tape.cancels(mean, np.abs(value.centre).max(axis=tuple(axes)))
     places = np.arange(value.size).reshape(value.shape)
     if value.size * value.index.shape[1] > MOST_TERMS:
         return NotImplemented
@@ -294,6 +299,8 @@ def matrix_product(left: Any, right: Any) -> Any:
     if len(rows) * q * p * m > MOST_TERMS:
         return NotImplemented
     mean = rows @ columns
+    if not right.bare:
+        right.tape.cancels(mean, np.abs(rows) @ np.abs(columns))
     shape = (*a.shape[:-1], *right.shape[1:])
     kept, rows = right.copy(), rows.copy()
 

@@ -32,10 +32,12 @@ from dpaudit.arrays import Array
 from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.laws import Family
 
-__all__ = ["Chances", "noisy_maximum"]
+__all__ = ["ROUNDING", "Chances", "least_losses", "noisy_maximum"]
 
 MOST_CANDIDATES = 1000  # of a noisy maximum
 _TAIL, _DEGREE = 45.0, 24
+ROUNDING = 1e-12  # of probabilities that the code under audit computed
+_SIZEABLE = 1e-9  # beside which 0 is no rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +50,20 @@ class Chances:
         Logarithms of probabilities, each row of which adds up to 1.
     kind : str
         What makes the choice, for people.
+    error : float
+        By how much each probability may be off.
     """
 
     log: Array
     kind: str = "choice"
+    error: float = 0.0
 
     @classmethod
     def of(cls, p: Array, count: int = 1, kind: str = "choice") -> "Chances":
         """Return `count` choices with probabilities p, shape (k,)."""
         with np.errstate(divide="ignore"):
             log = np.log(np.asarray(p, dtype=np.float64))
-        return cls(np.broadcast_to(log, (count, len(log))), kind)
+        return cls(np.broadcast_to(log, (count, len(log))), kind, ROUNDING)
 
     @classmethod
     def flips(cls, p: Array, count: int) -> "Chances":
@@ -68,7 +73,7 @@ class Chances:
         """
         with np.errstate(divide="ignore"):
             log = np.log(np.stack([1 - p, p], axis=-1))
-        return cls(np.broadcast_to(log, (count, 2)), "flip")
+        return cls(np.broadcast_to(log, (count, 2)), "flip", ROUNDING)
 
     @property
     def outcomes(self) -> int:
@@ -101,11 +106,26 @@ class Chances:
         )
         if first.shape != second.shape:
             return math.inf
-        with np.errstate(invalid="ignore"):
-            gaps = np.where(first == second, 0.0, first - second)
+        error = max(self.error, other.error)
+        if error:
+            p, q = np.exp(first), np.exp(second)
+            gaps = least_losses(p, np.full_like(p, error), q, np.full_like(q, error))
+        else:
+            with np.errstate(invalid="ignore"):
+                gaps = np.where(first == second, 0.0, first - second)
         # What rounding may have added to a probability is taken off.
         ends = gaps.max(axis=1, initial=0.0), -gaps.min(axis=1, initial=0.0)
         return max(_without_rounding(float(end.sum())) for end in ends)
+
+
+def least_losses(p: Array, off: Array, q: Array, off_there: Array) -> Array:
+    """Return log p/q of probabilities that may be off, whatever is nearest to 0."""
+    with np.errstate(all="ignore"):
+        above = np.log(np.maximum(p - off, 0)) - np.log(q + off_there)
+        below = np.log(p + off) - np.log(np.maximum(q - off_there, 0))
+    least = np.where(above > 0, above, np.where(below < 0, below, 0.0))
+    least = np.where((q == 0) & (p > _SIZEABLE), np.inf, least)
+    return np.asarray(np.where((p == 0) & (q > _SIZEABLE), -np.inf, least))
 
 
 def _without_rounding(loss: float) -> float:

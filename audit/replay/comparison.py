@@ -40,13 +40,19 @@ def _whitened(law: Law, other: Law) -> "tuple[Law, Law, Array] | str | None":
     shift = law.mean - other.mean
     across = shift - basis @ (basis.T @ shift)
     size = np.abs(law.mean) + np.abs(other.mean)
-    if np.abs(across).max(initial=0.0) > _SAME * max(1.0, size.max(initial=0.0)):
+    rough = _rough(law, other)
+    most = _SAME * max(1.0, size.max(initial=0.0)) + rough.max(initial=0.0)
+    if np.abs(across).max(initial=0.0) > most:
         return "a combination of numbers has no noise, and differs"
     into = basis / scales[:rank]
     units = np.arange(rank)
     ones = np.ones(rank)
     white = [
-        Law(each.mean @ into, units, ones, units, units, 0 * units, ones < 0)
+        Law(
+            each.mean @ into,
+            *(units, ones, units, units, 0 * units, ones < 0),
+            rough=rough @ np.abs(into) if rough.any() else None,
+        )
         for each in (law, other)
     ]
     return white[0], white[1], into
@@ -188,7 +194,9 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
         return _nothing(
             f"a number has noise on one side, and is {value:g} on {side}", entry
         )
-    alike = _equal(x, x2)
+    off_by = _rough(law, other)
+    with np.errstate(all="ignore"):
+        alike = _equal(x, x2) | (np.abs(x - x2) <= off_by)
     constant = ~noisy & ~alike
     if constant.any():
         entry = int(np.argmax(constant))
@@ -209,7 +217,8 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
     line2 = x2[entries] - slope2 * x2[lead]
     rough = np.abs(x[entries]) + np.abs(x2[entries])
     rough = rough + np.abs(slope) * (np.abs(x[lead]) + np.abs(x2[lead]))
-    off = (np.abs(line - line2) > _SAME * rough) | ~np.isclose(
+    rough = _SAME * rough + off_by[entries] + np.abs(slope) * off_by[lead]
+    off = (np.abs(line - line2) > rough) | ~np.isclose(
         slope, slope2, rtol=_SAME, atol=0
     )
     if off.any():
@@ -220,7 +229,7 @@ def compare(law: Law | Kernel, other: Law | Kernel) -> Comparison:
             int(entries[place]),
         )
     with np.errstate(all="ignore"):
-        rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2))
+        rough = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + off_by
         shift = np.where(alike, 0.0, np.maximum(np.abs(x - x2) - rough, 0.0))[law.first]
     entry = int(law.first[np.argmax(np.abs(shift))]) if len(shift) else 0
     return Comparison(
@@ -265,7 +274,29 @@ def unit_losses(law: Law, other: Law, values: Array) -> Array:
             ratio = each.ratio[each.first]
             u = (values[..., each.first] - each.mean[each.first]) / ratio
             logs.append(log_density(each.family, u) - np.log(np.abs(ratio)))
-        return np.asarray(logs[0] - logs[1])
+        return _within_supremum(law, other, logs[0] - logs[1])
+
+
+def _within_supremum(law: Law, other: Law, unit_loss: Array) -> Array:
+    """Return losses by unit that are no larger than they can be, but for rounding.
+
+    Beside a large mean little is left of a small difference.
+    """
+    x, x2, scale = law.mean[law.first], other.mean[law.first], law.scale
+    size = 1e-12 * np.maximum(np.abs(x), np.abs(x2)) + _rough(law, other)[law.first]
+    most = np.maximum(np.abs(x - x2) - size, 0.0) / scale
+    bounded = np.isclose(scale, other.scale, rtol=_SAME, atol=0)
+    bounded &= np.isin(law.family, _LINEAR) & (law.family == other.family)
+    return np.asarray(np.where(bounded, np.clip(unit_loss, -most, most), unit_loss))
+
+
+def _rough(law: Law, other: Law) -> Array:
+    """Return by how much the means of two laws may be off."""
+    rough = np.zeros(len(law.mean))
+    for each in (law, other):
+        if each.rough is not None:
+            rough = rough + each.rough
+    return rough
 
 
 def _equal(x: Array, x2: Array) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.chances import noisy_maximum
+from dpaudit.audit.replay.chances import ROUNDING, noisy_maximum
 from dpaudit.audit.replay.comparison import Kernel
 from dpaudit.audit.replay.kernels import Candidates, Trusted
 from dpaudit.audit.replay.laws import Family, Law
@@ -114,7 +114,7 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates
     names = range(int(outcomes)) if isinstance(outcomes, int) else outcomes
     single = isinstance(value, str) or np.ndim(value) == 0
     k, c = len(names), 1 if single else np.size(value)
-    made = Candidates(np.empty((c, k)), "randomised response", tuple(names))
+    made = Candidates(np.empty((c, k)), "randomised response", names=tuple(names))
     try:
         told, _ = made.places(value)
     except LookupError:
@@ -122,7 +122,7 @@ def randomised_response(value: Any, truth: Any, outcomes: Any = 2) -> Candidates
     with np.errstate(divide="ignore"):
         log = np.full((len(told), k), np.log((1 - p) / max(1, k - 1)))
         log[np.arange(len(told)), told] = np.log(p)
-    return Candidates.among(log, made.names, made.kind)
+    return Candidates.among(log, made.names, made.kind, ROUNDING)
 
 
 def trusted(

@@ -113,6 +113,7 @@ def execute(
         training_libraries(rng),
         recording(tape),
         watching as returned,
+        tape.running(),
     ):
         released, failed = _attempt(one, data, rng)
     if loaded_libraries() != loaded:  # by this execution, which did not follow them
@@ -133,7 +134,8 @@ def execute(
         reader.words.append(released)
     else:
         try:
-            reader.read(released)
+            with tape.running():
+                reader.read(released)
         except Exception as error:  # an object of its own that fails when it is read
             reader.words.append(raised(error).layout)
     whole = reader.joined()
@@ -193,7 +195,7 @@ class _Reader:
 
     def read(self, value: Any, depth: int = 0) -> None:
         """Read a release, or a part of one."""
-        if isinstance_tracked(value):
+        if isinstance_tracked(value) and value.tape is self._tape:
             self._numbers(value)
         elif type(value) is dict and depth < 30:
             self.words.append("{")
@@ -212,6 +214,8 @@ class _Reader:
             self._plain(value)
 
     def _plain(self, value: Any) -> None:
+        if isinstance_tracked(value):  # of an earlier execution
+            value = value.looked_at("released")
         if type(value) in (float, bool, np.float64):
             self.words.append("()")
             self._scalars.append(value)

@@ -14,16 +14,17 @@ release, which can only bring the two laws nearer, so what is refuted then is fa
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.replay.chances import Chances
+from dpaudit.audit.replay.chances import ROUNDING, Chances, least_losses
 from dpaudit.audit.replay.comparison import compare
 from dpaudit.audit.replay.composition import pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
-from dpaudit.audit.replay.hidden import seeds
+from dpaudit.audit.replay.hidden import in_any_order, seeds
 from dpaudit.audit.replay.judgement import Judgement, returned_at, step_at
 from dpaudit.audit.replay.observations import Observation, Observations
 from dpaudit.audit.replay.steps import Steps
@@ -43,6 +44,8 @@ class _Leaf:
     ----------
     log : float
         Of its probability.
+    off : float
+        By how much the probability may be off, as those of its choices may.
     layout : str
     value : ndarray
         The numbers of the release.
@@ -51,6 +54,7 @@ class _Leaf:
     """
 
     log: float
+    off: float
     layout: str
     value: Array
     choices: tuple[bytes, ...]
@@ -90,9 +94,8 @@ def judge_finite(
     if all(leaf.layout.startswith("raises ") for law in laws for leaf in law):
         return False
     shown.executions = executions
-    p, q = _masses(*laws)
-    with np.errstate(all="ignore"):
-        each = np.where((p > 0) | (q > 0), np.log(p) - np.log(q), 0.0)
+    p, q, off, off_there = _masses(*laws)
+    each = least_losses(p, off, q, off_there)
     shown.loss = max(0.0, float(np.abs(each).max(initial=0.0)) - 1e-12)
     shown.steps = _steps(first, second)
     pure = pure_epsilon(claim)
@@ -110,19 +113,23 @@ def judge_finite(
 
     def again(turn: int) -> tuple[bool, int]:
         # The choices are fresh: what was released for them is in the tree.
-        reading, fresh = first.tape.reading, seeds(first.tape.seed + 1, turn)
-        traces = (
-            execute(mechanism, data, seed, reading=reading)
-            for (_, data), seed in zip(sides, fresh, strict=True)
+        reading, seed = first.tape.reading, first.tape.seed + 1
+
+        def in_tree(law: list[_Leaf], data: Array, fresh: int) -> bool:
+            trace = execute(mechanism, data, fresh, reading=reading)
+            chosen = _choices(trace)
+            return any(leaf.choices == chosen and _same(leaf, trace) for leaf in law)
+
+        here, there = (
+            partial(in_tree, law, data, fresh)
+            for (law, data), fresh in zip(sides, seeds(seed, turn), strict=True)
         )
-        return all(
-            any(leaf.choices == _choices(trace) and _same(leaf, trace) for leaf in law)
-            for (law, _), trace in zip(sides, traces, strict=True)
-        ), 1
+        return all(in_any_order(seed, turn, here, there)), 1
 
     shown.again = again
     if shown.proven:
-        _say(mechanism, first, second, p, q, shown)
+        worst = int(np.argmax(np.abs(each)))
+        _say(mechanism, first, second, float(p[worst]), float(q[worst]), shown)
     return True
 
 
@@ -175,7 +182,8 @@ def _leaves(
                 return None, executed
             waiting += [[*made[:place], other] for other in others]
         log = sum(_law(each).log_probability(each.value) for each in made)
-        leaves.append(_Leaf(log, leaf.layout, leaf.value, _choices(leaf)))
+        off = math.exp(log) * math.expm1(min(sum(map(_off, made)), 50.0))
+        leaves.append(_Leaf(log, off, leaf.layout, leaf.value, _choices(leaf)))
     total = math.fsum(math.exp(leaf.log) for leaf in leaves)
     return (leaves if abs(total - 1) < 1e-9 else None), executed
 
@@ -183,6 +191,13 @@ def _leaves(
 def _law(observation: Observation) -> Chances:
     assert isinstance(observation.law, Chances)
     return observation.law
+
+
+def _off(made: Observation) -> float:
+    """Return by which part of itself the probability of a choice may be off."""
+    law = _law(made)
+    own = law.log[np.arange(len(law.log)), np.asarray(made.value, dtype=np.intp)]
+    return float((law.error * np.exp(np.minimum(-own, 700.0))).sum())
 
 
 def _others(made: Observation) -> list[Observation]:
@@ -215,8 +230,14 @@ def _near(value: Array, other: Array) -> bool:
     )
 
 
-def _masses(leaves: list[_Leaf], others: list[_Leaf]) -> tuple[Array, Array]:
-    """Return the probabilities of the distinct releases, on D and on D'."""
+def _masses(
+    leaves: list[_Leaf], others: list[_Leaf]
+) -> tuple[Array, Array, Array, Array]:
+    """Return the probabilities of the distinct releases, on D and on D'.
+
+    And by how much each may be off. Where a release is impossible on one side, it may
+    be so as that of some choice was rounded to 0.
+    """
     seen: list[_Leaf] = []
     masses: list[list[float]] = []
     for side, law in enumerate((leaves, others)):
@@ -228,12 +249,15 @@ def _masses(leaves: list[_Leaf], others: list[_Leaf]) -> tuple[Array, Array]:
             )
             mass = next(alike, None)
             if mass is None:
-                mass = [0.0, 0.0]
+                mass = [0.0, 0.0, 0.0, 0.0]
                 seen.append(leaf)
                 masses.append(mass)
             mass[side] += math.exp(leaf.log)
-    p, q = np.array(masses).T
-    return p, q
+            mass[2 + side] += leaf.off
+    p, q, off, off_there = np.array(masses).T
+    most = max((leaf.off for leaf in (*leaves, *others)), default=0.0)
+    most = max(most, ROUNDING) if most else 0.0
+    return p, q, np.where(p > 0, off, most), np.where(q > 0, off_there, most)
 
 
 def _steps(first: Trace, second: Trace) -> Steps:
@@ -244,19 +268,16 @@ def _steps(first: Trace, second: Trace) -> Steps:
 
 
 def _say(
-    mechanism: Any, first: Trace, second: Trace, p: Array, q: Array, shown: Judgement
+    mechanism: Any, first: Trace, second: Trace, p: float, q: float, shown: Judgement
 ) -> None:
     """Say which release is too probable on one side, and where that comes from."""
-    with np.errstate(all="ignore"):
-        ratio = np.where((p > 0) | (q > 0), np.abs(np.log(p) - np.log(q)), 0.0)
-    worst = int(np.argmax(ratio))
     costly = max(shown.steps, key=lambda step: step.loss, default=None)
     moved = costly is not None and costly.loss > 0
     where = costly.place if costly and moved else returned_at(mechanism, first)
     shown.find(
         "distance" if moved else "release",
         where,
-        f"one release has probability {p[worst]:.6g} on D and {q[worst]:.6g} on D'",
+        f"one release has probability {p:.6g} on D and {q:.6g} on D'",
         neighbour=where if moved else returned_at(mechanism, second),
         proof=True,
     )

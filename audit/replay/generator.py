@@ -87,7 +87,13 @@ class Recorder(np.random.Generator):
 
     @property
     def _notes(self) -> bool:
-        """Whether draws are followed: not within a declared primitive."""
+        """Whether draws are followed.
+
+        Not within a declared primitive, nor by code that keeps the generator for later.
+        """
+        if self._tape.closed:
+            self._tape.comes_too_late()
+            return False
         return self._follows and not self._tape.inside
 
     def _next(self) -> np.random.Generator:

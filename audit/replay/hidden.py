@@ -25,6 +25,11 @@ given values keeps the claim for almost all of them, then the bound is the same:
 values of loss l the two factors are e^(epsilon - l) and e^(epsilon + l), and the
 largest product A B (A - 1)(B - 1)/(A B - 1)^2 has A = B, their product being fixed.
 
+**State** is no randomness: code may count its calls, and take turns. So it is drawn at
+random which side comes first, each time (`in_any_order`). Releases that go by the
+number of the call, and not by the data, come out as followed with probability at most
+2^-m: all calls are given, and of the two in each turn one alone may be that on D.
+
 **What exact laws of recorded noise show** (a loss that is too large) is a proof if all
 randomness was recorded. The same executions show hidden randomness that by itself would
 keep the claim, since what follows is processed further; they do not show what keeps it
@@ -35,19 +40,23 @@ larger than claimed by as little as one likes.
 import math
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from dpaudit.claims import Claim
 
-__all__ = ["Again", "repeat", "repeats_needed", "seeds"]
+__all__ = ["Again", "in_any_order", "repeat", "repeats_needed", "seeds"]
 
+T = TypeVar("T")
+U = TypeVar("U")
 Again = Callable[[int], tuple[bool, int]]
 """Executes a pair again, for the n-th time: was all as before? How many a side?"""
 
 _MOST = 200  # executions again, on either side, or more if they take few seconds
 _MOST_EVER, _SECONDS = 20_000, 10.0
 _EPSILONS = np.linspace(0.0, 12.0, 241)
+_ORDER = 2**31 + 1  # of the streams by which sides are executed first or second
 
 
 def repeats_needed(claim: Claim, alpha: float) -> int:
@@ -83,6 +92,17 @@ def seeds(seed: int, turn: int) -> tuple[int, int]:
     return seed + 2 * turn - 1, seed + 2 * turn
 
 
+def in_any_order(
+    seed: int, turn: int, first: Callable[[], T], second: Callable[[], U]
+) -> tuple[T, U]:
+    """Execute two sides, either of them before the other, and return both results."""
+    order = np.random.SeedSequence(seed, spawn_key=(_ORDER, turn))
+    if order.generate_state(1)[0] % 2:
+        return first(), second()
+    found = second()
+    return first(), found
+
+
 def repeat(
     again: Again, claim: Claim, alpha: float, *, bare: bool, until: float
 ) -> tuple[bool, int]:
@@ -99,7 +119,8 @@ def repeat(
     until : float
         Of the clock.
     """
-    needed, made = repeats_needed(claim, alpha), 0
+    # And state that goes by the number of the call is to show.
+    needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0
     if bare and needed > _MOST_EVER:
         return False, 0
     enough = time.perf_counter() + _SECONDS

@@ -42,9 +42,11 @@ class Candidates(Chances):
         object.__setattr__(self, "keys", tuple(map(_key, self.names)))
 
     @classmethod
-    def among(cls, log: Array, names: Sequence[Any], kind: str) -> "Candidates":
+    def among(
+        cls, log: Array, names: Sequence[Any], kind: str, error: float = 0.0
+    ) -> "Candidates":
         """Return choices; log, shape (c, k). Outcomes of one name are one outcome."""
-        made = cls(log, kind, tuple(names))
+        made = cls(log, kind, error, tuple(names))
         if len(made.names) != log.shape[1]:
             raise InputError(
                 f"there must be as many candidates as scores, got {len(made.names)} "
@@ -57,7 +59,8 @@ class Candidates(Chances):
         for place, key in enumerate(made.keys):
             column = columns[key]
             joined[:, column] = np.logaddexp(joined[:, column], log[:, place])
-        return cls(joined, kind, tuple(made.names[made.keys.index(k)] for k in keys))
+        named = tuple(made.names[made.keys.index(k)] for k in keys)
+        return cls(joined, kind, error, named)
 
     def places(self, output: Any) -> tuple[NDArray[np.intp], tuple[int, ...]]:
         """Return which outcomes these are, shape (c,), and the shape that they have.
@@ -92,7 +95,7 @@ class Candidates(Chances):
         if self.keys == other.keys:
             return super().supremum(other)
         keys = list(dict.fromkeys((*self.keys, *other.keys)))
-        wide = [Chances(each._spread(keys)) for each in (self, other)]
+        wide = [Chances(each._spread(keys), error=each.error) for each in (self, other)]
         return wide[0].supremum(wide[1])
 
     def _spread(self, keys: list[Any]) -> Array:

@@ -114,6 +114,8 @@ class Law:
         Whether the entries fall into units; if not, the four before are empty.
     factor : ndarray, shape (n, k), optional
         L, where the entries do not fall into units, but all draws are Gaussian.
+    rough : ndarray, shape (n,), optional
+        By how much x may be off, where larger numbers were taken off each other.
     """
 
     mean: Array
@@ -125,6 +127,7 @@ class Law:
     alone: NDArray[np.bool_]
     known: bool = True
     factor: Array | None = None
+    rough: Array | None = None
 
     @classmethod
     def of(
@@ -278,11 +281,11 @@ def _one_term_each(
     order = np.argsort(index, axis=1, kind="stable")
     index = np.take_along_axis(index, order, axis=1)
     coef = np.where(index >= 0, np.take_along_axis(coef, order, axis=1), 0.0)
+    largest = np.abs(coef).max(axis=1, initial=0.0, keepdims=True)
     for column in range(m - 1, 0, -1):  # into the first of equal draws
         same = (index[:, column] == index[:, column - 1]) & (index[:, column] >= 0)
         coef[same, column - 1] += coef[same, column]
         index[same, column] = -1
-    largest = np.abs(coef).max(axis=1, initial=0.0, keepdims=True)
     index = np.where(np.abs(coef) > 1e-14 * largest, index, -1)
     coef = np.where(index >= 0, coef, 0.0)
     order = np.argsort(-index, axis=1, kind="stable")

@@ -85,6 +85,8 @@ class _Pool:
             if depth > _DEEPEST:
                 raise LookupError
             return type(value)(self.place(part, depth + 1) for part in value)
+        if isinstance_tracked(value) and value.tape is not self._tape:
+            value = value.looked_at("moved")
         if not isinstance_tracked(value):
             array = numeric(value)
             if array is None:

@@ -100,6 +100,7 @@ class Observations(Sequence[Observation]):
             not made.how
             or type(law) is not Law
             or not law.known
+            or law.rough is not None
             or law.mean.size != made.value.size
         ):
             self._others[len(self._kind)] = made

@@ -9,7 +9,7 @@ from dpaudit.audit.drawing import draw
 from dpaudit.audit.replay.comparison import Comparison, compare
 from dpaudit.audit.replay.composition import Composition
 from dpaudit.audit.replay.executor import Trace, execute
-from dpaudit.audit.replay.hidden import seeds
+from dpaudit.audit.replay.hidden import in_any_order, seeds
 from dpaudit.audit.replay.judgement import (
     RAISES,
     Judgement,
@@ -59,11 +59,17 @@ def judge_open(
     shown.laws = first.law, second.law
 
     def again(turn: int) -> tuple[bool, int]:
-        sides = (first, pair.data), (second, pair.neighbour)
-        return all(
-            _confirms(execute(mechanism, data, seed, follows=False), trace, seed)
-            for (trace, data), seed in zip(sides, seeds(other_seed, turn), strict=True)
-        ), 1
+        seed, seed_there = seeds(other_seed, turn)
+
+        def here() -> bool:
+            plain = execute(mechanism, pair.data, seed, follows=False)
+            return _confirms(plain, first, seed)
+
+        def there() -> bool:
+            plain = execute(mechanism, pair.neighbour, seed_there, follows=False)
+            return _confirms(plain, second, seed_there)
+
+        return all(in_any_order(other_seed, turn, here, there)), 1
 
     shown.again = again
     if first.layout != second.layout:

@@ -10,7 +10,7 @@ from types import CodeType, FrameType
 import numpy as np
 import scipy
 
-from dpaudit import interrupts
+from dpaudit import interrupts, outputs
 from dpaudit.audit import drawing
 
 __all__ = [
@@ -26,7 +26,11 @@ _EXECUTOR = "executor.py"  # where the code under audit is called from
 # What may stand between the two.
 _DRAWN_BY = os.path.split(os.path.abspath(drawing.__file__))
 _INTERRUPTS = os.path.split(os.path.abspath(interrupts.__file__))
+_OUTPUTS = os.path.split(os.path.abspath(outputs.__file__))
 _LIBRARY = os.path.dirname(os.__file__)
+# Instructions that load what is called: names by themselves, and attributes.
+_BY_THEMSELVES = ("LOAD_GLOBAL", "LOAD_NAME")
+_LOADS = ("LOAD_METHOD", "LOAD_ATTR", *_BY_THEMSELVES)
 # Libraries that train: where noise is added is the line that calls them.
 _TRAINING = frozenset({"jax", "jaxlib", "optax", "jax_privacy", "torch", "opacus"})
 _NUMERIC = (os.path.dirname(np.__file__), os.path.dirname(scipy.__file__))
@@ -54,8 +58,9 @@ def goes_straight_out() -> bool:
     """Say whether what is looked at now is all that the mechanism returns.
 
     So it is where the code under audit that runs now is the mechanism's own function,
-    and its next instruction returns what the present one leaves: nothing else can
-    depend on the number.
+    which calls Python's `float` itself (other compiled functions ask for a float as
+    well, and make something else of it), and its next instruction returns what that
+    leaves: nothing else can depend on the number.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _kind(frame.f_code.co_filename) == "own":
@@ -64,7 +69,12 @@ def goes_straight_out() -> bool:
         return False
     caller = os.path.split(os.path.abspath(frame.f_back.f_code.co_filename))
     called_by_us = caller in ((_HERE, _EXECUTOR), _DRAWN_BY, _INTERRUPTS)
-    return called_by_us and _returns_next(frame.f_code, frame.f_lasti)
+    return (
+        called_by_us
+        and _returns_next(frame.f_code, frame.f_lasti)
+        and _spells(frame.f_code, frame.f_lasti, "float", _BY_THEMSELVES)
+        and frame.f_globals.get("float", float) is float
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -85,11 +95,11 @@ def called_by_name(frame: FrameType, name: str) -> bool:
     NumPy's functions are looked up by compiled code as well, which has no frame of its
     own, and which trusts what they return to be an array.
     """
-    return _spells(frame.f_code, frame.f_lasti, name)
+    return _spells(frame.f_code, frame.f_lasti, name, _LOADS)
 
 
 @lru_cache(maxsize=4096)
-def _spells(code: CodeType, at: int, name: str) -> bool:
+def _spells(code: CodeType, at: int, name: str, by: tuple[str, ...]) -> bool:
     """Say whether the function of the call at an instruction is called so there."""
     listed = list(dis.get_instructions(code))
     # The interpreter may stand at one of the empty slots that follow a call.
@@ -101,7 +111,7 @@ def _spells(code: CodeType, at: int, name: str) -> bool:
         each.argval
         for each in listed
         if each.offset < at
-        and each.opname in ("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")
+        and each.opname in by
         and each.positions
         and (each.positions[0], each.positions[2]) == start
     ]
@@ -139,7 +149,7 @@ def _kind(file: str) -> str:
     folder, name = os.path.split(os.path.abspath(file))
     if folder == _HERE:
         return "end" if name == _EXECUTOR else "own"
-    if (folder, name) in (_DRAWN_BY, _INTERRUPTS):
+    if (folder, name) in (_DRAWN_BY, _INTERRUPTS, _OUTPUTS):
         return "own"
     if file.startswith("<") or any(f"{folder}/".startswith(f"{n}/") for n in _NUMERIC):
         return "own"

@@ -7,12 +7,13 @@ for certain, if nothing random had been looked at before: the value is a functio
 the data, so that the two laws of the transcript are mutually singular.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaudit.audit.replay.executor import Trace, execute
-from dpaudit.audit.replay.hidden import Again, seeds
+from dpaudit.audit.replay.hidden import Again, in_any_order, seeds
 from dpaudit.audit.replay.judgement import Judgement
 from dpaudit.audit.replay.tape import Public, Tape
 from dpaudit.outputs import arrays_of
@@ -64,11 +65,14 @@ def _once_more(mechanism: Any, first: Trace, shown: Judgement, text: str) -> Aga
     pair, tape = shown.pair, first.tape
 
     def again(turn: int) -> tuple[bool, int]:
-        one, other = (
-            execute(mechanism, data, seed, reading=tape.reading).tape
+        here, there = (
+            partial(execute, mechanism, data, seed, reading=tape.reading)
             for data, seed in zip(
                 (pair.data, pair.neighbour), seeds(tape.seed, turn), strict=True
             )
+        )
+        one, other = (
+            trace.tape for trace in in_any_order(tape.seed, turn, here, there)
         )
         differs = any(text == found for _, _, found in _differences(one, other))
         # `text` need not show all numbers of a value: those on D are what they were.

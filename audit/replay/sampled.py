@@ -198,7 +198,7 @@ class Side:
         assert isinstance(law, Chances)
         if self.place is None:
             return law
-        return Chances(np.delete(law.log, self.place, axis=0), law.kind)
+        return Chances(np.delete(law.log, self.place, axis=0), law.kind, law.error)
 
     def differs(self, other: "Side", number: int) -> bool:
         """Say whether values have no common density, or the common rows' flips differ.

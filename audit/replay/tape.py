@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,8 +46,12 @@ Recipe: TypeAlias = Callable[[int], Array]
 
 _FRESH, _SPENT, _PARTLY = 0, 1, 2
 _MANY = 1_000_000  # draws from which on there is less room to spare
+_CANCELLED = 1e-3  # what is smaller beside its parts is a difference of them
+_ROUGH = 1e-14  # of these parts: many times what one operation leaves
+_NOTHING = 1e-12  # beside the scale of the noise
+_STALE = "noise that an earlier execution drew is used again"
+_running: list["Tape"] = []  # of the executions that run now, the innermost last
 _WITHIN = 2**31  # of the streams of declared primitives
-_HANDED_OUT = frozenset({"float", "item", "tolist"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +134,8 @@ class Tape:
     primitives: int = 0
     # What went straight out of the mechanism as an ordinary number.
     final: Any = None
+    # By how much numbers with noise may be off: see `cancels`.
+    rough: float = 0.0
     # Where the first draw was made.
     first_place: str = ""
     _places: list[str] = field(default_factory=list)
@@ -200,6 +206,20 @@ class Tape:
         block = bisect_right(self._starts, draw) - 1
         return self._places[block]
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Be told in the block of noise that belongs to earlier executions."""
+        _running.append(self)
+        try:
+            yield
+        finally:
+            _running.pop()
+
+    def comes_too_late(self) -> None:
+        """Tell the execution that runs now, if any, that this one's noise is used."""
+        if self.closed and _running and _running[-1].is_mine:
+            _running[-1].lose(_STALE)
+
     def lose(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.
 
@@ -266,16 +286,48 @@ class Tape:
         if known.any():
             with np.errstate(all="ignore"):
                 add = np.where(known, coef * self._z[index], 0.0).sum(axis=1)
+            self.cancels(mean + add, mean, add)
             mean = mean + add
             index, coef = np.where(known, -1, index), np.where(known, 0.0, coef)
         return mean, index, coef, partly
 
     def law(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Law:
         """Return the law of a value, given what was looked at before."""
+        noisy = (index >= 0).any(axis=1)
         mean, index, coef, partly = self.settled(mean, index, coef)
         if partly:
             self.lose("a draw is used again of which only a sum was seen")
-        return Law.of(mean, index, coef, self.families)
+        return self._roughly(Law.of(mean, index, coef, self.families), noisy)
+
+    def cancels(self, result: Array, *parts: Array) -> None:
+        """Note what rounding leaves where large numbers are taken off each other.
+
+        A number between them that ought to be 0, or the same on both sides, is off by
+        some units in the last place of these.
+        """
+        with np.errstate(all="ignore"):
+            size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
+            if not 0 < size < math.inf:
+                return
+            least = float(np.abs(result).min(initial=math.inf))
+            if least >= _CANCELLED * size:
+                return
+            # Of a vector, only where an entry is small beside those it is made of.
+            wide = np.zeros(result.shape)
+            for part in parts:
+                wide = np.maximum(wide, np.abs(part))
+            gone = np.abs(result) < _CANCELLED * wide
+            lost = _ROUGH * float(wide[gone].max(initial=0.0))
+            self.rough = max(self.rough, lost)
+
+    def _roughly(self, law: Law, noisy: Any = True) -> Law:
+        """Return a law that knows by how much its noisy entries may be off."""
+        if not self.rough:
+            return law
+        apart = law.known and len(law.first) == len(law.mean)
+        if apart and (self.rough <= _NOTHING * law.scale).all():
+            return law
+        return replace(law, rough=np.where(noisy, self.rough, np.zeros(len(law.mean))))
 
     def value(self, mean: Array, index: NDArray[np.intp], coef: Array) -> Array:
         """Return what a value is in this execution, without looking at it."""
@@ -290,7 +342,7 @@ class Tape:
 
     def hands_out(self, how: str) -> bool:
         """Say whether a number is looked at only to be what the mechanism returns."""
-        return how in _HANDED_OUT and goes_straight_out()
+        return how == "float" and goes_straight_out()
 
     def observe(self, whole: Any, how: str) -> Array:
         """Return a value that the code looks at, flat, as ordinary numbers.
@@ -314,11 +366,13 @@ class Tape:
             with np.errstate(all="ignore"):
                 value = asarray(mean + terms.factor * self._z[draws])
             if self.closed:
+                self.comes_too_late()
                 return value
         else:
             mean, index, coef, partly = self.settled(mean, whole.index, whole.coef)
             value = self.value(mean, index, coef)
             if self.closed:
+                self.comes_too_late()
                 return value
             if partly:
                 self.lose("a draw is used again of which only a sum was seen")
@@ -330,6 +384,7 @@ class Tape:
         place, shape = place_of_caller(), whole.shape
         if law is None:
             law = Law.of(mean, index, coef, self.families)
+        law = self._roughly(law)
         if bare:
             self._note(self.coins, place, "noise is used as an ordinary number")
             self._spend(index, law)
@@ -367,6 +422,7 @@ class Tape:
             value = self._z[block.numbers].copy()
             partly, spent = (state == _PARTLY).any(), (state == _SPENT).all()
         if self.closed:
+            self.comes_too_late()
             return value
         if partly:
             self.lose("a draw is used again of which only a sum was seen")
@@ -417,7 +473,9 @@ class Tape:
         if isinstance(law, Law) and law.known and len(law.first):
             ratio = law.ratio[law.first]
             with np.errstate(all="ignore"):
-                u = (recorded[law.first] - law.mean[law.first]) / ratio
+                value, mean = recorded[law.first], law.mean[law.first]
+                self.cancels(value - mean, value, mean)
+                u = (value - mean) / ratio
             self._z[law.draw[law.alone]] = u[law.alone]
         return recorded
 

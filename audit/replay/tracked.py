@@ -176,7 +176,8 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
         key = _plain_key(key)
         if isinstance_tracked(value):
             width = max(self.index.shape[1], value.index.shape[1])
-            if not value.noisy or self.size * width > max(MOST_TERMS, self.size):
+            many = self.size * width > max(MOST_TERMS, self.size)
+            if not value.noisy or many or value.tape is not self.tape:
                 value = value.looked_at("assigned")
         if not isinstance_tracked(value):
             value = looked_at_within(value)
@@ -272,6 +273,9 @@ class Tracked(Conversions, NDArrayOperatorsMixin):
 
     def looked_at(self, how: str) -> Array:
         """Return the numbers as an ordinary array, with a note on the tape."""
+        if self.noisy and self.tape.closed:
+            # It stays what it is, so that the next execution that uses it is told, too.
+            return self.tape.observe(self, how).reshape(self.shape)
         if self.noisy:
             image = self.terms.image
             if image is not None and not self.tape.hands_out(how) and image.injective():

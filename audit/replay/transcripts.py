@@ -11,7 +11,7 @@ from dpaudit.audit.replay.amplification import Sampled
 from dpaudit.audit.replay.composition import Composition, pure_epsilon
 from dpaudit.audit.replay.executor import Trace, execute, execute_plainly
 from dpaudit.audit.replay.given_back import Transcript
-from dpaudit.audit.replay.hidden import Again
+from dpaudit.audit.replay.hidden import Again, in_any_order
 from dpaudit.audit.replay.judgement import (
     Judgement,
     distance_words,
@@ -150,7 +150,7 @@ def _once_more(
 ) -> Again:
     """Return what gives the transcript of D back again, on D and on D'."""
 
-    def again(turn: int) -> tuple[bool, int]:
+    def on_its_own() -> bool:
         tape = trace.tape
         own = execute(
             mechanism,
@@ -164,15 +164,23 @@ def _once_more(
             isinstance(each, Sampled) or each.moved or each.scales_differ
             for each in here.by_step
         )
-        if here.lost or moved or here.loss == np.inf:
-            return False, 1
+        return not (here.lost or moved or here.loss == np.inf)
+
+    def on_the_other() -> tuple[int, int] | None:
         try:
             there = _held_against(mechanism, pair, trace, other, None)
         except NotThroughNoise:
-            return False, 1
+            return None
         alike = bool(np.isclose(there.loss, known, rtol=1e-6, equal_nan=True))
-        one, two = there.executions
-        return alike and not there.lost, max(1 + one, two)
+        return there.executions if alike and not there.lost else None
+
+    def again(turn: int) -> tuple[bool, int]:
+        # What was executed counts, in whatever order.
+        alike, executions = in_any_order(
+            trace.tape.seed, turn, on_its_own, on_the_other
+        )
+        one, two = (0, 1) if executions is None else executions
+        return alike and executions is not None, max(1 + one, two)
 
     return again
 

@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
+from dpaudit.audit.replay import primitive
 from dpaudit.audit.replay.chances import Chances, noisy_maximum
 from dpaudit.audit.replay.laws import Family
 from dpaudit.errors import MechanismError
@@ -268,3 +269,78 @@ def test_a_choice_that_cannot_be_made_fails_as_numpy_does():
 
     with pytest.raises(MechanismError, match="Probabilities do not sum to 1"):
         replay(broken, pair=PAIR, claim=PureDP(1.0), max_samples=2)
+
+
+# -- probabilities that are rounded
+
+
+def flipped(x, rng):
+    return bool(rng.random() < 1 / (1 + np.exp(-float(len(x)))))
+
+
+def flipped_the_other_way(x, rng):
+    return bool(rng.random() >= 1 / (1 + np.exp(-float(len(x)))))
+
+
+def binomial(x, rng):
+    return rng.binomial(1, 1 / (1 + np.exp(-float(len(x)))))
+
+
+def one_of_two(x, rng):
+    p = 1 / (1 + np.exp(-float(len(x))))
+    return rng.choice(["yes", "no"], p=[p, 1 - p])
+
+
+def twice(x, rng):
+    p = 1 / (1 + np.exp(-len(x) / 2))
+    return rng.random() < p, rng.random() < p
+
+
+@primitive("randomised-response", value="held", truth="p")
+def responds(held, p):
+    return held
+
+
+def declared(x, rng):
+    return responds(1, 1 / (1 + np.exp(-float(len(x)))))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sees"),
+    [
+        *((each, "release") for each in (flipped, flipped_the_other_way, twice)),
+        *((each, "release") for each in (binomial, one_of_two)),
+        *((each, "transcript") for each in (flipped, one_of_two, declared)),
+    ],
+)
+def test_what_rounding_leaves_of_a_probability_refutes_nothing(mechanism, sees):
+    """An exponential mechanism with two outcomes loses 1, whatever is rounded."""
+    losses = []
+    for n in (8, 24, 25, 26, 30, 33, 34, 35, 36, 37):
+        pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
+        result = replay(
+            mechanism, pair=pair, claim=PureDP(1.0), sees=sees, max_samples=2
+        )
+        assert not result.refuted, (n, str(result))
+        losses.append(result.loss)
+    if sees == "release":
+        assert losses[0] == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [1487, 1488, 1489, 1490])
+def test_what_underflow_leaves_of_a_probability_refutes_nothing(n):
+    def mechanism(x, rng):
+        weights = np.exp(np.array([0.0, -0.5 * len(x)]))
+        return int(rng.choice(2, p=weights / weights.sum()))
+
+    pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
+    result = replay(mechanism, pair=pair, claim=PureDP(0.5), max_samples=2)
+    assert not result.refuted, str(result)
+
+
+def test_what_is_impossible_on_one_side_is_no_rounding():
+    def mechanism(x, rng):
+        return rng.random() < 1e-6 * (len(x) > 2)
+
+    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0))
+    assert (str(result.verdict), result.loss) == ("REFUTED", math.inf)

@@ -1,5 +1,6 @@
 """Noise that no recorder sees: it refutes nothing by coming out alike for a while."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from replay_cases import WRONG, rows
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit.replay import replay
+from dpaudit.audit.replay import invariant, replay
 from dpaudit.audit.replay.hidden import repeats_needed
 from dpaudit.audit.replay.witness import verify_replay
 
@@ -88,6 +89,39 @@ def test_noise_that_comes_out_alike_refutes_nothing(hiding, seeds, sees):
             max_samples=2,
         )
         assert not result.refuted, (seed, str(result))
+
+
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+@pytest.mark.parametrize("length", [1, 3])
+def test_code_that_takes_turns_refutes_nothing(length, sees):
+    """It is refuted with probability 2^-11; seeded."""
+    epsilon = 0.1
+
+    def below_noise(x, rng, turn):
+        return turn, len(x) + rng.laplace(0, 1 / epsilon)
+
+    def after_a_look(x, rng, turn):
+        return turn, round(len(x) + rng.laplace(0, 1 / epsilon), 3)
+
+    def beside_a_choice(x, rng, turn):
+        return turn, int(rng.choice(2, p=[0.5, 0.5]))
+
+    def as_an_invariant(x, rng, turn):
+        invariant(turn=turn)
+        return len(x) + rng.laplace(0, 1 / epsilon)
+
+    for mechanism in (below_noise, after_a_look, beside_a_choice, as_an_invariant):
+        turns = itertools.cycle([0] * length + [1] * length)
+        for seed in range(2):
+            result = replay(
+                lambda x, rng, of=mechanism, turns=turns: of(x, rng, next(turns)),
+                pair=PAIR,
+                claim=PureDP(epsilon),
+                sees=sees,
+                seed=seed,
+                max_samples=2,
+            )
+            assert not result.refuted, str(result)
 
 
 def test_a_witness_of_it_is_not_confirmed():

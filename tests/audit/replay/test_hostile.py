@@ -260,6 +260,66 @@ def test_other_ways_to_the_generator_are_held_to_the_claim(mechanism):
     assert (result.verdict, result.proof) == ("REFUTED", True)
 
 
+def wraps_around(x, rng):
+    return math.fmod(x.sum() + rng.normal(0, 1.0), 12.0)
+
+
+def test_what_compiled_code_makes_of_a_number_is_not_the_number():
+    """On a circle the loss of Gaussian noise is no more infinite."""
+    pair = Pair(rows(0.1), rows(0.1, 0.05))
+    result = replay(wraps_around, pair=pair, claim=PureDP(1.0), max_samples=2)
+    assert not result.refuted, str(result)
+
+
+def test_a_float_is_handed_out():
+    pair = Pair(rows(0.1), rows(0.1, 0.05))
+    result = replay(
+        lambda x, rng: float(x.sum() + rng.normal()), pair=pair, claim=PureDP(1.0)
+    )
+    assert (result.verdict, result.proof, result.loss) == ("REFUTED", True, math.inf)
+
+
+class Keeping:
+    """Keeps something for the next call, and adds noise from it."""
+
+    def __init__(self, what):
+        self._what, self._first = what, None
+
+    def kept(self, rng=None):
+        if self._first is None:
+            self._first = {
+                "generator": lambda: rng,
+                "spawned": np.random.default_rng,
+                "noise": lambda: np.random.default_rng().laplace(size=2),
+                "value": lambda: 3.0 + rng.laplace(size=2),
+            }[self._what]()
+        return self._first
+
+    def __call__(self, x, rng):
+        kept = self.kept(rng)
+        if self._what in ("generator", "spawned"):
+            return total(x) + kept.laplace()
+        own, mixed = rng.laplace(size=2), np.zeros(2)
+        mixed[:1] = kept[:1]
+        return own + total(x) + kept, np.array([kept[0], own[1]]), mixed, kept.sum()
+
+
+@pytest.mark.parametrize("what", ["generator", "spawned", "noise", "value"])
+@pytest.mark.parametrize("sees", ["release", "transcript"])
+def test_what_code_keeps_of_an_earlier_execution_is_not_followed(what, sees):
+    kept = Keeping(what)
+    if what in ("generator", "spawned"):
+        result = replay(kept, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2)
+        assert type(kept.kept().laplace()) is float
+        drawn = {kept.kept().laplace() for _ in range(10)}
+        assert len(drawn) == 10
+    else:
+        result = replay(kept, pair=PAIR, claim=PureDP(9.0), sees=sees, max_samples=2)
+    assert not result.refuted
+    assert str(result.verdict) == "NOT_FOLLOWED", str(result)
+    assert "earlier execution" in result.findings[0].message
+
+
 def test_a_mechanism_that_only_raises_is_an_error():
     with pytest.raises(MechanismError, match="every time"):
         replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
@@ -319,6 +379,9 @@ def test_a_failure_on_one_side_alone_is_a_proof():
     assert (result.verdict, result.proof) == ("REFUTED", True)
     assert result.findings[0].kind == "structure"
     assert "raises ValueError on D'" in result.findings[0].message
+    lines = refuses_many.__code__.co_firstlineno + np.array([3, 2])
+    wheres = result.findings[0].where, result.findings[0].where_neighbour
+    assert [int(each.rpartition(":")[2]) for each in wheres] == lines.tolist()
 
 
 def leaves_by(kind):
