@@ -24,7 +24,7 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.outputs import Batch
 from dpaudit.printable import printable
-from dpaudit.validation import check_count, check_fraction
+from dpaudit.validation import check_confidence, check_count
 
 __all__ = ["Verification", "verify"]
 
@@ -127,7 +127,7 @@ def verify(
     MechanismError
         If the mechanism fails where it is asked for more than a release.
     """
-    alpha = 1 - check_fraction("confidence", confidence)
+    alpha = 1 - check_confidence("confidence", confidence)
     wanted = max(_FEWEST, _TIMES * witness.samples)
     limit = min(wanted, _MOST)
     if max_samples is not None:
