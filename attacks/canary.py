@@ -53,17 +53,17 @@ def _place(pair: Pair) -> int:
 def shaped_as_bases(pair: Pair, releases: Release) -> Array | None:
     """Return releases as stacks of vectors in R^d, shape (size, d, k), if they fit.
 
-    Taken are d-vectors and d x k or k x d matrices with k < d, where the rows of the
-    pair are finite vectors in R^d, d > 1. None for anything else.
+    Taken are d-vectors and d x k or k x d matrices with 0 < k < d, where the rows of
+    the pair are finite vectors in R^d, d > 1. None for anything else.
     """
     if not isinstance(releases, np.ndarray) or pair.data.ndim != 2 or not pair.finite:
         return None
     match releases.shape[1:], pair.data.shape[1]:
         case ((a,), d) if a == d > 1:
             return releases[:, :, np.newaxis]
-        case ((a, b), d) if b < a == d:
+        case ((a, b), d) if 0 < b < a == d:
             return releases
-        case ((a, b), d) if a < b == d:
+        case ((a, b), d) if 0 < a < b == d:
             return releases.swapaxes(1, 2)
     return None
 

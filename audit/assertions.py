@@ -306,10 +306,15 @@ def _not_followed(result: Any) -> list[str]:
 
 
 def _save(witness: Any, folder: Path) -> Path:
-    """Write a witness; the same audit writes the same file."""
+    """Write a witness; the same audit writes the same file, and no other does.
+
+    The seed is that of all audits of one mechanism and claim, on whichever pair.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     word = re.sub(r"[^\w.-]+", "-", witness.name).strip("-.") or "mechanism"
-    path = folder / f"{word[:60]}-{witness.seed:x}.json"
+    content = json.dumps(witness.to_dict(), sort_keys=True).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    path = folder / f"{word[:40]}-{digest[:24]}.json"
     witness.save(path)
     return path
 

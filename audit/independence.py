@@ -1,23 +1,27 @@
 """Signs that an audit does not see what it seems to see.
 
 Every statement of an audit assumes that, given the dataset, each release is drawn anew
-from the same distribution, with the generator that it was handed. Two checks find the
+from the same distribution, with the generator that it was handed. Three checks find the
 usual ways to break this, and no more than these:
 
 - the same seeds are used again after the audit: a release that differs from the first
   depends on the calls in between, or on randomness of the mechanism's own;
-- a mechanism that leaves its generator untouched does not use it.
+- a mechanism that leaves its generator untouched does not use it;
+- a batched draw whose releases are nearer each other than one of another batch shares
+  noise between them.
 
 And an audit sees only what it can read and compare: outputs of which the type alone is
 known, and words that never occur twice, tell it nothing.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.sampling import Sampler
 from dpaudit.errors import DPAuditError
 from dpaudit.outputs import UNREAD, Batch, arrays_of, read
 
@@ -27,6 +31,7 @@ __all__ = [
     "same_output",
     "signs",
     "signs_of_dependence",
+    "signs_seen",
     "unreadable",
 ]
 
@@ -39,14 +44,35 @@ _UNUSED = (
     "from elsewhere"
 )
 
+_SHARED = (
+    "releases of one batched draw resemble each other more than those of another one: "
+    "they share noise, so that they are fewer independent releases than they seem"
+)
+
 _NAMED = 3
 _MOST = 0.5
 
 
 def signs_of_dependence(pair_audit: PairAudit) -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an pair_audit."""
+    return signs_seen(pair_audit.sampler, lambda: repeats(pair_audit))
+
+
+def signs_seen(sampler: Sampler, repeats: Callable[[], bool]) -> tuple[str, ...]:
+    """Return warnings about the mechanism that is sampled.
+
+    Parameters
+    ----------
+    sampler : Sampler
+    repeats : callable
+        Says whether the same streams give the first releases once more.
+    """
     try:
-        return signs(repeats=repeats(pair_audit), uses_rng=pair_audit.uses_rng())
+        return signs(
+            repeats=repeats(),
+            uses_rng=sampler.uses_rng(),
+            shares_noise=sampler.shares_noise(),
+        )
     except DPAuditError:
         # It refuses now what it took at the beginning.
         return signs(repeats=False, uses_rng=True)
@@ -82,7 +108,9 @@ def fingerprint(*batches: Batch) -> bytes:
     return digest.digest()
 
 
-def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
+def signs(
+    *, repeats: bool, uses_rng: bool, shares_noise: bool = False
+) -> tuple[str, ...]:
     """Return warnings about a mechanism.
 
     Parameters
@@ -91,8 +119,11 @@ def signs(*, repeats: bool, uses_rng: bool) -> tuple[str, ...]:
         Whether the same seed gave the same release at the end as at the beginning.
     uses_rng : bool
         Whether it ever drew from the generator that it was handed.
+    shares_noise : bool
+        Whether the releases of a batch resemble each other.
     """
-    return (*(() if repeats else (_STATE,)), *(() if uses_rng else (_UNUSED,)))
+    found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
+    return tuple(sign for sign, seen in found.items() if seen)
 
 
 def same_output(first: Any, second: Any) -> bool:

@@ -80,9 +80,10 @@ class PairAudit:
         )
         return _joined(sampler, self.pilot_size)
 
-    def uses_rng(self) -> bool:
-        """Say whether a release draws from the generator that it is handed."""
-        return self._sampler.uses_rng()
+    @property
+    def sampler(self) -> Sampler:
+        """Who draws."""
+        return self._sampler
 
     def play(
         self,

@@ -48,7 +48,12 @@ from dpaudit.audit.betting.projection import HalfSpaces, project
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.validation import check_fraction, check_name, check_positive
+from dpaudit.validation import (
+    check_confidence,
+    check_fraction,
+    check_name,
+    check_positive,
+)
 
 __all__ = ["LEARNING", "MODELS", "Plan", "plan_audit"]
 
@@ -57,6 +62,7 @@ MODELS = ("laplace", "gaussian", "randomised-response")
 LEARNING = 1.25
 
 _LARGEST = 30.0  # beyond, a handful of releases does
+_MOST = 1e14  # releases: where the claim and the truth are so near, rounding decides
 _ENDS, _RAREST, _IMPOSSIBLE = 100, 1e-7, 1e-300
 
 
@@ -155,7 +161,7 @@ def plan_audit(
     ------
     InputError
         If a number is out of range, or the Gaussian model is asked for at delta = 0,
-        where every epsilon is infinite.
+        where every epsilon is infinite, or it would take more than 1e14 releases.
 
     Examples
     --------
@@ -166,7 +172,7 @@ def plan_audit(
     epsilon = check_positive("epsilon", epsilon)
     true_epsilon = check_positive("true_epsilon", true_epsilon)
     delta = check_fraction("delta", delta, allow_zero=True)
-    alpha = 1 - check_fraction("confidence", confidence)
+    alpha = 1 - check_confidence("confidence", confidence)
     power = check_fraction("power", power)
     check_name("model", model, MODELS)
     if not epsilon < true_epsilon <= _LARGEST:
@@ -184,6 +190,12 @@ def plan_audit(
         growth += mean
         variance += float(cells[0] @ (logs - mean) ** 2)
     goal, z = -math.log(alpha), float(ndtri(power))
+    if not growth * _MOST > goal:
+        raise InputError(
+            f"the model {model!r} with epsilon {true_epsilon:g} at delta {delta:g} "
+            f"takes more than {_MOST:.0e} releases to tell from the claim, or has no "
+            "event that shows it: a double does not tell how many"
+        )
     spread = z * math.sqrt(variance)
     # The larger root of growth n - spread sqrt(n) = goal; z may be negative.
     root = (spread + math.sqrt(spread**2 + 4 * growth * goal)) / (2 * growth)

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.drawing import draw, ways_to_draw
+from dpaudit.audit.drawing import Drawn, draw, ways_to_draw
 from dpaudit.audit.workers import Workers
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Batch, Output
-from dpaudit.streams import position
+from dpaudit.streams import position, stream
 
 __all__ = ["DATA", "NEIGHBOUR", "Sampler"]
 
@@ -37,6 +37,10 @@ _SINGLES = (1, 256)
 _DRAWN = (2**12, _MAX_BATCH)
 _FLIGHT_BYTES = 256 * 2**20
 _MOST_IN_FLIGHT = 256
+# Whether the releases of a batch share noise: threes of releases that are compared, and
+# a bet on it.
+_THREES = 100
+_STAKE, _LOST, _WON = 0.8, 0.1, 1e9
 
 
 class Sampler:
@@ -81,7 +85,8 @@ class Sampler:
         Raises
         ------
         MechanismError
-            If a batched draw returns another number of releases than asked for.
+            If a batched draw returns another number of releases than asked for, or the
+            mechanism has written to the datasets.
         ExecutorError
             If the workers are lost.
         DPAuditError
@@ -101,6 +106,7 @@ class Sampler:
         for side, batch in self._batches(tasks, units):
             largest = max(largest, batch.bytes_each)
             yield side, batch
+        self._pair.check_untouched()
         # Only now, so that how a round is cut depends on earlier rounds alone.
         self._bytes_each = largest or None
 
@@ -121,7 +127,7 @@ class Sampler:
                 if isinstance(drawn, list):
                     singles += drawn
                 else:
-                    yield side, Batch.of(drawn)
+                    yield side, _batch(drawn)
         if singles:
             yield of_side, Batch.gather(singles)
 
@@ -139,6 +145,37 @@ class Sampler:
             if position(rng) != before:
                 return True
         return False
+
+    def shares_noise(self) -> bool:
+        """Say whether two releases of a batch are mostly nearer than one of another.
+
+        Given one release, another of its batch and one of another batch are independent
+        draws of one law, so that the former is the nearer one with probability 1/2 at
+        most. A bet that it is so at even odds, with 4/5 of what one has at stake, then
+        wins a billionfold with probability 1e-9 at most. Most mechanisms lose nearly
+        all of it at once, and are acquitted. Without a batched draw there is no batch
+        to look at.
+        """
+        wealth = 1.0
+        for place in range(_THREES if self._batched else 0):
+            wealth *= 1 + _STAKE if self._is_nearer_beside(place) else 1 - _STAKE
+            if wealth < _LOST or wealth > _WON:
+                break
+        return wealth > _WON
+
+    def _is_nearer_beside(self, place: int) -> bool:
+        first, second = (
+            draw(
+                self._mechanism,
+                self._pair.data,
+                count,
+                stream(self._seed, self._key, place, DATA, 0, count),
+            )
+            for count in (2, 1)
+        )
+        batch, other = _batch(first), _batch(second)
+        one, beside = batch.section(0, 1), batch.section(1, 2)
+        return one.distance(beside) < one.distance(other)
 
     @telling_interrupts()
     def last_words(self) -> str:
@@ -168,3 +205,7 @@ class Sampler:
         largest = max((count for _, count, _ in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
+
+
+def _batch(drawn: Drawn) -> Batch:
+    return Batch.gather(drawn) if isinstance(drawn, list) else Batch.of(drawn)

@@ -8,7 +8,7 @@ from dpaudit.attacks import Attack
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.errors import InputError
-from dpaudit.validation import check_count, check_fraction, check_nonnegative
+from dpaudit.validation import check_confidence, check_count, check_nonnegative
 
 __all__ = ["Settings", "name_of", "reference_point", "stated"]
 
@@ -76,7 +76,7 @@ class Settings:
         if refine > 1:
             raise InputError(f"refine must be at most 1, got {self.refine!r}")
         for field, checked in {
-            "confidence": check_fraction("confidence", self.confidence),
+            "confidence": check_confidence("confidence", self.confidence),
             "max_samples": check_count("max_samples", self.max_samples, minimum=2),
             "seed": check_count("seed", self.seed, minimum=0),
             "stop_when_refuted": bool(self.stop_when_refuted),

@@ -13,6 +13,7 @@ from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.portfolio import FittedAttack
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
@@ -23,7 +24,7 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
 from dpaudit.outputs import Batch
 from dpaudit.printable import printable
-from dpaudit.validation import check_count, check_fraction
+from dpaudit.validation import check_confidence, check_count
 
 __all__ = ["Verification", "verify"]
 
@@ -52,8 +53,8 @@ class Verification:
     seed : int
     warnings : tuple of str
         Where the mechanism that was drawn from is not the one that the witness names,
-        or claims something else, and whether the releases were fewer than the witness
-        asks for.
+        or claims something else, whether the releases were fewer than the witness asks
+        for, and signs that they were no independent draws, which is taken for granted.
     """
 
     name: str
@@ -126,7 +127,7 @@ def verify(
     MechanismError
         If the mechanism fails where it is asked for more than a release.
     """
-    alpha = 1 - check_fraction("confidence", confidence)
+    alpha = 1 - check_confidence("confidence", confidence)
     wanted = max(_FEWEST, _TIMES * witness.samples)
     limit = min(wanted, _MOST)
     if max_samples is not None:
@@ -147,7 +148,7 @@ def verify(
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
-    round_ = 0
+    round_, first_look = 0, ([], [])  # type: int, tuple[list[Batch], list[Batch]]
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
         # The alternative: what the witness saw, and what was seen since.
@@ -160,6 +161,8 @@ def verify(
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
             for releases in sampler.batches(side, round_, size):
+                if round_ == 0:
+                    first_look[side].append(releases)
                 scores = _scores(fitted, target, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
@@ -169,6 +172,8 @@ def verify(
             f"the witness asks for {wanted:,} releases a side; by default no more than "
             f"{_MOST:,} are drawn, and max_samples sets another limit"
         )
+    again = Sampler(mechanism, witness.pair, seed)
+    warnings += signs_seen(again, lambda: _repeats(again, first_look))
     return Verification(
         name=witness.name,
         confirmed=test.refutes_claim,
@@ -181,6 +186,15 @@ def verify(
         log_evidence=float(test.log_wealth[0]),
         seed=seed,
         warnings=tuple(warnings),
+    )
+
+
+def _repeats(sampler: Sampler, first_look: tuple[list[Batch], list[Batch]]) -> bool:
+    """Say whether the same streams give the releases of the first round once more."""
+    before = [Batch.join(batches) for batches in first_look]
+    return all(
+        Batch.join(sampler.batches(side, 0, seen.size)).equals(seen)
+        for side, seen in zip((DATA, NEIGHBOUR), before, strict=True)
     )
 
 

@@ -27,8 +27,14 @@ from typing import Any, TypeAlias
 from threadpoolctl import ThreadpoolController
 
 from dpaudit.audit.drawing import Drawn, draw_unit
-from dpaudit.errors import DPAuditError, ExecutorError, InputError
+from dpaudit.errors import (
+    DPAuditError,
+    ExecutorError,
+    InputError,
+    MechanismError,
+)
 from dpaudit.interrupts import raised_by_signal
+from dpaudit.neighbours import WRITTEN, checksum
 from dpaudit.validation import check_count
 
 __all__ = ["Task", "Workers", "process_pool", "single_threaded"]
@@ -194,12 +200,16 @@ def _this_process() -> tuple[int, str]:
 def _draw_for(audit: tuple[int, str], *task: Any) -> Drawn:
     """Draw for the audit of that process."""
     mechanism, data, *rest = task
-    data = data.view()
     data.flags.writeable = False
+    data = data.view()  # which cannot be unlocked
     # The audit itself sees to its own process, and for longer than any of its tasks.
     here = audit == _this_process()
+    before = checksum(data)
     with nullcontext() if here else single_threaded():
-        return draw_unit(mechanism, data, *rest)
+        drawn = draw_unit(mechanism, data, *rest)
+    if checksum(data) != before:  # of a copy that nobody else sees
+        raise MechanismError(WRITTEN)
+    return drawn
 
 
 def _result(future: "Future[Drawn]") -> Drawn:

@@ -28,12 +28,7 @@ from dpaudit.errors import DPAuditError, InputError, UnsupportedError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
-from dpaudit.validation import (
-    check_count,
-    check_fraction,
-    check_name,
-    check_positive,
-)
+from dpaudit.validation import check_confidence, check_count, check_name, check_positive
 
 __all__ = ["replay"]
 
@@ -120,7 +115,7 @@ def replay(
     promised = stated(mechanism, "claim", claim)
     if not isinstance(promised, Claim):
         raise InputError(f"claim must be a Claim, got {promised!r}")
-    alpha = 1 - check_fraction("confidence", confidence)
+    alpha = 1 - check_confidence("confidence", confidence)
     most = check_count("max_samples", max_samples, minimum=2)
     seed = check_count("seed", seed, minimum=0)
     check_name("sees", sees, ("release", "transcript"))

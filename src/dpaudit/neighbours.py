@@ -1,5 +1,6 @@
 """Neighbouring relations, and pairs of neighbouring datasets."""
 
+import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, partial
@@ -8,10 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InputError
+from dpaudit.errors import InputError, MechanismError
 from dpaudit.validation import check_real
 
-__all__ = ["Pair", "Relation", "check_relation", "same_rows"]
+__all__ = ["WRITTEN", "Pair", "Relation", "check_relation", "checksum", "same_rows"]
+
+WRITTEN = (
+    "the mechanism wrote to the dataset that it was given, which is locked: its "
+    "releases are no longer of that dataset; let it work on a copy"
+)
+"""What is said of a mechanism that changes its data."""
 
 
 class Relation(StrEnum):
@@ -109,11 +116,29 @@ class Pair:
         object.__setattr__(self, "data", first)
         object.__setattr__(self, "neighbour", second)
         object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "_checksums", self._checksums_now())
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Built anew wherever it is copied to, so that its datasets are locked again.
         build = partial(type(self), allow_nonfinite=True)
         return build, (self.data, self.neighbour, self.relation)
+
+    def check_untouched(self) -> None:
+        """Find out whether the datasets are still those that they were.
+
+        They are locked, but a library that is handed their memory can write to it. What
+        is drawn from then on is drawn on datasets that need not be neighbours.
+
+        Raises
+        ------
+        MechanismError
+            If either is not.
+        """
+        if self._checksums_now() != self._checksums:  # type: ignore[attr-defined]
+            raise MechanismError(WRITTEN)
+
+    def _checksums_now(self) -> tuple[int, int]:
+        return checksum(self.data), checksum(self.neighbour)
 
     @cached_property
     def changed(self) -> tuple[int | None, int | None]:
@@ -136,6 +161,11 @@ class Pair:
     def finite(self) -> bool:
         """Whether there is no NaN and no infinity in either dataset."""
         return bool(np.isfinite(self.data).all() and np.isfinite(self.neighbour).all())
+
+
+def checksum(rows: NDArray[np.float64]) -> int:
+    """Return a number that hardly stays the same when an array is written to."""
+    return zlib.crc32(rows.ravel(order="K").data.cast("B"))
 
 
 def same_rows(
@@ -167,7 +197,7 @@ def _rows(name: str, value: ArrayLike, allow_nonfinite: bool) -> NDArray[np.floa
             "are audited if allow_nonfinite says so"
         )
     rows.flags.writeable = False
-    return rows
+    return rows.view()  # which cannot be unlocked
 
 
 def _row_by_row(entries: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ exception, too, the type counts and not the message.
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -58,6 +59,7 @@ _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.])"
     r"|(?<![\w.])[-+]?(?:nan|NaN|inf|Infinity)(?![\w.])"
 )
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
 
 
@@ -235,6 +237,30 @@ class Batch:
             and _are_equal(part.numbers, other.parts[layout].numbers)
             for layout, part in self.parts.items()
         )
+
+    def distance(self, other: "Batch") -> float:
+        """Return the largest difference of two numbers; infinite where layouts differ.
+
+        NaN and infinities are at no distance from themselves, and far from all else.
+        """
+        if self.size != other.size or self.parts.keys() != other.parts.keys():
+            return math.inf
+        largest = 0.0
+        for layout, part in self.parts.items():
+            if not np.array_equal(part.places, other.parts[layout].places):
+                return math.inf
+            if part.numbers is None:
+                continue
+            numbers = other.numbers(layout)
+            assert numbers is not None
+            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
+            for one, two in both:
+                same = (one == two) | (np.isnan(one) & np.isnan(two))
+                with np.errstate(invalid="ignore", over="ignore"):
+                    gaps = np.where(same, 0.0, np.abs(one - two))
+                gaps[np.isnan(gaps)] = math.inf
+                largest = max(largest, float(gaps.max(initial=0.0)))
+        return largest
 
     def section(self, start: int, stop: int) -> "Batch":
         """Return the outputs from one place to another; 0 <= start, stop."""
@@ -415,16 +441,29 @@ def _key(key: Any) -> str:
     if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
         return key
     try:
-        return repr(key)
+        text = repr(key)
     except Exception:
         return f"<{type(key).__name__}>"
+    # Where something lies in memory is no part of it.
+    return _ADDRESS.sub(" at 0x...", text) if not isinstance(key, str | bytes) else text
 
 
 def _ordered(members: AbstractSet[Any]) -> list[Any]:
+    """Return the members of a set, in an order that does not depend on its memory."""
     try:
-        return sorted(members)
-    except Exception:
-        return sorted(members, key=_key)
+        if all(isinstance(member, Real) for member in members):
+            return sorted(members, key=lambda member: (member != member, member))
+        if not any(isinstance(member, AbstractSet) for member in members):
+            return sorted(members)
+    except Exception:  # unlike members, or of which one cannot be compared
+        pass
+    return sorted(members, key=_place)
+
+
+def _place(member: Any) -> str:
+    if isinstance(member, AbstractSet):
+        return "{" + ", ".join(map(_place, _ordered(member))) + "}"
+    return _key(member)
 
 
 def _shortened(layout: str) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.errors import InputError
 
 __all__ = [
+    "check_confidence",
     "check_count",
     "check_fraction",
     "check_length",
@@ -67,6 +68,14 @@ def check_fraction(name: str, value: object, *, allow_zero: bool = False) -> flo
     if not (0 < number < 1 or (allow_zero and number == 0)):
         allowed = "[0, 1)" if allow_zero else "(0, 1)"
         raise InputError(f"{name} must be in {allowed}, got {value!r}")
+    return number
+
+
+def check_confidence(name: str, value: object) -> float:
+    """Return `value` as a float, or raise unless it and 1 - value are in (0, 1)."""
+    number = check_fraction(name, value)
+    if 1 - number == 1:
+        raise InputError(f"{name} must be in (0, 1), and not next to 0, got {value!r}")
     return number
 
 

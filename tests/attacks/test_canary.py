@@ -154,6 +154,11 @@ def test_orthonormality_is_decided_by_most_releases():
     assert not are_orthonormal(np.full((10, 3, 1), np.nan))
 
 
+@pytest.mark.parametrize("shape", [(4, 0), (4, 0, 2), (4, 2, 0), (4, 0, 0)])
+def test_releases_without_entries_are_no_subspaces(shape):
+    assert not CanaryOverlap().applies(Target(black_box, ROWS), np.zeros(shape))
+
+
 @pytest.mark.parametrize(
     "attack",
     [CanaryQuadratic(), CanaryOverlap(), Tracing(), Reconstruction()],

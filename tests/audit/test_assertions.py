@@ -112,6 +112,17 @@ def test_the_same_audit_writes_the_same_witness(auditor, tmp_path):
     assert path.name.startswith("a-b-c-")
 
 
+def test_audits_on_two_pairs_write_two_witnesses(auditor, records):
+    """They share mechanism and claim, and so their seed."""
+    pairs = [Pair([0.0], [0.0, 1.0]), Pair([0.5], [0.5, 1.0])]
+    for pair in pairs:
+        with pytest.raises(AssertionError):
+            auditor.assert_dp(leaking_sum, **{**options, "pair": pair})
+    written = [Witness.load(Path(record["witness"])) for record in records]
+    for witness, pair in zip(written, pairs, strict=True):
+        assert witness.pair.neighbour.tolist() == pair.neighbour.tolist()
+
+
 def test_a_known_leak_is_refuted(auditor, records):
     assert auditor.assert_refuted(leaking_sum, **options).refuted
     (record,) = records

@@ -865,6 +865,7 @@ SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
             "max_samples must be an integer >= 2, got 10.5",
         ),
         ({**GIVEN, "seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({**GIVEN, "confidence": 1e-300}, "confidence must be .* not next to 0"),
         ({**GIVEN, "seed": None}, "seed must be an integer >= 0, got None"),
         (
             {**GIVEN, "layer": "white-box"},

@@ -11,6 +11,7 @@ from dpaudit.errors import InputError
 
 PAIR = Pair([0.0], [0.0, 1.0])
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
+SHARED = "they share noise"
 
 
 def warnings_of(mechanism, size=10):
@@ -138,3 +139,27 @@ def test_a_mechanism_that_refuses_in_the_end_is_found():
 
     (warning,) = warnings_of(closes)
     assert STATE in warning
+
+
+class SharedNoise:
+    """One draw of the noise for a whole batch, as broadcasting makes it."""
+
+    def __init__(self, spread):
+        self.spread = spread
+
+    def draw(self, data, size, *, rng):
+        return data.sum() + rng.laplace() + self.spread * rng.normal(size=size)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+def test_noise_that_a_batch_shares_is_found(spread):
+    (warning,) = warnings_of(SharedNoise(spread))
+    assert SHARED in warning
+
+
+def test_batches_of_independent_releases_are_left_alone():
+    # Each is warned of with probability 1e-9 at most.
+    pair_audits = (
+        PairAudit(Batched(), PAIR, [Identity()], seed=seed, key=0) for seed in range(50)
+    )
+    assert not any(each.sampler.shares_noise() for each in pair_audits)

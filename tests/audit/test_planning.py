@@ -1,6 +1,7 @@
 """How many releases a refutation takes: against other computations, and in audits."""
 
 import math
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -147,6 +148,10 @@ def test_plans_are_finite(model, epsilon, factor):
         ({"delta": 1.0}, "delta must be"),
         ({"power": 1.0}, "power must be"),
         ({"confidence": 0.0}, "confidence must be"),
+        ({"confidence": 1e-300}, "confidence must be in .*, and not next to 0"),
+        ({"true_epsilon": 1 + 1e-9}, "more than 1e.14 releases to tell from"),
+        ({"epsilon": 1e-300, "true_epsilon": 2e-300}, "more than 1e.14 releases"),
+        ({"model": "gaussian", "delta": 1e-300}, "or has no event that shows it"),
         ({"model": "laplac"}, "did you mean 'laplace'"),
         ({"model": "gaussian"}, "the gaussian model needs delta > 0"),
     ],
@@ -154,6 +159,21 @@ def test_plans_are_finite(model, epsilon, factor):
 def test_bad_arguments_are_named(arguments, problem):
     with pytest.raises(InputError, match=problem):
         plan_audit(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
+
+
+@pytest.mark.parametrize("model", ["laplace", "randomised-response"])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 10.0])
+def test_plans_follow_the_gap_or_are_refused(model, epsilon):
+    """Half the gap costs four times the releases; what rounding says is refused."""
+    gaps = 10.0 ** -np.arange(3, 9)
+    limits = []
+    for gap in gaps:
+        with suppress(InputError):
+            limits.append(plan_audit(epsilon, epsilon * (1 + gap), model=model).limit)
+    assert 1 <= len(limits) < len(gaps)
+    np.testing.assert_allclose(
+        limits * gaps[: len(limits)] ** 2, limits[0] * gaps[0] ** 2, rtol=0.01
+    )
 
 
 def laplace_sum(true, delta):

@@ -1,5 +1,6 @@
 """Executors: who draws changes nothing, and who is lost is named."""
 
+import ctypes
 import math
 import os
 import signal
@@ -233,6 +234,34 @@ def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):
     for pool in pools:
         with pytest.raises(error, match=words):
             audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pool)
+
+
+def write_to_memory(data, rng):
+    """Write to the dataset, as libraries do that are handed its memory."""
+    ctypes.memset(data.ctypes.data, 0, data.nbytes)
+    return data.sum() + rng.laplace()
+
+
+def unlock(data, rng):
+    data.setflags(write=True)
+    data *= 0.5
+    return data.sum() + rng.laplace()
+
+
+def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
+    for executor in (None, pools[0], pools[3]):
+        pair = Pair([[2.0]], [[2.0], [1.0]])
+        sampler = Sampler(write_to_memory, pair, 0, workers=Workers(executor))
+        with pytest.raises(MechanismError, match="wrote to the dataset"):
+            list(sampler.round(0, (10, 10)))
+    with pytest.raises(MechanismError, match="wrote to the dataset"):
+        audit(write_to_memory, pair=Pair([[2.0]], [[2.0], [1.0]]), claim=PureDP(1.0))
+
+
+def test_a_dataset_cannot_be_unlocked(pools):
+    for executor in (None, pools[0], pools[3]):
+        with pytest.raises(MechanismError, match="raises ValueError on both"):
+            audit(unlock, pair=PAIR, claim=PureDP(1.0), executor=executor)
 
 
 def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):

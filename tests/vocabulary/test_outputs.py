@@ -24,6 +24,10 @@ class Unspeakable:
     __str__ = __repr__
 
 
+class Plain:
+    """Shows nothing but where it lies in memory."""
+
+
 def nested(depth):
     inner = []
     for _ in range(depth):
@@ -262,3 +266,35 @@ def test_batches_are_equal_if_their_outputs_are(first, second):
     assert batch_of(first).equals(batch_of(first))
     # -0.0 equals 0.0.
     assert batch_of(first).equals(batch_of(second)) or not same
+
+
+def test_where_an_object_lies_in_memory_is_not_read():
+    first, second = Plain(), Plain()
+    assert repr(first) != repr(second)
+    assert read({first: 1.0}).layout == read({second: 1.0}).layout
+    assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout
+
+
+def test_the_order_of_a_set_is_that_of_its_members():
+    # By its place in memory a NaN comes anywhere among the others.
+    strange = [float("nan") for _ in range(50)]
+    orders = {str(read({3.0, nan, 1.0, 2.0}).numbers) for nan in strange}
+    assert orders == {"[ 1.  2.  3. nan]"}
+    groups = [frozenset({i, i + 1}) for i in range(0, 4000, 64)]
+    forwards, backwards = set(groups), set(reversed(groups))
+    assert list(forwards) != list(backwards)  # in the order in which they were put in
+    one, two = read(forwards), read(backwards)
+    assert one.layout == two.layout
+    assert str(one.numbers) == str(two.numbers)
+
+
+def test_a_distance_is_the_largest_difference():
+    def distance(one, other):
+        return Batch.gather([read(one)]).distance(Batch.gather([read(other)]))
+
+    assert distance([1.0, 2.0], [1.5, 0.0]) == 2.0
+    assert distance({"a": 1.0, "b": [1.0]}, {"a": 2.0, "b": [4.0]}) == 3.0
+    assert distance([np.nan, np.inf], [np.nan, np.inf]) == 0.0
+    assert distance([np.nan], [1.0]) == distance([np.inf], [-np.inf]) == np.inf
+    assert distance("yes", "yes") == 0.0
+    assert distance("yes", "no") == distance([1.0], [1.0, 2.0]) == np.inf
