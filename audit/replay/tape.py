@@ -307,8 +307,8 @@ class Tape:
         """
         with np.errstate(all="ignore"):
             size = np.max([float(np.abs(part).max(initial=0.0)) for part in parts])
-            if not 0 < size < math.inf:
-                return
+            if not 4 * self.rough < _ROUGH * size < math.inf:
+                return  # nothing is lost, or not much more than was already
             least = float(np.abs(result).min(initial=math.inf))
             if least >= _CANCELLED * size:
                 return
