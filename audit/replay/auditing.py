@@ -190,6 +190,8 @@ def replay(
             seed=seed,
             findings=tuple(worst.findings),
         )
+    # Of noise that was not followed nothing is in the number.
+    unknown = not worst.proven and any(each.kind == "coin" for each in worst.findings)
     verdict = ReplayVerdict.NOT_REFUTED
     if refuted:
         verdict = ReplayVerdict.REFUTED
@@ -211,7 +213,7 @@ def replay(
         samples=samples,
         repeats=repeats,
         pairs=pairs,
-        loss=float(worst.loss),
+        loss=math.nan if unknown else float(worst.loss),
         seed=seed,
         seconds=time.perf_counter() - begun,
         witness=witness,

@@ -8,6 +8,7 @@ Noise has `dpaudit.audit.replay.noise`, or a `Law` like any that was followed.
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,13 +105,29 @@ class Candidates(Chances):
         return log
 
 
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+
 def _key(name: Any) -> Any:
-    """Return what an outcome goes by: equal numbers are one outcome."""
+    """Return what an outcome goes by: equal numbers are one outcome.
+
+    Raises
+    ------
+    InputError
+        If it goes by where it lies in memory, which is elsewhere on the other dataset.
+    """
     if isinstance(name, np.ndarray):
         return name.shape, name.tobytes()
     if isinstance(name, np.generic):
         name = name.item()
-    return float(name) if isinstance(name, bool | int | float) else repr(name)
+    if isinstance(name, bool | int | float):
+        return float(name)
+    text = repr(name)
+    if not isinstance(name, str | bytes) and _ADDRESS.search(text):
+        raise InputError(
+            f"outcomes must have a repr that says which is which, got {text}"
+        )
+    return text
 
 
 @dataclass(frozen=True, eq=False)

@@ -99,10 +99,10 @@ class ReplayResult:
         that nobody recorded (`dpaudit.audit.replay.hidden`); `executions` has none.
     pairs : int
     loss : float
-        The largest loss that was seen; the supremum, where nothing was looked at. Not
-        that of the mechanism where there are coins: see `findings`. Where there are
-        trusted primitives, the largest that it may be: their epsilons are part of it.
-        NaN if it is not known.
+        The largest loss that was seen; the supremum, where nothing was looked at. Where
+        there are trusted primitives, the largest that it may be: their epsilons are
+        part of it. NaN if it is not known, as where noise was not followed and nothing
+        was proven.
     seed : int
     seconds : float
     witness : object or None
@@ -180,11 +180,7 @@ class ReplayResult:
             seen += ", and which of the other rows are in a batch"
         drawn = f", repeated {self.repeats} times" if self.repeats else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
-        # Of noise that was not followed nothing is in the number.
-        followed = self.proof or all(each.kind != "coin" for each in self.findings)
-        loss = (
-            f"{self.loss:.4g}" if followed and self.loss == self.loss else "not known"
-        )
+        loss = f"{self.loss:.4g}" if self.loss == self.loss else "not known"
         if any(step.family == "trusted" for step in self.steps) and loss != "not known":
             loss = f"at most {loss}, as far as what is trusted keeps its promise"
         lines = [

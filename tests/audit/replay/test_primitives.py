@@ -595,6 +595,20 @@ def test_a_generator_is_seen_that_the_collector_does_not_list():
     assert any("was there before" in each.message for each in result.findings)
 
 
+def test_outcomes_that_go_by_their_place_in_memory_are_not_followed():
+    class Outcome:
+        pass
+
+    def picks(x, rng):
+        names = [Outcome(), Outcome()]
+        return names.index(chosen([float(len(x)), 1.0], names))
+
+    for sees in ("release", "transcript"):
+        result = judged(picks, sees=sees)
+        assert (str(result.verdict), math.isnan(result.loss)) == ("NOT_FOLLOWED", True)
+        assert "must have a repr" in result.findings[0].message
+
+
 # -- declarations that cannot be
 
 
