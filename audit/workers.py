@@ -138,7 +138,7 @@ def process_pool(workers: int) -> ProcessPoolExecutor:
     """Return a pool of processes for `audit`, to be used in a ``with`` statement.
 
     Unlike those of a plain pool its workers leave Ctrl-C to the process that started
-    them, and end when it ends, however it ends.
+    them, end when it ends, however it ends, and print to standard error.
 
     Parameters
     ----------
@@ -182,6 +182,7 @@ def _blas(_modules: int) -> ThreadpoolController:
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout = sys.stderr  # what workers print is no part of any result
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
