@@ -81,6 +81,8 @@ class Database:
 
     def __init__(self, path: Path, schema: str, application: int, format_: int) -> None:
         self.path = path
+        # Where it is whatever the code under audit makes the current folder.
+        self.place = path.absolute()
         self._schema, self._application, self._format = schema, application, format_
 
     def write(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -92,7 +94,7 @@ class Database:
             If the file cannot be written to, is of another format, or is a database
             of something else.
         """
-        if not self.path.parent.is_dir():
+        if not self.place.parent.is_dir():
             raise InputError(f"cannot write {str(self.path)!r}: no such folder")
         for _ in range(_TRIES):
             identity = self._identity()
@@ -121,11 +123,11 @@ class Database:
         """
         with self._connection("mode=rw") as db:
             self._is_blank(db)  # not before something is read is it open
-            _HOLDERS.append((self.path.absolute(), getpid()))
+            _HOLDERS.append((self.place, getpid()))
             try:
                 yield
             finally:
-                _HOLDERS.remove((self.path.absolute(), getpid()))
+                _HOLDERS.remove((self.place, getpid()))
 
     def read(self, action: Callable[[sqlite3.Connection], T], blank: T) -> T:
         """Read from a file that exists, and need not be one that can be written to.
@@ -141,7 +143,7 @@ class Database:
         InputError
             If there is none, or it cannot be read; a `DamagedError` if that is why.
         """
-        if not self.path.is_file():
+        if not self.place.is_file():
             raise InputError(f"cannot read {str(self.path)!r}: no such file")
 
         def carried_out(options: str) -> T:
@@ -168,12 +170,11 @@ class Database:
         """Open the file for a moment; say what is wrong with it in a sentence."""
         verb = "write" if options == "mode=rwc" else "read"
         cannot = f"cannot {verb} {str(self.path)!r}"
-        place = self.path.absolute()
-        if any(held == place and holder != getpid() for held, holder in _HOLDERS):
+        if any(held == self.place and holder != getpid() for held, holder in _HOLDERS):
             raise InputError(
                 f"{cannot}: this process was forked from one that has it open"
             )
-        address = f"{self.path.absolute().as_uri()}?{options}"
+        address = f"{self.place.as_uri()}?{options}"
         try:
             connection = sqlite3.connect(
                 address, uri=True, timeout=_PATIENCE, isolation_level=None
@@ -261,9 +262,9 @@ class Database:
 
     def _identity(self) -> int | None:
         try:
-            return self.path.stat().st_ino
+            return self.place.stat().st_ino
         except OSError:
             return None
 
     def _beside(self, suffix: str) -> Path:
-        return self.path.with_name(self.path.name + suffix)
+        return self.place.with_name(self.place.name + suffix)

@@ -136,7 +136,7 @@ class Store:
 
     def result(self, key: str) -> bytes | None:
         """Return the frozen result of an audit, or None. The file may be read-only."""
-        if not self.path.is_file():
+        if not self._database.place.is_file():
             return None
 
         def find(db: sqlite3.Connection) -> bytes | None:

@@ -10,7 +10,9 @@ fight over the cores with the workers besides). A dataset that has travelled to 
 process can be written to, so it is locked again.
 """
 
+import io
 import pickle
+import random
 import signal
 import sys
 import threading
@@ -24,6 +26,7 @@ from os import _exit, getpid
 from secrets import token_hex
 from typing import Any, TypeAlias
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpaudit.audit.drawing import Drawn, draw_unit
@@ -48,11 +51,34 @@ _UNSENDABLE = (
     "the mechanism cannot be sent to another process ({}): define it at the top level "
     "of a module, as a function or a dataclass, or use a ThreadPoolExecutor"
 )
+_COPIED = (
+    "the mechanism holds a generator of its own ({}), of which all workers would have "
+    "copies in one state, and release the same again and again: let it draw from the "
+    "rng that it is handed, or have this process draw"
+)
+_GENERATORS = (
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.RandomState,
+    random.Random,
+)
 _LOST = (
     "a worker was lost ({}): it was killed or ran out of memory, the mechanism ended "
     "its process, or cannot be imported there; with a store, the same audit goes on "
     "from its last checkpoint"
 )
+
+
+class _Sent(pickle.Pickler):
+    """Pickles to nowhere, and notes a generator on the way."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.generator: Any = None
+
+    def persistent_id(self, obj: Any) -> None:
+        if self.generator is None and isinstance(obj, _GENERATORS):
+            self.generator = obj
 
 
 class Workers:
@@ -82,15 +108,20 @@ class Workers:
         Raises
         ------
         InputError
-            If it cannot. Only of Python's own pools of processes is this known.
+            If it cannot, or takes a generator along, of which every unit of work would
+            have a copy: the same numbers in each. Only of Python's own pools of
+            processes is this known.
         """
         if isinstance(self._executor, ProcessPoolExecutor):
+            sent = _Sent()
             try:
-                pickle.dumps(mechanism)
+                sent.dump(mechanism)
             except BaseException as error:
                 if raised_by_signal(error):
                     raise
                 raise InputError(_UNSENDABLE.format(error)) from error
+            if sent.generator is not None:
+                raise InputError(_COPIED.format(type(sent.generator).__name__))
 
     def draw(
         self, tasks: Iterable[Task], in_flight: int
@@ -138,7 +169,7 @@ def process_pool(workers: int) -> ProcessPoolExecutor:
     """Return a pool of processes for `audit`, to be used in a ``with`` statement.
 
     Unlike those of a plain pool its workers leave Ctrl-C to the process that started
-    them, and end when it ends, however it ends.
+    them, end when it ends, however it ends, and print to standard error.
 
     Parameters
     ----------
@@ -182,6 +213,7 @@ def _blas(_modules: int) -> ThreadpoolController:
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.stdout = sys.stderr  # what workers print is no part of any result
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import parent_process
+from random import Random
 
 import numpy as np
 import pytest
@@ -274,6 +275,27 @@ def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
     for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
         with pytest.raises(InputError, match="define it at the top level of a module"):
             audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools[-2])
+
+
+class OwnGenerator:
+    def __init__(self, generator):
+        self.parts = {"noise": [generator]}
+
+    def release(self, data, *, rng):
+        return data.sum() + self.parts["noise"][0].normal()
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [np.random.default_rng(0), np.random.PCG64(0), np.random.RandomState(0), Random(0)],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_generator_is_not_copied_to_the_workers(generator, pools):
+    """Every unit drew the same noise from its copy, and refuted true claims."""
+    mechanism = OwnGenerator(generator)
+    with pytest.raises(InputError, match=f"of its own .{type(generator).__name__}."):
+        audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools[3])
+    Workers(pools[0]).check(mechanism)  # threads share it
 
 
 def test_an_executor_that_cannot_send_is_named():

@@ -18,6 +18,7 @@ from dpaudit.cli import main
 from dpaudit.cli.running import Interrupt, watch
 
 OWN = """
+import os
 import time
 from dpaudit import Pair
 
@@ -32,6 +33,11 @@ def bad(data, rng):
 def slow(data, rng):
     time.sleep(0.01)
     return data.sum() + rng.laplace()
+
+def wandering(data, rng):
+    print("drawn")
+    os.chdir(os.path.sep)
+    return bad(data, rng)
 """
 GIVEN = ("--pair", "running_mechanism:pair", "--epsilon", "1")
 SHORT = ("running_mechanism:good", *GIVEN, "--max-samples", "20")
@@ -62,6 +68,36 @@ def printed(*arguments):
     shown = json.loads(run("audit", *arguments, "--json").stdout)
     del shown["seconds"]
     return shown
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_a_mechanism_prints_is_no_part_of_a_result(folder, workers):
+    """In a process of its own: what workers print goes past every stand-in."""
+    (folder / "talking.py").write_text(
+        'print("imported")\nfrom running_mechanism import pair, wandering\n'
+    )
+    command = [sys.executable, "-m", "dpaudit", "audit", "talking:wandering"]
+    done = subprocess.run(
+        [*command, *GIVEN, "--json", "--max-samples", "40", "--workers", workers],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert json.loads(done.stdout)["name"] == "talking:wandering"
+    assert {"imported", "drawn"} <= set(done.stderr.split())
+
+
+def test_files_are_where_they_were_asked_for(folder):
+    files = ("--witness", "w.json", "--html", "w.html", "--store", "audits.db")
+    asked = ("running_mechanism:wandering", *GIVEN, *files, "--refine", "0")
+    done = run("audit", *asked)
+    assert done.exit_code == 1, done.output
+    assert os.getcwd() == os.path.sep
+    assert {"w.json", "w.html", "audits.db"} <= {path.name for path in folder.iterdir()}
+    os.chdir(folder)
+    assert printed(*asked)["from_store"] is True
 
 
 def test_a_store_brings_the_result_back(folder):

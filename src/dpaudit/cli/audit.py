@@ -11,7 +11,7 @@ from dpaudit.cli.exits import INTERRUPTED, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import completed_names, highlighted, json_option
 from dpaudit.cli.pairs import chosen_pair
-from dpaudit.cli.running import Interrupt, crew, told_in_a_line, watch
+from dpaudit.cli.running import Interrupt, apart, crew, told_in_a_line, watch
 from dpaudit.errors import InputError
 from dpaudit.printable import printable
 
@@ -183,21 +183,27 @@ def audit_command(
         check_writable(page)
         if layer in ("exact", "white-box", "replay"):
             raise InputError(f"--html is for audits by sampling, not --layer {layer}")
+    # The code under audit may make another folder the current one.
+    witness_file, page = (
+        None if path is None else path.absolute() for path in (witness_path, page)
+    )
     options: dict[str, Any]
     if ":" in mechanism:
-        subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
+        with apart():
+            subject, options = _own_mechanism(mechanism, epsilon, delta, relation)
     else:
         subject = _catalogue_mechanism(mechanism, epsilon, delta, relation)
         options = {"name": mechanism}
-    pair = chosen_pair(
-        subject,
-        reference=pair_reference,
-        data=data,
-        neighbour=neighbour,
-        dimension=dimension,
-        relation=relation,
-        allow_nonfinite=allow_nonfinite,
-    )
+    with apart():
+        pair = chosen_pair(
+            subject,
+            reference=pair_reference,
+            data=data,
+            neighbour=neighbour,
+            dimension=dimension,
+            relation=relation,
+            allow_nonfinite=allow_nonfinite,
+        )
     if layer in ("exact", "white-box"):
         unused = (domain, witness_path, store, max_seconds)
         asked = bits or workers != 1 or not _is_default("refine")
@@ -219,7 +225,7 @@ def audit_command(
             )
         return _replay(
             subject,
-            witness_path,
+            witness_file,
             as_json,
             pair=pair,
             domain=domain,
@@ -233,6 +239,7 @@ def audit_command(
             **options,
         )
     with (
+        apart(),
         Interrupt() as interrupt,
         told_in_a_line(),
         crew(workers) as executor,
@@ -257,8 +264,8 @@ def audit_command(
             should_stop=interrupt.asked,
             **options,
         )
-    if result.witness is not None and witness_path is not None:
-        result.witness.save(witness_path)
+    if result.witness is not None and witness_file is not None:
+        result.witness.save(witness_file)
     if page is not None:
         from dpaudit.reports.audit_page import write_page
 
@@ -333,7 +340,8 @@ def _replay(
 
     if max_samples is not None:
         options["max_samples"] = max_samples
-    result = replay(subject, **options)
+    with apart():
+        result = replay(subject, **options)
     if result.witness is not None and witness_path is not None:
         result.witness.save(witness_path)
     if as_json:
@@ -367,20 +375,22 @@ def _analyse(
         raise InputError("--epsilon is needed: the mechanism makes no claim")
     outcome: Any
     if layer == "exact":
-        outcome = exact_verdict(subject, pair, claim)
+        with apart():
+            outcome = exact_verdict(subject, pair, claim)
         if outcome is None:
             raise InputError("the mechanism has no exact profile: try another --layer")
         refuted = outcome.refuted
     else:
         epsilon = claim.parameters.get("epsilon", 1.0)
-        outcome = white_box(
-            subject,
-            pair,
-            epsilon=epsilon,
-            confidence=confidence,
-            max_samples=max_samples,
-            seed=seed,
-        )
+        with apart():
+            outcome = white_box(
+                subject,
+                pair,
+                epsilon=epsilon,
+                confidence=confidence,
+                max_samples=max_samples,
+                seed=seed,
+            )
         refuted = outcome.refutes(claim)
     if as_json:
         click.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False))

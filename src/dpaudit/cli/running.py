@@ -9,7 +9,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stdout,
+    suppress,
+)
 from typing import Any
 
 import click
@@ -19,6 +24,7 @@ from dpaudit.profiles import PROFILES
 
 __all__ = [
     "Interrupt",
+    "apart",
     "crew",
     "profile_option",
     "steps",
@@ -75,6 +81,15 @@ class Interrupt:
         # Not by a stream, which may be in the middle of something.
         with suppress(OSError):
             os.write(2, b"\n" + _NOTE if os.isatty(2) else _NOTE)
+
+
+def apart() -> AbstractContextManager[Any]:
+    """Return a context in which Python code prints to standard error.
+
+    What is under audit may print, but results alone go to standard output. The workers
+    of a `dpaudit.audit.process_pool` do so by themselves.
+    """
+    return redirect_stdout(sys.stderr)
 
 
 class _Later(Executor):

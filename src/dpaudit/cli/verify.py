@@ -9,6 +9,7 @@ import click
 from dpaudit.cli.exits import REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import json_option
+from dpaudit.cli.running import apart
 
 __all__ = ["verify_command"]
 
@@ -62,20 +63,22 @@ def verify_command(
     look_for_modules(folder)
     mechanism = None
     if reference is not None:
-        mechanism = load_reference(reference)
-        if isinstance(mechanism, type):
-            mechanism = mechanism()
+        with apart():
+            mechanism = load_reference(reference)
+            if isinstance(mechanism, type):
+                mechanism = mechanism()
     options: dict[str, Any] = {
         "mechanism": mechanism,
         "confidence": confidence,
         "max_samples": max_samples,
         "seed": seed,
     }
-    verification = (
-        verify(evidence, **options)
-        if isinstance(evidence, Witness)
-        else verify_replay(evidence, **options)
-    )
+    with apart():
+        verification = (
+            verify(evidence, **options)
+            if isinstance(evidence, Witness)
+            else verify_replay(evidence, **options)
+        )
     if as_json:
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
     else:
