@@ -1,5 +1,6 @@
 """What a command minds that takes long: workers, Ctrl-C, a line of progress."""
 
+import io
 import os
 import shutil
 import signal
@@ -9,12 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import (
-    AbstractContextManager,
-    contextmanager,
-    redirect_stdout,
-    suppress,
-)
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 import click
@@ -83,13 +79,44 @@ class Interrupt:
             os.write(2, b"\n" + _NOTE if os.isatty(2) else _NOTE)
 
 
-def apart() -> AbstractContextManager[Any]:
-    """Return a context in which Python code prints to standard error.
+@contextmanager
+def apart() -> Iterator[None]:
+    """Let Python code in the block print to standard error.
 
-    What is under audit may print, but results alone go to standard output. The workers
-    of a `dpaudit.audit.process_pool` do so by themselves.
+    What is under audit may print, or close what it prints to, but results alone go to
+    standard output. The workers of a `dpaudit.audit.process_pool` do so by themselves.
     """
-    return redirect_stdout(sys.stderr)
+    if sys.stderr is None:
+        with redirect_stdout(None):
+            yield
+        return
+    aside = _Aside(sys.stderr.buffer, sys.stderr.encoding, "backslashreplace")
+    with redirect_stdout(aside):
+        try:
+            yield
+        finally:
+            aside.end()
+
+
+class _Aside(io.TextIOWrapper):
+    """Standard error under another name, whose end is not its end."""
+
+    _line = ""
+
+    def write(self, text: str, /) -> int:
+        written = super().write(text)
+        self.flush()
+        self._line = text or self._line
+        return written
+
+    def close(self) -> None:
+        """Leave it open: it belongs to others."""
+
+    def end(self) -> None:
+        """End a line that was begun: what comes next is dpaudit's own."""
+        if self._line and not self._line.endswith("\n"):
+            with suppress(OSError):
+                self.write("\n")
 
 
 class _Later(Executor):
