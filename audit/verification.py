@@ -148,7 +148,8 @@ def verify(
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
-    round_, first_look = 0, ([], [])  # type: int, tuple[list[Batch], list[Batch]]
+    round_ = 0
+    first_look: tuple[list[Batch], list[Batch]] = [], []
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
         # The alternative: what the witness saw, and what was seen since.

@@ -8,7 +8,6 @@ Noise has `dpaudit.audit.replay.noise`, or a `Law` like any that was followed.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from dpaudit.audit.replay.comparison import Comparison
 from dpaudit.audit.replay.laws import Family
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
+from dpaudit.outputs import ADDRESS
 
 __all__ = ["Candidates", "Trusted"]
 
@@ -105,9 +105,6 @@ class Candidates(Chances):
         return log
 
 
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-
-
 def _key(name: Any) -> Any:
     """Return what an outcome goes by: equal numbers are one outcome.
 
@@ -123,7 +120,7 @@ def _key(name: Any) -> Any:
     if isinstance(name, bool | int | float):
         return float(name)
     text = repr(name)
-    if not isinstance(name, str | bytes) and _ADDRESS.search(text):
+    if not isinstance(name, str | bytes) and ADDRESS.search(text):
         raise InputError(
             f"outcomes must have a repr that says which is which, got {text}"
         )

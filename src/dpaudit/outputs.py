@@ -36,6 +36,7 @@ from dpaudit.arrays import Array
 from dpaudit.mechanism import Release
 
 __all__ = [
+    "ADDRESS",
     "UNREAD",
     "Batch",
     "Output",
@@ -46,6 +47,9 @@ __all__ = [
     "read",
     "read_stack",
 ]
+
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+"""Where an object lies in memory, in a repr that nobody wrote for it."""
 
 
 UNREAD = "returns "
@@ -59,7 +63,6 @@ _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.])"
     r"|(?<![\w.])[-+]?(?:nan|NaN|inf|Infinity)(?![\w.])"
 )
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_ -]*")
 
 
@@ -445,7 +448,7 @@ def _key(key: Any) -> str:
     except Exception:
         return f"<{type(key).__name__}>"
     # Where something lies in memory is no part of it.
-    return _ADDRESS.sub(" at 0x...", text) if not isinstance(key, str | bytes) else text
+    return ADDRESS.sub(" at 0x...", text) if not isinstance(key, str | bytes) else text
 
 
 def _ordered(members: AbstractSet[Any]) -> list[Any]:
