@@ -192,7 +192,7 @@ def plan_audit(
     goal, z = -math.log(alpha), float(ndtri(power))
     if not growth * _MOST > goal:
         raise InputError(
-            f"the model {model!r} with epsilon {true_epsilon:g} at delta {delta:g} "
+            f"the model {model!r} with epsilon {true_epsilon!r} at delta {delta:g} "
             f"takes more than {_MOST:.0e} releases to tell from the claim, or has no "
             "event that shows it: a double does not tell how many"
         )
