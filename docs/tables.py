@@ -2,8 +2,8 @@
 
 Tables, examples and helps stand between a comment that holds a command and one that
 says ``end``, and are what the command prints: as code, unless it prints Markdown. The
-words of the glossary stand behind a comment of that name. The tests call a page stale
-that quotes something else.
+words of the glossary stand behind a comment of that name. The map of winners is drawn
+from the grid that ships. The tests call a page stale that quotes something else.
 """
 
 import re
@@ -16,6 +16,8 @@ from click.testing import CliRunner
 
 from dpaudit.cli import main
 from dpaudit.reports.glossary import GLOSSARY
+from dpaudit.reports.page import render_pictures
+from dpaudit.reports.sections.choosing.figures import winners_map
 
 __all__ = ["PAGES", "refreshed"]
 
@@ -61,3 +63,5 @@ if __name__ == "__main__":
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
         page.write_text(refreshed(old), encoding="utf-8")
+    for name, text in render_pictures({"winners": (winners_map(None),)}).items():
+        (ROOT / "docs" / f"{name}.svg").write_text(text, encoding="utf-8")

@@ -92,8 +92,8 @@ class Grid:
     Parameters
     ----------
     errors : mapping of str to ndarray
-        By mechanism: the logarithms of low, median and high at every point of `GRID`,
-        shape (2, 3, 3, 6, 3, 5, 3); NaN where it was not measured.
+        By mechanism: low, median and high at every point of `GRID`, with the digits
+        they are shown with, shape (2, 3, 3, 6, 3, 5, 3); NaN where it was not measured.
     origin : str
         The command that measured them, and the version of dpaudit.
     """
@@ -117,7 +117,7 @@ class Grid:
                 for axis, points in GRID.items()
             )
             found = errors.setdefault(row["mechanism"], np.full(shape, np.nan))
-            found[place] = np.log([float(row[x]) for x in ("low", "median", "high")])
+            found[place] = [float(row[x]) for x in ("low", "median", "high")]
         return cls(errors, " ".join(comments))
 
     def at(
@@ -130,7 +130,10 @@ class Grid:
         k: float,
         signal: float,
     ) -> dict[str, Array]:
-        """Return low, median and high of every mechanism that was measured nearby."""
+        """Return low, median and high of every mechanism that was measured nearby.
+
+        At a point of the grid these are the very numbers that are kept.
+        """
         point = {"epsilon": epsilon, "d": d, "k": k, "signal": signal}
         beyond = max(signal / GRID["signal"][-1], 1.0)
         slices = [0] if delta == 0 else [0, _nearest("delta", delta)]
@@ -142,7 +145,7 @@ class Grid:
             for place in slices:
                 value = _interpolated(here[place], point)
                 if value is not None:
-                    found[mechanism] = np.exp(value) / beyond
+                    found[mechanism] = value / beyond
         return found
 
 
@@ -314,16 +317,19 @@ def _interpolated(values: Array, point: Mapping[str, float]) -> Array | None:
     places, weights = [0], np.ones(1)
     flat = values.reshape(-1, values.shape[-1])
     for axis in _INTERPOLATED:
-        points = np.log(GRID[axis])
-        where = np.interp(math.log(point[axis]), points, np.arange(len(points)))
-        low = min(int(where), len(points) - 2)
-        share = where - low
+        points = GRID[axis]
+        value = min(max(point[axis], points[0]), points[-1])
+        low = min(int(np.searchsorted(points, value, side="right")), len(points) - 1) - 1
+        share = math.log(value / points[low]) / math.log(points[low + 1] / points[low])
         places = [
             place * len(points) + index for place in places for index in (low, low + 1)
         ]
         weights = np.outer(weights, [1 - share, share]).ravel()
     corners = flat[places]
     weights = np.where(np.isnan(corners[:, 0]), 0.0, weights)
-    if not weights.sum() > 0:
+    used = weights > 0
+    if not used.any():
         return None
-    return np.asarray(weights @ np.nan_to_num(corners) / weights.sum())
+    if used.sum() == 1:  # what was measured is not rounded once more
+        return np.asarray(corners[used][0])
+    return np.asarray(np.exp(weights[used] @ np.log(corners[used]) / weights.sum()))

@@ -1,6 +1,8 @@
 """The pictures in the pages are of the catalogue and the grid as they are now.
 
-If not: ``make report``, then copy the files of these names from build/report/ to docs/.
+If not: ``make tables`` for the map; for the wall ``make report``, then copy the file of
+this name from build/report/ to docs/. What is compared is decided: the map shows the
+digits that the grid keeps, so no last bit of a processor changes it.
 """
 
 import re

@@ -105,10 +105,10 @@ def test_advice_is_held_to_the_best():
 
 def test_winners_are_named_where_something_is_found():
     shape = (*map(len, GRID.values()), 3)
-    one, other = np.full(shape, np.log(0.5)), np.full(shape, np.log(0.6))
-    one[..., 0, :] = np.log(LOST + 0.05)
-    other[..., 0, :] = np.log(0.95)
-    other[..., -1, :] = np.log(0.1)
+    one, other = np.full(shape, 0.5), np.full(shape, 0.6)
+    one[..., 0, :] = LOST + 0.05
+    other[..., 0, :] = 0.95
+    other[..., -1, :] = 0.1
     fields = winners(Grid({"one": one, "other": other}, ""))
     expected = {10.0: "", 30.0: "one", 1000.0: "one", 10_000.0: "other"}
     for field in fields:

@@ -133,5 +133,5 @@ def _sentence(field: Field) -> str:
     budget = "pure" if field.delta == 0 else f"delta {delta(field.delta)}"
     return (
         f"{budget}, k {setting(field.k)}, d {setting(field.d)}, signal "
-        f"{setting(field.signal)}: {who}, error {field.error:.2g}."
+        f"{setting(field.signal)}: {who}, error {field.error:.3g}."
     )

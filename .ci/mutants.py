@@ -1,0 +1,512 @@
+r"""Plant small faults in the code, one at a time, and see which tests notice.
+
+``make mutants`` does all three steps:
+
+    python .ci/mutants.py map                     # once: which test executes which line
+    python .ci/mutants.py draw --count 200 --seed 0 > build/mutants/drawn.json
+    python .ci/mutants.py run build/mutants/drawn.json
+
+A mutant is a place in a file and what stands there instead: ``{"file": ..., "old": ...,
+"new": ..., "line": ...}``; where there is no line, `old` occurs once in the file. Those
+that are drawn come from the syntax trees: a comparison, an operator or a condition
+turned round, a number moved, a statement left out. Faults that somebody thought of
+can be written to such a file by hand.
+
+For each mutant the tests that execute its line are run, the cheapest first, until one
+fails: in a process that is forked after the large libraries were imported, in a copy of
+the checkout. ``killed`` is one that a test noticed, or that made the tests run for much
+longer than they should; ``SURVIVED`` is a gap in the tests, or a change that changes
+nothing, and ``UNREACHED`` a line that no test executes. ``--all`` goes on after the
+first failure, for a matrix of which tests notice what (build/mutants/matrix.json).
+"""
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "mutants"
+ROOMS = ("src/dpaudit", "algorithms", "attacks", "audit", "reports")
+NOT_CODE = ("third_party", "checks", "__init__.py", "__main__.py")
+SLACK = 10.0  # how much longer than usual tests may take, in times, ...
+GRACE = 60.0  # ... and in seconds
+PRELOADED = (
+    "numpy",
+    "scipy.stats",
+    "scipy.optimize",
+    "pandas",
+    "statsmodels.stats.proportion",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+    "sklearn.discriminant_analysis",
+    "dp_accounting.pld.privacy_loss_distribution",
+    "hypothesis",
+    "mpmath",
+    "jinja2",
+    "matplotlib.figure",
+    "click.testing",
+    "pytest",
+)
+
+PYTEST = ["-n", "auto", "--dist", "loadfile"]
+
+Mutant = dict[str, Any]
+
+
+# --- which test executes which line: a plugin of pytest, in every worker ---
+
+SETTINGS = """\
+[run]
+source = {rooms}
+omit = */audit/checks/*
+data_file = {build}/coverage/data
+parallel = true
+sigterm = true
+context = ${{DPAUDIT_TEST-}}
+disable_warnings = no-data-collected, module-not-imported, module-not-measured, \
+couldnt-parse, no-ctracer, already-imported
+"""
+
+
+def _used() -> float:
+    return sum(os.times()[:4])
+
+
+class Recorder:
+    """Tells coverage which test runs, and notes the processor time of each."""
+
+    def __init__(self) -> None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+        self._times = (BUILD / f"times-{worker}.jsonl").open("a", encoding="utf-8")
+
+    def pytest_runtest_protocol(self, item: Any) -> None:
+        import coverage
+
+        os.environ["DPAUDIT_TEST"] = item.nodeid
+        measured = coverage.Coverage.current()
+        if measured is not None:
+            measured.switch_context(item.nodeid)
+        self._before = _used()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._times.write(json.dumps([nodeid, _used() - self._before]) + "\n")
+        self._times.flush()
+
+
+def pytest_configure(config: Any) -> None:
+    """Record in workers, not in the process that only hands out work."""
+    if os.environ.get("COVERAGE_PROCESS_START") and (
+        hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+    ):
+        config.pluginmanager.register(Recorder())
+
+
+def make_map(arguments: list[str]) -> None:
+    """Run the tests under coverage, and write the map."""
+    import coverage
+
+    shutil.rmtree(BUILD, ignore_errors=True)
+    (BUILD / "coverage").mkdir(parents=True)
+    settings = BUILD / "coveragerc"
+    rooms = ",".join(str(ROOT / room) for room in ROOMS)
+    settings.write_text(SETTINGS.format(rooms=rooms, build=BUILD), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "COVERAGE_PROCESS_START": str(settings),
+        "PYTHONPATH": f"{ROOT / '.ci'}{os.pathsep}{ROOT / 'src'}",
+    }
+    command = (sys.executable, "-m", "pytest", "-p", "mutants", "-q", *arguments)
+    subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    measured = coverage.Coverage(config_file=str(settings))
+    measured.combine([str(BUILD / "coverage")])
+    data = measured.get_data()
+    names: dict[str, int] = {}
+    lines: dict[str, dict[int, list[int]]] = {}
+    for file in data.measured_files():
+        found: dict[int, list[int]] = {}
+        for line, contexts in data.contexts_by_lineno(file).items():
+            tests = {context.replace("|", "") for context in contexts} - {""}
+            if tests:
+                found[line] = sorted(names.setdefault(x, len(names)) for x in tests)
+        path = Path(file).resolve().relative_to(ROOT)
+        lines[str(path)] = {**lines.get(str(path), {}), **found}
+    times: dict[str, float] = {}
+    for each in BUILD.glob("times-*.jsonl"):
+        for line in each.read_text(encoding="utf-8").splitlines():
+            nodeid, seconds = json.loads(line)
+            times[nodeid] = seconds
+    written = {"tests": list(names), "times": times, "lines": lines}
+    (BUILD / "map.json").write_text(json.dumps(written), encoding="utf-8")
+    print(f"{len(times)} tests, {sum(times.values()):.0f} s of processor time")
+
+
+# --- mutants ---
+
+SWAPPED: dict[type, type] = {
+    ast.Lt: ast.GtE,
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult,
+    ast.Pow: ast.Mult,
+}
+EXCHANGED = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+def mutated(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """Return the faults that a node can get: in words, and what stands there then."""
+    new: Any = copy.deepcopy(node)
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in SWAPPED:
+            new.ops = [SWAPPED[type(op)]()]
+            yield "comparison", new
+        case ast.BoolOp() | ast.BinOp() if type(node.op) in SWAPPED:
+            if isinstance(node, ast.BinOp) and _is_text(node):
+                return
+            new.op = SWAPPED[type(node.op)]()
+            yield "operator", new
+        case ast.UnaryOp(op=ast.Not() | ast.USub()):
+            yield "sign", new.operand
+        case ast.If() | ast.IfExp() | ast.While():
+            new.test = ast.UnaryOp(ast.Not(), new.test)
+            yield "condition", new
+        case ast.Constant(value=bool(value)):
+            new.value = not value
+            yield "constant", new
+        case ast.Constant(value=int(value)):
+            new.value = value + 1
+            yield "constant", new
+        case ast.Constant(value=float(value)):
+            new.value = value * 2 if value else 1.0
+            yield "constant", new
+        case ast.Call(func=ast.Name(id=name)) if name in EXCHANGED:
+            new.func.id = EXCHANGED[name]
+            yield "call", new
+        case ast.Raise() | ast.AugAssign() | ast.Expr(value=ast.Call()):
+            yield "left out", ast.Pass()
+        case ast.Return(value=ast.expr()):
+            new.value = ast.Constant(None)
+            yield "returned", new
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    return any(
+        isinstance(each, ast.JoinedStr)
+        or (isinstance(each, ast.Constant) and isinstance(each.value, str))
+        for each in ast.walk(node)
+    )
+
+
+def _places(node: ast.AST) -> Iterator[ast.AST]:
+    """Return the nodes of function bodies; not types, defaults, or messages."""
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "args") and not (
+            isinstance(node, ast.Call)
+        ):
+            continue
+        if isinstance(node, ast.Raise) and name == "exc":
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr):
+                yield child
+                yield from _places(child)
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """Return all mutants of a file."""
+    text = path.read_text(encoding="utf-8")
+    found = []
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in _places(function):
+            if not hasattr(node, "lineno") or isinstance(node, ast.FunctionDef):
+                continue
+            for kind, new in mutated(node):
+                old = ast.get_source_segment(text, node) or ""
+                fresh = ast.unparse(ast.fix_missing_locations(new))
+                if isinstance(node, ast.If | ast.While):
+                    old = ast.get_source_segment(text, node.test) or ""
+                    fresh, node = f"not ({old})", node.test
+                elif isinstance(new, ast.expr):
+                    fresh = f"({fresh})"
+                found.append(
+                    {
+                        "file": str(path.relative_to(ROOT)),
+                        "line": node.lineno,
+                        "column": node.col_offset,
+                        "old": old,
+                        "new": fresh,
+                        "kind": kind,
+                    }
+                )
+    unique = {(m["line"], m["column"], m["old"], m["new"]): m for m in found}
+    return list(unique.values())
+
+
+def draw(count: int, seed: int) -> list[Mutant]:
+    """Return mutants of all rooms, from each as many as it has places for."""
+    everything = [
+        mutant
+        for room in ROOMS
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if not any(word in path.parts for word in NOT_CODE)
+        and not any(each.is_symlink() for each in path.parents)
+        for mutant in mutants_of(path)
+    ]
+    chosen = random.Random(seed).sample(everything, count)
+    return sorted(chosen, key=lambda m: (m["file"], m["line"], m["column"]))
+
+
+def planted(text: str, mutant: Mutant) -> tuple[str, int]:
+    """Return a file with a mutant in it, and the line where it stands.
+
+    Raises
+    ------
+    ValueError
+        If the file is not that of which the mutant was made.
+    """
+    old, new = mutant["old"], mutant["new"]
+    if "column" in mutant:
+        lines = text.encode().splitlines(keepends=True)
+        start = len(b"".join(lines[: mutant["line"] - 1])) + mutant["column"]
+        before, behind = text.encode()[:start], text.encode()[start:]
+        if not behind.startswith(old.encode()):
+            raise ValueError("the file is another one")
+        changed = before + new.encode() + behind[len(old.encode()) :]
+        return changed.decode(), mutant["line"]
+    if text.count(old) != 1:
+        raise ValueError(f"{text.count(old)} places")
+    line = text[: text.index(old)].count("\n") + 1
+    return text.replace(old, new), line
+
+
+# --- running them ---
+
+
+class Chosen:
+    """A plugin that runs some tests, in an order."""
+
+    def __init__(self, nodeids: list[str]) -> None:
+        self._order = {nodeid: place for place, nodeid in enumerate(nodeids)}
+        self.failed: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self._order),
+            key=lambda item: self._order[item.nodeid],
+        )
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(f"{report.nodeid}: not collected")
+
+
+class Suite:
+    """The tests that execute a line, as the map has them."""
+
+    def __init__(self) -> None:
+        written = json.loads((BUILD / "map.json").read_text(encoding="utf-8"))
+        self._tests, self.times = written["tests"], written["times"]
+        self._lines = written["lines"]
+
+    def of(self, file: str, line: int, last: int) -> list[str]:
+        """Return them, those of the cheapest files first.
+
+        Of what is executed on import alone, these are the tests that execute anything
+        in that file.
+        """
+        known = self._lines.get(file, {})
+        found: set[int] = set()
+        for each in range(line, last + 1):
+            found.update(known.get(str(each), ()))
+        if not found:
+            found = {test for tests in known.values() for test in tests}
+        names = [x for x in (self._tests[i] for i in found) if x in self.times]
+        files: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(names, key=lambda name: self.times[name]):
+            files[name.partition("::")[0]].append(name)
+        stem = Path(file).stem.removeprefix("_")
+
+        def cost(path: str) -> tuple[bool, float]:
+            return stem not in path, sum(self.times[name] for name in files[path])
+
+        return [name for path in sorted(files, key=cost) for name in files[path]]
+
+
+@dataclass
+class Attempt:
+    """Tests that run in a copy of the checkout, in a process that was forked."""
+
+    clone: Path
+    tests: list[str]
+    everything: bool
+    limit: float
+
+    def __post_init__(self) -> None:
+        self._said = self.clone.with_suffix(".json")
+        self._said.unlink(missing_ok=True)
+        self.began = time.monotonic()
+        sys.stdout.flush()
+        self._child = os.fork()
+        if self._child == 0:
+            try:
+                self._run()
+            finally:
+                os._exit(0)
+
+    def _run(self) -> None:
+        os.setsid()
+        log = os.open(self.clone.with_suffix(".log"), os.O_WRONLY | os.O_CREAT)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.chdir(self.clone)
+        os.environ["PYTHONPATH"] = str(self.clone / "src")
+        sys.path.insert(0, str(self.clone / "src"))
+        import pytest
+
+        chosen = Chosen(self.tests)
+        files = dict.fromkeys(test.partition("::")[0] for test in self.tests)
+        arguments = ["-q", "-p", "no:cacheprovider", "--tb=no", "-n", "0"]
+        arguments += [] if self.everything else ["-x"]
+        code = pytest.main([*arguments, *files], plugins=[chosen])
+        if code and not chosen.failed:
+            chosen.failed.append(f"exit code {int(code)}")
+        self._said.write_text(json.dumps(chosen.failed), encoding="utf-8")
+
+    def ended(self) -> bool:
+        """Say whether it has, of itself or since it takes too long."""
+        if os.waitpid(self._child, os.WNOHANG)[0]:
+            there = self._said.exists()
+            self.failed = json.loads(self._said.read_text()) if there else ["a crash"]
+            return True
+        if time.monotonic() - self.began > self.limit:
+            os.killpg(self._child, signal.SIGKILL)
+            os.waitpid(self._child, 0)
+            self.failed = ["took too long"]
+            return True
+        return False
+
+
+def run(mutants: list[Mutant], everything: bool, jobs: int) -> None:
+    """Try all mutants, print what became of each, and the share that was noticed."""
+    for module in PRELOADED:
+        __import__(module)
+    suite = Suite()
+    with tempfile.TemporaryDirectory() as folder:
+        free = [Path(folder) / f"clone{i}" for i in range(jobs)]
+        for clone in free:
+            _copy(clone)
+        running: list[tuple[Mutant, str, Attempt]] = []
+        waiting = mutants[::-1]
+        while waiting or running:
+            while waiting and free:
+                mutant = waiting.pop()
+                clone = free.pop()
+                path = clone / mutant["file"]
+                text = path.read_text(encoding="utf-8")
+                try:
+                    changed, line = planted(text, mutant)
+                    compile(changed, mutant["file"], "exec")
+                except (ValueError, SyntaxError) as error:
+                    _tell(mutant, f"NOT PLANTED ({error})", [])
+                    free.append(clone)
+                    continue
+                tests = suite.of(mutant["file"], line, line + mutant["old"].count("\n"))
+                if not tests:
+                    _tell(mutant, "UNREACHED", [])
+                    free.append(clone)
+                    continue
+                path.write_text(changed, encoding="utf-8")
+                limit = SLACK * sum(suite.times[test] for test in tests) + GRACE
+                tried = Attempt(clone, tests, everything, limit)
+                running.append((mutant, text, tried))
+            time.sleep(0.02)
+            for each in list(running):
+                mutant, text, tried = each
+                if tried.ended():
+                    (tried.clone / mutant["file"]).write_text(text, encoding="utf-8")
+                    state = "killed" if tried.failed else "SURVIVED"
+                    _tell(mutant, state, tried.failed, time.monotonic() - tried.began)
+                    running.remove(each)
+                    free.append(tried.clone)
+    (BUILD / "matrix.json").write_text(json.dumps(mutants, indent=1), encoding="utf-8")
+    states = Counter(mutant["state"].partition(" (")[0] for mutant in mutants)
+    print(", ".join(f"{count} {state}" for state, count in sorted(states.items())))
+    print(f"{states['killed']} of {len(mutants)} were noticed")
+
+
+def _tell(mutant: Mutant, state: str, failed: list[str], seconds: float = 0.0) -> None:
+    """Note what became of a mutant, and print it."""
+    mutant |= {"state": state, "by": failed}
+    place = f"{mutant['file']}:{mutant.get('line', '')}"
+    change = f"{mutant['old']!r:.60} -> {mutant['new']!r:.60}"
+    print(f"{state:9} {seconds:5.0f} s  {place}  {change}  {failed[:1]}", flush=True)
+
+
+def _copy(clone: Path) -> None:
+    listed = subprocess.run(
+        ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).exists():
+            target = clone / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target, follow_symlinks=False)
+    subprocess.run(("git", "init", "-q"), cwd=clone, check=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    steps = parser.add_subparsers(dest="step", required=True)
+    steps.add_parser("map").add_argument("pytest", nargs="*", default=PYTEST)
+    drawing = steps.add_parser("draw")
+    drawing.add_argument("--count", type=int, default=200)
+    drawing.add_argument("--seed", type=int, default=0)
+    trying = steps.add_parser("run")
+    trying.add_argument("mutants", type=Path)
+    trying.add_argument("--all", action="store_true", dest="everything")
+    trying.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    if given.step == "map":
+        make_map(given.pytest)
+    elif given.step == "draw":
+        json.dump(draw(given.count, given.seed), sys.stdout, indent=1)
+    else:
+        run(json.loads(given.mutants.read_text()), given.everything, given.jobs)
