@@ -5,21 +5,22 @@ import shutil
 import signal
 import subprocess
 import sys
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from executors import PickledThreads
 from tiny_profile import install_tiny, tiny_plan
 
-import dpaudit
+import dpaudit.audit
 from dpaudit.cli import main
 from dpaudit.reports import write_report
 from dpaudit.reports.experiment import run
-from dpaudit.reports.sections import all_sections, plan
-from dpaudit.reports.sections.online import section as online
+from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 
-CHOSEN = ("streaming", "online", "tracing")
+CHOSEN = ("streaming", "suite")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,14 +50,14 @@ from tiny_profile import install_tiny
 from dpaudit.reports import write_report
 
 def progress(step):
-    if step.done == 9:
+    if step.done == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
 install_tiny(pytest.MonkeyPatch())
 write_report(
     Path(sys.argv[1]),
     profile="tiny",
-    sections=("streaming", "online", "tracing"),
+    sections=("streaming", "suite"),
     progress=progress,
 )
 """
@@ -78,13 +79,21 @@ def test_a_report_that_was_killed_goes_on(whole, tmp_path):
 
     told = []
     write_report(tmp_path, profile="tiny", sections=CHOSEN, progress=told.append)
-    assert told[0].done == 9
+    assert told[0].done == 3
     assert tables(tmp_path) == tables(whole)
-    expected = {f"{name}.csv" for name in plan("tiny", 0, [all_sections()["online"]])}
-    assert expected < set(tables(whole))
+    expected = {f"{name}.csv" for name in plan("tiny", 0, chosen_sections(CHOSEN))}
+    assert expected == set(tables(whole))
 
 
-def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path):
+def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path, monkeypatch):
+    """Stand-ins for processes; real ones work in test_cli_compare.py."""
+    started = []
+
+    def pool(workers):
+        started.append(workers)
+        return PickledThreads(workers, mp_context=get_context("spawn"))
+
+    monkeypatch.setattr(dpaudit.audit, "process_pool", pool)
     found = []
     for workers in ("1", "2", "2"):
         arguments = ["report", "run", "list-culling", "--workers", workers]
@@ -94,68 +103,74 @@ def test_the_command_starts_workers_when_there_is_work_for_them(tmp_path):
         assert result.exit_code == 0, result.stderr
         found.append(tables(tmp_path / workers))
     assert found[0] == found[1] == found[2] != {}
+    assert started == [2]
 
 
 def page_of(folder, section):
     return (folder / "sections" / f"{section}.html").read_text(encoding="utf-8")
 
 
-def fails(cell):
+def fails(*_):
     raise RuntimeError("the <dice> are gone")
 
 
 def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
-    sections = ("streaming", "online")
     with monkeypatch.context() as patch:
-        patch.setattr(online.measures, "online_regret", fails)
-        written = write_report(tmp_path, profile="tiny", sections=sections)
+        patch.setattr(streaming.measures, "streaming_errors", fails)
+        written = write_report(tmp_path, profile="tiny", sections=CHOSEN)
 
-    assert list(written.failed) == ["online"]
-    page = page_of(tmp_path, "online")
-    assert '<section id="online">\n<h2>What was found</h2>\n<p class="failed">' in page
+    assert list(written.failed) == ["streaming"]
+    page = page_of(tmp_path, "streaming")
+    said = '<section id="streaming">\n<h2>What was found</h2>\n<p class="failed">'
+    assert said in page
     assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert page.count('class="failed"') == 1
-    assert "figure-online-regret-wide" not in page
-    assert "figure-streaming-rates-wide" in page_of(tmp_path, "streaming")
-    page = (tmp_path / "experiments" / "online-regret.html").read_text("utf-8")
+    assert "figure-streaming-rates-wide" not in page
+    assert 'class="failed"' not in page_of(tmp_path, "suite")
+    page = (tmp_path / "experiments" / "streaming-rates.html").read_text("utf-8")
     assert "RuntimeError: the &lt;dice&gt; are gone" in page
     text = written.index.with_name("report.md").read_text(encoding="utf-8")
     assert r"This section failed: RuntimeError: the \<dice\> are gone" in text
-    assert not (tmp_path / "online-regret.csv").exists()
-    assert (tmp_path / "online-audits.csv").exists()
+    assert not (tmp_path / "streaming-rates.csv").exists()
+    assert (tmp_path / "streaming-audits.csv").exists()
 
     # When it can be measured, only that is left to do.
     told = []
     written = write_report(
-        tmp_path, profile="tiny", sections=sections, progress=told.append
+        tmp_path, profile="tiny", sections=CHOSEN, progress=told.append
     )
     assert not written.failed
-    assert told[0].done > 0
+    assert told[0].done == 4  # the audits
 
 
-def test_a_section_that_cannot_be_drawn_or_told_leaves_the_others(
-    whole, tmp_path, monkeypatch
+@pytest.mark.parametrize("where", ["told", "drawn"])
+def test_a_section_that_cannot_be_told_or_drawn_leaves_the_others(
+    where, whole, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(streaming.findings, "rate_rows", fails)
-    monkeypatch.setitem(all_sections()["online"].figures, "online-regret", fails)
+    if where == "told":
+        monkeypatch.setattr(streaming.findings, "rate_rows", fails)
+    else:
+        figures = all_sections()["streaming"].figures
+        monkeypatch.setitem(figures, "streaming-rates", fails)
     written = write_report(
         tmp_path, profile="tiny", sections=CHOSEN, store=whole / "work.db"
     )
 
-    assert set(written.failed) == {"streaming", "online"}
-    for name in ("streaming", "online"):
-        assert page_of(tmp_path, name).count('class="failed"') == 1
-    assert "figure-tracing-wide" in page_of(tmp_path, "tracing")
+    assert set(written.failed) == {"streaming"}
+    assert page_of(tmp_path, "streaming").count('class="failed"') == 1
+    assert 'class="failed"' not in page_of(tmp_path, "suite")
 
 
 def test_the_command_says_what_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr(online.measures, "online_regret", fails)
+    figures = all_sections()["choosing"].figures
+    monkeypatch.setitem(figures, "winners", fails)
     arguments = ["report", "--profile", "tiny", "--output", str(tmp_path / "new")]
-    arguments += ["--workers", "1", "--section", "online"]
+    arguments += ["--workers", "1", "--section", "choosing"]
     result = CliRunner().invoke(main, arguments)
 
     assert result.exit_code == 3
-    assert "section 'online' failed: RuntimeError: the <dice> are gone" in result.stderr
+    said = "section 'choosing' failed: RuntimeError: the <dice> are gone"
+    assert said in result.stderr
     assert result.stdout.strip() == str(tmp_path / "new" / "index.html")
     assert (tmp_path / "new" / "work.db").is_file()
 
@@ -227,11 +242,21 @@ def tossed(cell):
 '''
 
 
+BOTH = """
+from click.testing import CliRunner
+from dpaudit.cli import main
+
+for command in ("--section toy --output out", "run toy-coins"):
+    done = CliRunner().invoke(main, ["report", *command.split(), "--workers", "1"])
+    assert done.exit_code == 0, done.output
+print(done.stdout)
+"""
+
+
 def test_a_new_section_is_one_folder(tmp_path):
-    source = Path(dpaudit.__file__).parent
-    unwanted = shutil.ignore_patterns("__pycache__", "checks")
-    shutil.copytree(source, tmp_path / "src" / "dpaudit", ignore=unwanted)
-    toy = tmp_path / "src" / "dpaudit" / "reports" / "sections" / "toy"
+    package, unwanted = tmp_path / "src" / "dpaudit", shutil.ignore_patterns("checks")
+    shutil.copytree(Path(dpaudit.__file__).parent, package, ignore=unwanted)
+    toy = package / "reports" / "sections" / "toy"
     toy.mkdir()
     for name, text in (
         ("__init__.py", '"""A toy."""\n'),
@@ -244,18 +269,14 @@ def test_a_new_section_is_one_folder(tmp_path):
     ):
         (toy / name).write_text(text, encoding="utf-8")
 
-    def dpaudit_report(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "dpaudit", "report", *arguments],
-            env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    options = ("--section", "toy", "--output", "out", "--workers", "1")
-    done = dpaudit_report(*options)
+    done = subprocess.run(
+        [sys.executable, "-c", BOTH],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     page = page_of(tmp_path / "out", "toy")
     assert '<section id="toy-part">\n<h2>A toy</h2>' in page
@@ -265,13 +286,9 @@ def test_a_new_section_is_one_folder(tmp_path):
     first = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert '<a href="sections/toy.html">Toys</a>' in first
     assert (tmp_path / "out" / "toy-figure.svg").is_file()
-
-    alone = dpaudit_report("run", "toy-coins", "--workers", "1")
-    assert alone.returncode == 0, alone.stderr
-    assert alone.stdout.splitlines()[-1].endswith("heads.")
-    assert alone.stdout.splitlines()[-1] in page.replace("<p>", "\n").replace(
-        "</p>", "\n"
-    )
+    heads = done.stdout.rstrip().splitlines()[-1]
+    assert heads.endswith("heads.")
+    assert f"<p>{heads}</p>" in page
 
 
 def test_every_measure_travels_by_its_name():
