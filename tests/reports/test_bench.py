@@ -27,7 +27,6 @@ from executors import PickledThreads
 from scipy import stats
 from scipy.special import expit
 
-from dpaudit import __version__
 from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.audit import StoreWarning, bounds
@@ -95,7 +94,6 @@ class Dice(Study):
     name = "dice"
     title = "Dice"
     asked: ClassVar[Counter[int]] = Counter()
-    fails_at: ClassVar[int | None] = None
 
     def units(self, profile):
         sizes = {"quick": 4, "standard": 6, "full": 9}
@@ -104,8 +102,6 @@ class Dice(Study):
         ]
 
     def measure(self, unit):
-        if unit.index == self.fails_at:
-            raise KeyboardInterrupt
         self.asked[unit.index] += 1
         return {"thrown": int(np.random.default_rng(unit.seed).integers(6))}
 
@@ -124,7 +120,6 @@ class Dice(Study):
 @pytest.fixture
 def dice(monkeypatch):
     monkeypatch.setattr(Dice, "asked", Counter())
-    monkeypatch.setattr(Dice, "fails_at", None)
     return Dice()
 
 
@@ -150,25 +145,6 @@ def test_a_seed_is_a_function_of_study_case_and_index():
     others = [replace(unit, index=4), replace(unit, case="x"), replace(unit, study="x")]
     assert len({unit.seed, *(other.seed for other in others)}) == 4
     assert seed_of("coverage", "laplace", 3) == unit.seed == 6102334852374243089
-
-
-def test_code_version_names_the_sources():
-    assert code_version().startswith(f"{__version__}+")
-    assert len(code_version().split("+")[-1]) == 12
-
-
-def test_an_interrupted_run_resumes_with_the_same_records(tmp_path, dice, monkeypatch):
-    whole = carried_out(dice, tmp_path / "whole", "full")
-    dice.asked.clear()
-
-    monkeypatch.setattr(Dice, "fails_at", 5)
-    with pytest.raises(KeyboardInterrupt):
-        carried_out(dice, tmp_path / "parts", "full")
-    assert sum(dice.asked.values()) == 5
-    monkeypatch.setattr(Dice, "fails_at", None)
-    for _ in range(2):
-        assert carried_out(dice, tmp_path / "parts", "full") == whole
-    assert set(dice.asked.values()) == {1}
 
 
 def test_a_larger_profile_goes_on_from_a_smaller_one(tmp_path, dice):
@@ -817,7 +793,7 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
 
     monkeypatch.setattr(subprocess, "run", here)
     for measured in (peak_memory, replay_memory):
-        assert 50 < measured(500, 0) <= peak_resident()
+        assert 50 < measured(500, 0) <= peak_resident() < 20_000
 
 
 def test_the_cost_of_a_recorded_execution_is_measured():
