@@ -774,10 +774,11 @@ def test_a_refutation_is_measured():
     assert record["samples"] < 200
 
 
-def test_the_cost_of_an_audit_is_measured():
+def test_the_cost_of_an_audit_and_of_a_recorded_execution_is_measured():
     share, seconds = engine_share(300, 0)
     assert 0 < share < 1
     assert seconds > 0
+    assert overhead(build("analyze-gauss"), 50, 0) > 0
 
 
 def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
@@ -794,10 +795,6 @@ def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
     monkeypatch.setattr(subprocess, "run", here)
     for measured in (peak_memory, replay_memory):
         assert 50 < measured(500, 0) <= peak_resident() < 20_000
-
-
-def test_the_cost_of_a_recorded_execution_is_measured():
-    assert overhead(build("analyze-gauss"), 50, 0) > 0
 
 
 def test_the_cost_of_a_recorded_execution_meets_the_target_or_not():

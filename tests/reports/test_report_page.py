@@ -4,7 +4,6 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -345,36 +344,31 @@ def test_the_answer_follows_the_data():
     assert "Under a false claim, bad keeps 85.0 %" in text
 
 
-def test_with_other_verdicts_the_answer_is_another():
-    text = " ".join(answer(wall(["good"]), exact(), variance()))
-
-    assert "The claim of good" in text
-    assert "did not refute bad" in text
-    assert "bad keeps 85.0 % with pure privacy" in text
-    assert "Under a false claim, good keeps 75.0 %" in text
-
-
-def test_a_claim_that_only_the_formula_refutes_is_called_false():
-    table = wall([])
-    table.loc[0, "claim"] = "false"
-
-    text = " ".join(answer(table, exact(), variance()))
-
-    assert "Yet the exact loss shows the claim of good to be false" in text
-
-
-def test_a_claim_that_only_the_formula_refutes_is_not_recommended():
-    text = " ".join(answer(wall([]), exact([("good", 1.0)]), variance()))
-
-    assert "Under a false claim, good keeps 75.0 %" in text
-    assert "good keeps 75.0 % with pure privacy" not in text
-
-
-def test_a_claim_that_is_false_at_another_epsilon_is_reported():
-    text = " ".join(answer(wall([]), exact([("good", 10.0)]), variance()))
-
-    assert "The claim of good holds at the audited ε but is false at ε = 10" in text
-    assert "the exact ε there is 20" in text
+@pytest.mark.parametrize(
+    ("refuted", "called_false", "false", "says"),
+    [
+        (["good"], "kept", (), "The claim of good"),
+        (["good"], "kept", (), "did not refute bad"),
+        (["good"], "kept", (), "bad keeps 85.0 % with pure privacy"),
+        (["good"], "kept", (), "Under a false claim, good keeps 75.0 %"),
+        ((), "false", (), "Yet the exact loss shows the claim of good to be false"),
+        ((), "kept", [("good", 1.0)], "Under a false claim, good keeps 75.0 %"),
+        (
+            (),
+            "kept",
+            [("good", 10.0)],
+            "The claim of good holds at the audited ε but is false at ε = 10: the "
+            "exact ε there is 20",
+        ),
+    ],
+)
+def test_with_other_verdicts_the_answer_is_another(refuted, called_false, false, says):
+    table = wall(refuted)
+    table.loc[0, "claim"] = called_false
+    text = " ".join(answer(table, exact(false), variance()))
+    assert says in text.replace("\N{NO-BREAK SPACE}", " ")
+    if says.startswith("Under a false claim"):
+        assert "good keeps 75.0 % with pure privacy" not in text
 
 
 def test_whose_claim_fell_is_said_with_its_source():
@@ -799,12 +793,6 @@ def test_an_unwritable_folder_is_refused_before_the_work(tmp_path, monkeypatch):
     for output in (blocked, blocked / "report"):
         with pytest.raises(InputError, match="cannot write the report to"):
             write_report(output)
-
-
-def test_an_unknown_profile_writes_nothing(tmp_path):
-    with pytest.raises(InputError, match="did you mean 'quick'"):
-        write_report(tmp_path / "report", profile="quik")
-    assert list(Path(tmp_path).iterdir()) == []
 
 
 COMPARISON = Comparison(

@@ -55,16 +55,6 @@ def test_profiles_grow():
                 assert small != large
 
 
-def test_unknown_profile_suggests_the_nearest():
-    with pytest.raises(InputError, match="did you mean 'standard'"):
-        plan("standart", 0)
-
-
-def test_negative_seed_is_refused():
-    with pytest.raises(InputError, match="seed must be an integer >= 0, got -1"):
-        plan("quick", -1)
-
-
 @pytest.fixture
 def workers():
     """Stand-ins for two processes; real ones work in test_cli_compare.py."""
