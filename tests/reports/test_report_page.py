@@ -760,6 +760,18 @@ def test_what_an_earlier_report_left_goes(tmp_path):
     assert not (tmp_path / "report" / "mechanisms").exists()
 
 
+def test_a_table_that_cannot_be_made_is_told_and_the_page_stands(tmp_path, monkeypatch):
+    def fails(results):
+        raise RuntimeError("no table")
+
+    monkeypatch.setitem(SECTION.tables, "tour", fails)
+    found = Results("tiny", 3, {}, {}, {"libraries": Beside(None, TOUR)})
+    failed = write_results(found, tmp_path, [SECTION])
+    assert str(failed["libraries"]) == "no table"
+    assert not (tmp_path / "tour.csv").exists()
+    assert (tmp_path / "sections" / "libraries.html").is_file()
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_nothing_is_left_behind_when_it_fails(there, tmp_path, monkeypatch):
     def interrupted(*args, **kwargs):

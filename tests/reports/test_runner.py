@@ -15,7 +15,6 @@ from dpaudit.datasets import load_digits
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.profiles import PROFILES
-from dpaudit.reports import experiment as experiment_module
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections, plan
@@ -83,23 +82,19 @@ def test_a_point_keeps_its_numbers_when_others_leave():
     pd.testing.assert_frame_equal(run(part), expected.reset_index(drop=True))
 
 
-def test_long_runs_are_cut_into_batches_with_streams_of_their_own(monkeypatch):
-    monkeypatch.setattr(experiment_module, "_BATCH", 2)
+def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
     single = replace(
         experiment("captured-variance"),
         mechanisms=("goe-gaussian",),
         grid={"epsilon": (1.0,)},
-        repetitions=5,
+        repetitions=259,
     )
 
-    assert [(cell.first, cell.size) for cell in cells(single)] == [
-        (0, 2),
-        (2, 2),
-        (4, 1),
-    ]
+    batches = [(cell.first, cell.size) for cell in cells(single)]
+    assert batches == [(0, 256), (256, 3)]
     table = run(single)
-    assert list(table["repetition"]) == [0, 1, 2, 3, 4]
-    assert table["captured_share"].nunique() == 5
+    assert list(table["repetition"]) == [*range(259)]
+    assert table["captured_share"].nunique() == 259
 
 
 def test_every_cell_has_a_stream_of_its_own():
