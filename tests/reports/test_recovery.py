@@ -108,7 +108,7 @@ def test_runs_that_do_not_fit_together_have_the_same_data():
     second = list(recovery.haystacks(replace(cell, first=1, size=1), setting))
     assert [(first, len(several)) for first, several in apart] == [(0, 1), (1, 1)]
     assert [first for first, _ in second] == [1]
-    for (first, (data,)) in [*apart, *second]:
+    for first, (data,) in [*apart, *second]:
         np.testing.assert_array_equal(data.rows, together[first].rows)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lower_bounds_tables import lower_bounds_tables
 from results_of import results_of, verdicts
-from strokes import written
+from strokes import marks, written
 
 from dpaudit.algorithms import names_of
 from dpaudit.errors import InputError
@@ -376,15 +376,14 @@ def test_culling_is_ready_to_print():
 # Figures, and the section
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_figure_has_a_panel_for_each(narrow):
+def test_the_figure_has_a_panel_for_each():
     options = {"length": 64, "pad_ratio": 3}
     tracing = replace(
         experiment((BASELINE,), rows=(1.0,), repetitions=1), options=options
     )
     tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
     found = results_of(tables, tracing=tracing)
-    svg = useful_and_traced(found, narrow)
+    svg = useful_and_traced(found)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     for each in FOUND[:6]:
         assert f"k = {each.components}: {each.name}" in words
@@ -395,7 +394,20 @@ def test_the_figure_has_a_panel_for_each(narrow):
         "k = 2: analyze-gauss, ε = 1 (claim refuted), m/√d = 16: useful 100 %, "
         "traced 0.0 %."
     ) in words
-    assert svg == useful_and_traced(found, narrow)
+    # What is useful and traced is one mark; else they stand side by side.
+    places, who = marks(svg), "k = 2: analyze-gauss, ε = 3,000 (claim refuted), m ="
+    both, same, useful, traced = (
+        next(place for text, place in places.items() if text.startswith(who + each))
+        for each in (
+            *(" 4: useful 100 %", " 4: traced 100 %"),
+            *(" 256: useful 100 %", " 256: traced 0.0 %"),
+        )
+    )
+    assert both == same
+    assert both[0] < useful[0] < traced[0]
+    assert both[1] == useful[1] < traced[1]
+    assert seen.count("useful") == seen.count("traced") == 6
+    assert "✗" in useful_and_traced(found, narrow=True)
 
 
 def test_the_section_has_what_the_templates_need():
