@@ -6,14 +6,12 @@ from math import inf, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from results_of import results_of, verdicts
 from scipy import stats
 from tiny_profile import tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
-from dpaudit.cli import main
 from dpaudit.errors import InputError
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
@@ -409,14 +407,3 @@ def test_figures_of_nothing_but_bottoms_can_be_drawn():
     assert rate_rows(found)[1].exponent == "not known"
     assert size_notes(found)
     assert signal_notes(found)
-
-
-def test_the_exponents_are_printed_without_the_report(monkeypatch):
-    monkeypatch.setattr(
-        "dpaudit.reports.experiment.run", lambda each, **_: tables()[each.name]
-    )
-
-    result = CliRunner().invoke(main, ["report", "run", *NAMES, "--workers", "1"])
-    assert result.exit_code == 0
-    assert "Noise for privacy, in d" in result.stdout
-    assert result.stdout.count(" met ") == 5

@@ -191,23 +191,6 @@ def test_the_full_profile_has_the_parameters_of_the_paper():
         assert max(size.ranks) < min(size.rank_lengths)
 
 
-def test_descents_of_a_grid_have_its_parameters():
-    every, seen = tiny_plan(), 0
-    for name in ("robust-budgets", "robust-batches", "robust-ranks"):
-        some = every[name].mechanisms[:3]
-        for cell in cells(replace(every[name], mechanisms=some)):
-            made = build_descent(cell.mechanism, recovery.cell_setting(cell))
-            point, claimed = cell.point, made.claim.parameters
-            assert claimed["epsilon"] == point.get("epsilon", 0.8)
-            assert claimed["delta"] == point.get("delta", 1 / sqrt(40))
-            assert made.n_components == point.get("n_components", 2)
-            assert made.relation is Relation.REPLACE_ONE
-            if "batch_size" in point:
-                assert made.batches.batch_size == point["batch_size"]
-            seen += 1
-    assert seen == 4 * 3 * 3
-
-
 def test_conditions_are_those_of_each_haystack():
     cell = cell_of("robust-stability", NOISELESS)
     setting = recovery.cell_setting(cell)

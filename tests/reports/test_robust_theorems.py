@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit.algorithms.robust.ggd import MinibatchGeodesicDescent
-from dpaudit.algorithms.robust.glad import term_sum
-from dpaudit.algorithms.robust.grassmannian import polar, squared_distance
+from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import (
     ConstantSteps,
@@ -70,18 +69,15 @@ def reaper(rows, matrix):
     return np.mean([np.sqrt(sum((x - matrix @ x) ** 2)) for x in rows])
 
 
-def off(data):
-    pca = top_components(data.rows.T @ data.rows, data.subspace.shape[1])
-    return float(squared_distance(pca, data.subspace))
-
-
 # Theorem 1
 
 
 def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     angle = np.arccos(-0.99) / 2
     data = in_plane(100, 99, angle)
-    error = off(data)
+    error = float(
+        squared_distance(top_components(data.rows.T @ data.rows, 1), data.subspace)
+    )
     inside, outside = (
         np.linalg.norm(data.rows[data.labels == i], 2) ** 2 for i in (1, 0)
     )
@@ -89,26 +85,6 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     assert error == pytest.approx(1 - cos(asin(0.99) / 2))
     assert error > 0.24
     assert pca_error_bound(data, 1) == pytest.approx(error)
-
-
-@pytest.mark.parametrize("r", [1, 2, 3])
-def test_pca_is_never_farther_than_the_corrected_bound(r):
-    """Outliers along few directions, which is what turns PCA most."""
-    seen = 0
-    for seed in range(120):
-        some = rng([r, seed])
-        d = int(some.integers(r + 1, 8))
-        truth = polar(some.standard_normal((d, r)))
-        inside = some.standard_normal((40, r)) @ truth.T
-        outside = some.standard_normal((int(some.integers(1, 30)), 1)) * (
-            some.standard_normal(d)
-        ) + 0.1 * some.standard_normal(d)
-        data = made(np.concatenate([inside, outside]), 40, truth)
-        bound = pca_error_bound(data, r)
-        if np.isfinite(bound):
-            assert off(data) <= bound * (1 + 1e-9) + 1e-12
-            seen += 1
-    assert seen > 30
     assert np.isnan(pca_error_bound(in_plane(3, 4, 1.0), 1))
 
 
@@ -127,15 +103,8 @@ def test_the_stability_of_reaper_is_its_definition():
     assert reaper_stability(data) == pytest.approx(expected)
 
 
-def test_no_subspace_is_less_stable_than_the_bound():
-    """S_rho has the maximum over all subspaces of what is tried here for some."""
-    data = haystack(60, 4, 2, inlier_share=0.6, rng=rng(4))
-    inside, outside = (data.rows[data.labels == label] for label in (1, 0))
-    spread = np.sort(np.linalg.eigvalsh(inside.T @ inside))[-2] / 60
-    bases = polar(rng(5).standard_normal((2000, 4, 2)))
-    harm = np.linalg.norm(term_sum(outside, bases), 2, axis=(1, 2)).max() / 60
-    bound = stability_bound(data, 2, 0.3)
-    assert bound <= 0.7 * spread - harm
+def test_the_bound_on_stability():
+    """Of inliers along two axes, and outliers along two others."""
     axes = np.eye(4)[:2]
     spheres = made(np.concatenate([axes] * 5 + [np.eye(4)[2:]]), 10, np.eye(4)[:, :2])
     expected = (0.7 * 5 - sqrt(2)) / 12
@@ -236,17 +205,6 @@ def test_descents_on_glad_take_the_steps_of_their_theorem(
         np.testing.assert_allclose([row["error"] for row in found], errors, rtol=1e-6)
 
 
-def test_the_noise_at_the_limit_does_not_shrink():
-    """T = (R steps_each) R and N = R rows_each: sqrt(T)/N is the same for every R."""
-    grid = next(each for each in GRIDS if each.name == "theorems-glad-limit")
-    scales = []
-    for runs in (3, 6):
-        setting = {**grid.fixed, "rows": 100 * runs, "iterations": 10 * runs**2}
-        made = build_descent("dp-ggd", setting)
-        scales.append(made.noise_scale(100 * runs) / made.denominator(100 * runs))
-    assert scales[0] == pytest.approx(scales[1])
-
-
 def test_the_start_is_beside_its_bound(monkeypatch):
     """Inliers along two axes, and as many outliers along each of the others."""
     experiment = own_experiments(24, 2)["theorems-pca-d"]
@@ -281,21 +239,3 @@ def test_no_error_is_above_what_is_proven(tables):
             )
             assert score(each, below).verdict == CONTRADICTED
     assert sure == 8
-
-
-@pytest.mark.hard
-def test_the_distance_halves_with_the_steps():
-    """d_r is of the order of the last steps: the power -2 of d_r^2, where the theorems
-    have -1. Deviations of log errors are below 1.2, so those of these slopes below
-    1.2/sqrt(24)/(log 2 sqrt(1.25) sqrt 4) = 0.16: -1 is six of them away, 1e-9."""
-    made = own_experiments(96, 4)
-    for name in ("theorems-glad-restarts", "theorems-glad-limit"):
-        table = run(made[name])
-        for each in ROWS:
-            if each.experiment == name:
-                logs = table.assign(error=np.log(table["error"]))
-                spread = logs.groupby(["mechanism", "shrunk"])["error"].std()
-                assert spread.max() < 1.2
-                slope = score(each, table).fit.exponent
-                assert slope < -1.35, each.name
-                assert slope == pytest.approx(-2, abs=6 * 0.16)

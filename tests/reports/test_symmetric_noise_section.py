@@ -320,11 +320,3 @@ def test_rows_of_a_file_are_chosen_at_random_and_once(monkeypatch):
     assert len(some) == len(classes) == 10_000
     assert set(classes) == {3, 7}
     assert len(np.unique(some[:, 0])) == 10_000
-
-
-def test_mnist_is_read_where_it_is():
-    if not measures.is_there("mnist"):
-        pytest.skip("the four IDX files of MNIST are not there: set DPAUDIT_DATA")
-    rows, classes = classification.two_classes("mnist", 0, 0)
-    assert rows.shape == (10_000, 784)
-    assert set(classes) == {3, 7}

@@ -15,11 +15,9 @@ from dpaudit.errors import InputError
 from dpaudit.fingerprinting import CullingGame, HardInstance, Proportion
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
-from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import Results, all_sections
 from dpaudit.reports.sections.tracing.figures import useful_and_traced
 from dpaudit.reports.sections.tracing.findings import (
-    Shares,
     all_shares,
     clusters,
     culling_notes,
@@ -293,21 +291,6 @@ def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
     assert "took so few rows" in head(found, ["analyze-gauss"], 96)
 
 
-def test_a_true_corollary_is_hardly_ever_contradicted():
-    """Null hypothesis: of 8 releases of each of 5 mechanisms 1/96 are useful. Then one
-    of 1,000 tables contradicts on average, at most: more than 8 in 400 has a chance of
-    the binomial's tail below 1e-9."""
-    rng, contradicted = np.random.default_rng(0), 0
-    none = {}
-    for _ in range(400):
-        found = [
-            Shares(name, 1.0, 1, {2: Proportion(int(hits), 8)}, none, none, none, "")
-            for name, hits in zip("abcde", rng.binomial(8, 1 / 96, 5), strict=True)
-        ]
-        contradicted += "contradicts" in head(found, [], 96)
-    assert contradicted <= 8
-
-
 def test_lemmas_are_told_with_their_numbers():
     first, second = instance_notes(TABLES["hard-instances"], 96)
     assert (
@@ -424,8 +407,3 @@ def test_the_section_has_what_the_templates_need():
     assert context["delta"] == 96**-2
     assert context["ends"] == (1, 256)
     assert "Corollary 32" in context["head"]
-    figures = draw_figures(found, [online, tracing])
-    assert list(figures) == ["online-regret", "regret-optimum", "tracing"]
-    for name, drawn in figures.items():
-        for svg, width in zip(drawn, ("wide", "narrow"), strict=True):
-            assert f'id="figure-{name}-{width}"' in svg
