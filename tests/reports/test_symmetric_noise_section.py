@@ -111,22 +111,6 @@ def test_a_random_subspace_is_known_in_closed_form(results):
     assert most["random_share"] == pytest.approx(expected)
 
 
-def test_the_same_seed_gives_the_same_table(results):
-    both = (PUBLISHED, "goe-gaussian")
-    table = results["sn-n-synthetic"]
-    table = table[table["mechanism"].isin(both)].reset_index(drop=True)
-    again = replace(results.experiments["sn-n-synthetic"], mechanisms=both)
-    pd.testing.assert_frame_equal(run(again), table)
-    assert not run(replace(again, seed=1)).equals(table)
-    some = replace(
-        results.experiments["sn-errors-synthetic"],
-        mechanisms=(RANDOM_SUBSPACE,),
-        grid={"n": (4000.0,)},
-        repetitions=2,
-    )
-    assert run(some)["error"].nunique() == 2
-
-
 @pytest.fixture(scope="module")
 def figures(results):
     return draw_figures(results, [section.SECTION])

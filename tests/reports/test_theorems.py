@@ -22,7 +22,6 @@ from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run, run_all
 from dpaudit.reports.sections import Results, Size, all_sections, plan
 from dpaudit.reports.sections.theorems import findings
-from dpaudit.reports.sections.theorems.figures import exponents
 from dpaudit.reports.sections.theorems.grids import check_grid
 from dpaudit.reports.sections.theorems.judgement import (
     ALARM,
@@ -506,8 +505,22 @@ def test_other_mechanisms_are_refused():
 # --- what is measured -------------------------------------------------------------
 
 
+def last(name, mechanism, draws=3, points=3):
+    """Return what is measured last of an experiment, and of what releases.
+
+    That is: the records, the setting, the eigenvalues, and the releases.
+    """
+    size = Size(theorem_draws=draws, theorem_points=points, theorem_stream=1)
+    (tiny,) = (each for each in experiments(size) if each.name == name)
+    cell = [each for each in cells(tiny) if each.mechanism == mechanism][-1]
+    setting = {**cell.options, **cell.point}
+    built, values = check_point(mechanism, setting)
+    releases = built.draw_from(np.diag(values), cell.size, rng=cell.rng())
+    return tiny.measure(cell), setting, values, releases
+
+
 @pytest.mark.parametrize(
-    ("experiment", "mechanism"),
+    ("name", "mechanism"),
     [
         ("theorems-flat-n", "analyze-gauss-published"),
         ("theorems-flat-k", "analyze-gauss-published"),
@@ -516,22 +529,12 @@ def test_other_mechanisms_are_refused():
         ("theorems-gap-gap", "private-subspace-published"),
     ],
 )
-def test_errors_are_what_their_names_say(experiment, mechanism):
+def test_errors_are_what_their_names_say(name, mechanism):
     """Against the measures of subspaces, and singular values, of the same draws."""
-    tiny = next(
-        each
-        for each in experiments(
-            Size(theorem_draws=3, theorem_points=2, theorem_stream=1)
-        )
-        if each.name == experiment
-    )
-    cell = [each for each in cells(tiny) if each.mechanism == mechanism][-1]
-    built, values = check_point(mechanism, {**cell.options, **cell.point})
-    k = int({**cell.options, **cell.point}["k"])
-    a = np.diag(values)
-    releases = built.draw_from(a, cell.size, rng=cell.rng())
+    records, setting, values, releases = last(name, mechanism, points=2)
+    k, a = int(setting["k"]), np.diag(values)
     best = np.eye(len(a))[:, :k]
-    for i, found in enumerate(tiny.measure(cell)):
+    for i, found in enumerate(records):
         assert found["repetition"] == i
         if mechanism.startswith("private"):
             v = releases[i]
@@ -552,7 +555,7 @@ def test_errors_are_what_their_names_say(experiment, mechanism):
             assert found["low_rank_frobenius_bound"] == pytest.approx(
                 4.1463 * k**0.5 * norm, rel=1e-4
             )
-            if experiment.startswith("theorems-gap"):
+            if name.startswith("theorems-gap"):
                 turned = norm / (values[0] - norm)
                 assert found["projector_distance_bound"] == pytest.approx(turned)
                 assert found["variance_lost_gap_bound"] == pytest.approx(
@@ -566,14 +569,9 @@ def test_errors_are_what_their_names_say(experiment, mechanism):
 
 @pytest.mark.parametrize("name", ["theorems-kept-kept", "theorems-kept-k"])
 def test_errors_with_more_kept_are_what_their_names_say(name):
-    size = Size(theorem_draws=3, theorem_points=3, theorem_stream=1)
-    (tiny,) = (each for each in experiments(size) if each.name == name)
-    cell = list(cells(tiny))[-1]
-    setting = {**cell.options, **cell.point}
-    built, values = check_point(cell.mechanism, setting)
+    records, setting, values, releases = last(name, "analyze-gauss-published")
     k, kept, a = int(setting["k"]), int(setting["kept"]), np.diag(values)
-    releases = built.draw_from(a, cell.size, rng=cell.rng())
-    for release, found in zip(releases, tiny.measure(cell), strict=True):
+    for release, found in zip(releases, records, strict=True):
         lost = values[:k].sum() - captured_variance(top_components(release, kept), a)
         assert found["variance_lost"] == pytest.approx(lost, rel=1e-4)
         norm = np.linalg.norm(release - a, 2)
@@ -705,15 +703,6 @@ def test_the_table_has_a_row_for_each_exponent():
     assert (found["measured"] <= found["high"]).all()
 
 
-def test_the_figure_draws_what_is_not_known():
-    """On a phone, where panels stand two in a row."""
-    nothing = {
-        name: made.assign(**{c: nan for c in made if c in {r.column for r in ROWS}})
-        for name, made in {**rival_tables(), **theorems_tables()}.items()
-    }
-    assert "not known" in exponents(nothing, narrow=True)
-
-
 def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     """Here, then by others from what was half kept: the same tables, to the bit."""
     install_tiny(monkeypatch)
@@ -728,8 +717,9 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
         pd.testing.assert_frame_equal(table, here[name], check_exact=True)
     folder = tmp_path / "page"
     folder.mkdir()
-    tables = {**rival_tables(), **theorems_tables(off=OFF)}
-    results = Results("tiny", 0, everything, tables)
+    tables, lost = {**rival_tables(), **theorems_tables(off=OFF)}, NAMES["ag-4-n"]
+    unknown = tables[lost.experiment].assign(**{lost.column: nan})
+    results = Results("tiny", 0, everything, {**tables, lost.experiment: unknown})
     assert write_results(results, folder, [section]) == {}
     files = {path.name for path in folder.iterdir()}
     assert {"theorems.csv", "theorems.svg", "theorems-gap-d.csv"} < files
@@ -748,6 +738,7 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     assert "Oja (7), ex. 4.1, σ" in words
     assert words.count(" for ") == len(ROWS)
     assert ": faster" in words
+    assert "not known" in words
 
 
 def test_a_section_without_its_tables_says_so(tmp_path):

@@ -280,28 +280,34 @@ def test_two_gaussian_releases_compose_exactly(epsilon, share, name):
     assert plan.mean.row_norm == 5.0
 
 
-def test_published_noise_is_not_counted_as_calibrated():
-    plan = budget(mean_share=0.25).plan("analyze-gauss-published", 2, 30)
-    assert plan.mechanism.claim == ApproxDP(0.75, 0.75 * 1e-5)
-    assert plan.mean.claim == ApproxDP(0.25, 0.25 * 1e-5)
-    assert plan.spent.epsilon == pytest.approx(1.0)
-    assert plan.spent.delta == 1e-5
-
-
-def test_pure_releases_add_up():
-    plan = budget(delta=0.0, mean_share=0.25).plan("auto", 2, 30)
-    assert isinstance(plan.mean, LaplaceMean)
-    assert plan.mean.claim == PureDP(0.25)
-    assert plan.mechanism.claim == PureDP(0.75)
-    assert (plan.spent.epsilon, plan.spent.delta) == (1.0, 0.0)
-
-
-def test_a_mean_beside_pure_components_gets_all_of_delta():
-    plan = budget(mean_share=0.25).plan("symmetrised-wishart", 2, 30)
-    assert isinstance(plan.mean, GaussianMean)
-    assert plan.mean.claim == ApproxDP(0.25, 1e-5)
-    assert plan.mechanism.claim == PureDP(0.75)
-    assert (plan.spent.epsilon, plan.spent.delta) == (1.0, 1e-5)
+@pytest.mark.parametrize(
+    ("name", "delta", "kind", "mean", "components"),
+    [
+        # Noise as published is not counted as calibrated.
+        (
+            "analyze-gauss-published",
+            1e-5,
+            GaussianMean,
+            ApproxDP(0.25, 0.25 * 1e-5),
+            ApproxDP(0.75, 0.75 * 1e-5),
+        ),
+        ("auto", 0.0, LaplaceMean, PureDP(0.25), PureDP(0.75)),
+        # A mean beside pure components gets all of delta.
+        (
+            "symmetrised-wishart",
+            1e-5,
+            GaussianMean,
+            ApproxDP(0.25, 1e-5),
+            PureDP(0.75),
+        ),
+    ],
+)
+def test_other_releases_add_up(name, delta, kind, mean, components):
+    plan = budget(delta=delta, mean_share=0.25).plan(name, 2, 30)
+    assert isinstance(plan.mean, kind)
+    assert plan.mean.claim == mean
+    assert plan.mechanism.claim == components
+    assert (plan.spent.epsilon, plan.spent.delta) == (pytest.approx(1.0), delta)
 
 
 def test_a_mechanism_must_fit_the_budget():
