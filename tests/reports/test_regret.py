@@ -88,7 +88,8 @@ def test_rivals_ruin_whoever_follows_the_leader(k):
 def test_gaussian_rows_are_a_prefix_of_a_longer_stream():
     setting = {"stream": GAUSSIAN, "dimension": 10, "n_components": 3}
     short, long = (rows_of({**setting, "rows": m}, 7) for m in (50.0, 4000.0))
-    np.testing.assert_array_equal(short, long[:50])
+    # A product of other sizes may add in another order.
+    np.testing.assert_allclose(short, long[:50], rtol=1e-12, atol=1e-14)
     assert np.linalg.norm(long, axis=1).max() <= 1 + 1e-12
     share = best_fixed_reward(long, 3) / np.sum(long**2)
     assert 0.55 < share < 0.65
