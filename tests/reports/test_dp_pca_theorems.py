@@ -113,6 +113,7 @@ def test_narrow_windows_and_few_rows_fail(monkeypatch):
     found = run(experiment("top-eigenvalue", zeta=(0.1,)))
     assert found["failed"].mean() > 0.5
     assert set(found["rows"]) == {400}
+    assert list(found["repetition"]) == list(range(20))
 
 
 def test_what_is_asked_for_is_checked():

@@ -326,6 +326,8 @@ def test_a_mechanism_must_fit_the_budget():
     assert budget(delta=0.0).plan(pure, 2, 30).spent.epsilon == pytest.approx(1.0)
     with pytest.raises(InputError, match="must keep to its share of the budget"):
         budget(delta=0.0, mean_share=0.1).plan(pure, 2, 30)
+    with pytest.raises(InputError, match="center_share must be in"):
+        budget(mean_share=1.0)
     plan = budget(epsilon=2.0, delta=2e-5, mean_share=0.5).plan(mechanism, 2, 30)
     assert plan.spent.epsilon == pytest.approx(2.0)
     assert plan.spent.delta == 2e-5

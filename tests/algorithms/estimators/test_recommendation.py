@@ -84,7 +84,10 @@ def test_the_relation_is_that_of_the_grid(grid):
     ("changes", "note"),
     [
         ({"d": 784}, "d = 784 is outside the grid: measured at 100"),
-        ({"epsilon": 0.01, "n": 10**6}, "epsilon = 0.01 is outside the grid"),
+        (
+            {"epsilon": 0.01, "n": 10**6},
+            "0.01 is outside the grid: measured at 0.1",
+        ),
         ({"delta": 0.1}, "delta = 0.1 is outside the grid: measured at 1e-05"),
         ({"d": 50, "k": 20, "gap": 0.01}, "k = 20 is outside the grid"),
         ({"n": 10}, "is below the grid: measured at 10"),
