@@ -1,8 +1,5 @@
 """Lengths and thresholds: integrals by mpmath, and what they promise by simulation."""
 
-import itertools
-from functools import cache
-
 import mpmath
 import numpy as np
 import pytest
@@ -10,19 +7,12 @@ from scipy import stats
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
-    STRATEGIES,
     CodeLength,
     TardosCode,
-    collude,
     false_accusation_bound,
     lengths,
     missing_bound,
 )
-
-
-@cache
-def calibrated():
-    return CodeLength.calibrated(3, false_accusation=1e-4, missing=0.1)
 
 
 def mean_over_biases(function, cutoff):
@@ -32,8 +22,7 @@ def mean_over_biases(function, cutoff):
     return mpmath.quad(lambda r: function(mpmath.sin(r) ** 2), ends) / width
 
 
-@pytest.mark.parametrize("cutoff", [1e-4, 0.02])
-@pytest.mark.parametrize("place", [20, 100, 130])
+@pytest.mark.parametrize(("cutoff", "place"), [(1e-4, 20), (0.02, 100), (0.02, 130)])
 def test_innocent_moments_against_mpmath(cutoff, place):
     exponents, logs = lengths._innocent(cutoff)
     e = mpmath.mpf(float(exponents[place]))
@@ -48,8 +37,7 @@ def test_innocent_moments_against_mpmath(cutoff, place):
     assert logs[place] == pytest.approx(expected, rel=1e-5, abs=1e-13)
 
 
-@pytest.mark.parametrize("coalition", [1, 2, 5])
-@pytest.mark.parametrize("place", [10, 40, 60])
+@pytest.mark.parametrize(("coalition", "place"), [(1, 10), (2, 40), (5, 60)])
 def test_guilty_moments_against_mpmath(coalition, place):
     cutoff = 0.003
     exponents, logs = lengths._guilty(cutoff, coalition)
@@ -67,50 +55,6 @@ def test_guilty_moments_against_mpmath(coalition, place):
             mean_over_biases(lambda p, y=y: term(p, y), cutoff) for y in allowed
         )
     assert logs[place] == pytest.approx(float(mpmath.log(total)), rel=1e-6, abs=1e-12)
-
-
-def test_the_rarer_symbol_is_the_worst_for_innocents():
-    p, y, e = np.meshgrid(
-        np.linspace(0.01, 0.99, 33), np.linspace(-1, 1, 17), np.geomspace(0.01, 5, 9)
-    )
-
-    def moment(p, e):
-        up, down = np.sqrt((1 - p) / p), np.sqrt(p / (1 - p))
-        return p * np.exp(e * up) + (1 - p) * np.exp(-e * down)
-
-    assert (moment(p, e * y) <= moment(np.minimum(p, 1 - p), e) * (1 + 1e-12)).all()
-
-
-def test_bounds_hold_exactly_for_short_codes():
-    """All pirates of two users at two positions, by enumeration of their choices."""
-    cutoff, length, threshold = 0.1, 2, 0.9
-    nodes, weights = lengths._chances(cutoff)
-    nodes, weights = nodes[::16], weights[::16] / weights[::16].sum()
-    # Per column: what the pair sees (00, 01, 10, 11), and its law together with p.
-    views = list(itertools.product((0, 1), repeat=2))
-    law = [weights * nodes ** sum(v) * (1 - nodes) ** (2 - sum(v)) for v in views]
-    allowed = [{(0, 0): (-1,), (1, 1): (1,)}.get(v, (-1, 1)) for v in views]
-    score = [
-        (np.array(v)[:, None] - nodes) / np.sqrt(nodes * (1 - nodes)) for v in views
-    ]
-    missed = 0.0
-    for first, second in itertools.product(range(4), repeat=2):
-        joint = np.multiply.outer(law[first], law[second])
-        missed += max(
-            np.sum(
-                joint
-                * np.all(
-                    y * score[first][:, :, None] + z * score[second][:, None, :]
-                    < threshold,
-                    axis=0,
-                )
-            )
-            for y, z in itertools.product(allowed[first], allowed[second])
-        )
-    bound = missing_bound(
-        length=length, threshold=threshold, cutoff=cutoff, coalition=2
-    )
-    assert 0.05 < missed <= bound
 
 
 def test_the_missing_bound_is_the_formula_of_the_worst_coalition():
@@ -132,35 +76,15 @@ def test_a_pirate_who_knows_the_biases_does_not_frame_more():
     bound = false_accusation_bound(length=length, threshold=threshold, cutoff=cutoff)
     rng = np.random.default_rng(0)
     accused = trials = 0
-    for _ in range(400):
-        code = TardosCode.generate(250, length, cutoff=cutoff, rng=rng)
+    for _ in range(100):
+        code = TardosCode.generate(1000, length, cutoff=cutoff, rng=rng)
         accused += (code.scores(-np.sign(code.biases)) >= threshold).sum()
-        trials += 250
+        trials += 1000
     assert accused <= stats.binom.isf(1e-9, trials, bound)
     assert accused > trials * bound / 30  # within what Chernoff's method gives away
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_nominal_length_traces_and_spares(strategy):
-    """A pirate is found with 0.9, any of 100 innocents accused with 0.01 at most.
-
-    The false alarm of each assertion is below 1e-9, whoever the pirates are.
-    """
-    small = calibrated()
-    rng = np.random.default_rng(1)
-    trials = 150
-    found = framed = 0
-    for _ in range(trials):
-        code = TardosCode.generate(103, small.length, cutoff=small.cutoff, rng=rng)
-        word = collude(code.codewords[:3], strategy, rng=rng)
-        accused = code.scores(word) >= small.threshold
-        found += accused[:3].any()
-        framed += accused[3:].any()
-    assert found >= stats.binom.ppf(1e-9, trials, 0.9)
-    assert framed <= stats.binom.isf(1e-9, trials, 0.01)
-
-
-@pytest.mark.parametrize("coalition", [1, 2, 3, 7])
+@pytest.mark.parametrize("coalition", [1, 3])
 def test_calibrated_lengths_meet_both_bounds(coalition):
     made = CodeLength.calibrated(coalition, false_accusation=1e-3, missing=0.05)
     where = {"length": made.length, "threshold": made.threshold, "cutoff": made.cutoff}
@@ -175,9 +99,9 @@ def test_lengths_come_down_to_the_limit():
     limit = [
         CodeLength.calibrated(c, false_accusation=1e-4, missing=0.1).length
         / (np.pi**2 / 2 * c**2 * np.log(1e4))
-        for c in (3, 6, 10)
+        for c in (3, 10)
     ]
-    assert 1 < limit[2] < limit[1] < limit[0] < 1.6
+    assert 1 < limit[1] < limit[0] < 1.6
 
 
 @pytest.mark.parametrize("coalition", [1, 4])
@@ -189,44 +113,36 @@ def test_published_lengths_hold_for_the_symmetric_score(coalition, eps1):
     assert missing_bound(**where, coalition=coalition) <= made.missing
 
 
+BUDGET = {"false_accusation": 0.1, "missing": 0.1}
+WHERE = {"length": 5, "threshold": 1.0, "cutoff": 0.1}
+
+
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "options", "says"),
     [
+        (CodeLength.calibrated, {**BUDGET, "coalition": 0}, "coalition must be"),
+        (CodeLength.calibrated, {**BUDGET, "coalition": 257}, ">= 1 and <= 256"),
         (
-            lambda: CodeLength.calibrated(0, false_accusation=0.1, missing=0.1),
-            "coalition must be an integer >= 1",
-        ),
-        (
-            lambda: CodeLength.calibrated(257, false_accusation=0.1, missing=0.1),
-            "coalition must be an integer >= 1 and <= 256",
-        ),
-        (
-            lambda: CodeLength.calibrated(2, false_accusation=0.0, missing=0.1),
+            CodeLength.calibrated,
+            {**BUDGET, "coalition": 2, "false_accusation": 0.0},
             "false_accusation must be in",
         ),
         (
-            lambda: CodeLength.calibrated(2, false_accusation=0.1, missing=1.0),
+            CodeLength.calibrated,
+            {**BUDGET, "coalition": 2, "missing": 1.0},
             "missing must be in",
         ),
         (
-            lambda: CodeLength.as_published(0, false_accusation=0.1),
+            CodeLength.as_published,
+            {"coalition": 0, "false_accusation": 0.1},
             "coalition must be an integer",
         ),
-        (
-            lambda: CodeLength(2, 0, 0.1, 1.0, 0.1, 0.1),
-            "length must be an integer >= 1",
-        ),
-        (lambda: CodeLength(2, 5, 0.1, 0.0, 0.1, 0.1), "threshold must be a finite"),
-        (
-            lambda: false_accusation_bound(length=5, threshold=-1.0, cutoff=0.1),
-            "threshold must be a finite",
-        ),
-        (
-            lambda: missing_bound(length=5, threshold=1.0, cutoff=0.6, coalition=2),
-            "cutoff must be in",
-        ),
+        (CodeLength, {**BUDGET, **WHERE, "coalition": 2, "length": 0}, "length must"),
+        (CodeLength, {**BUDGET, **WHERE, "coalition": 2, "threshold": 0.0}, "thresh"),
+        (false_accusation_bound, {**WHERE, "threshold": -1.0}, "threshold must be"),
+        (missing_bound, {**WHERE, "cutoff": 0.6, "coalition": 2}, "cutoff must be in"),
     ],
 )
-def test_bad_input(call, says):
+def test_bad_input(call, options, says):
     with pytest.raises(InputError, match=says):
-        call()
+        call(**options)

@@ -13,6 +13,8 @@ WORDS = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.int8, shape, elements=st.sampled_from([-1, 1]))
 )
 
+RNG = np.random.default_rng(0)
+
 
 @given(WORDS, st.sampled_from(STRATEGIES), st.integers(0, 9))
 def test_every_strategy_obeys_the_marking_condition(words, strategy, seed):
@@ -56,14 +58,8 @@ def test_invalid_share_counts_unanimous_positions_only():
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (
-            lambda: collude([[1]], "majorty", rng=np.random.default_rng(0)),
-            "did you mean 'majority'",
-        ),
-        (
-            lambda: collude(np.ones((0, 3)), "coin", rng=np.random.default_rng(0)),
-            "at least one codeword",
-        ),
+        (lambda: collude([[1]], "majorty", rng=RNG), "did you mean 'majority'"),
+        (lambda: collude(np.ones((0, 3)), "coin", rng=RNG), "at least one codeword"),
         (lambda: collude([[1]], "coin", rng=7), "numpy.random.Generator"),
         (lambda: invalid_share([1, 1], [[1]]), "length of the code, 1, got 2"),
     ],

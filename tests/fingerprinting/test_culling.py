@@ -59,19 +59,9 @@ def test_the_written_list_and_the_symmetry_agree(strategy):
             assert stats.binomtest(seen.hits, seen.trials, exact).pvalue > 1e-9
 
 
-@pytest.mark.parametrize("game", SIZES)
-def test_at_the_papers_sizes_one_strategy_fails_and_the_other_wins(game):
-    rng = np.random.default_rng(1)
-    failing = game.play_sphere("most-agreement", games=10_000, rng=rng)
-    winning = game.play_sphere("random-half", games=10_000, rng=rng)
-    assert failing.interval[1] < 0.001
-    assert winning.interval[0] > 0.999
-    assert game.sphere_win_probability("random-half") > 0.99999
-
-
-@pytest.mark.parametrize("n", [400, 1000])
 @pytest.mark.parametrize("kind", ["sphere", "far", "mixed"])
-def test_no_list_loses_more_than_the_bound(n, kind):
+def test_no_list_loses_more_than_the_bound(kind):
+    n = 400
     game = CullingGame(n, n // 50, 0.04)
     rng = np.random.default_rng(2)
     distances = {
@@ -111,11 +101,6 @@ def test_the_loss_bound_against_its_minimum_over_everything():
     assert best * (1 - 1e-9) <= game.loss_bound(math.log(size)) <= 1.5 * best
 
 
-def test_the_probability_tends_to_one_for_exponential_lists():
-    losses = [CullingGame(n, n // 50, 0.04).loss_bound(0.004 * n) for n in (500, 5000)]
-    assert losses[1] < 1e-6 < losses[0] < 0.1
-
-
 def test_interval_against_the_definition():
     low, high = Proportion(7, 20, 0.9).interval
     assert stats.binom.sf(6, 20, low) == pytest.approx(0.05)
@@ -125,49 +110,32 @@ def test_interval_against_the_definition():
     assert Proportion(1, 4).share == 0.25
 
 
+def play(truth, words):
+    rng = np.random.default_rng(0)
+    return SMALL.play(truth, words, "random-half", games=1, rng=rng)
+
+
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("call", "arguments", "says"),
     [
-        (lambda: CullingGame(2, 1, 0.0), "length must be an integer >= 3"),
-        (lambda: CullingGame(10, 0, 0.0), "erased must be an integer >= 1"),
-        (lambda: CullingGame(10, 9, 0.0), "erased must be an integer >= 1 and <= 8"),
-        (lambda: CullingGame(10, 1, 0.05), "closeness must be in"),
+        (CullingGame, (2, 1, 0.0), "length must be an integer >= 3"),
+        (CullingGame, (10, 0, 0.0), "erased must be an integer >= 1"),
+        (CullingGame, (10, 9, 0.0), "erased must be an integer >= 1 and <= 8"),
+        (CullingGame, (10, 1, 0.05), "closeness must be in"),
         (
-            lambda: CullingGame(10, 1, 0.0).sphere_win_probability("random-half"),
+            CullingGame(10, 1, 0.0).sphere_win_probability,
+            ("random-half",),
             "breaks the promise",
         ),
-        (lambda: SMALL.sphere_win_probability("half"), "unknown strategy 'half'"),
-        (lambda: SMALL.loss_bound(-1.0), "log_size must be a number >= 0"),
-        (
-            lambda: SMALL.play(
-                np.ones(43), -np.ones((2, 43)), "random-half", games=1, rng=rng()
-            ),
-            "answers must have a word within 2",
-        ),
-        (
-            lambda: SMALL.play(
-                np.ones((2, 43)), np.ones((2, 43)), "random-half", games=1, rng=rng()
-            ),
-            "truth must be one word",
-        ),
-        (
-            lambda: SMALL.play(
-                np.ones(43),
-                np.broadcast_to(1, (2**20, 43)),
-                "random-half",
-                games=1,
-                rng=rng(),
-            ),
-            "at most 2\\^24 symbols",
-        ),
-        (lambda: Proportion(3, 2), "hits must be an integer"),
-        (lambda: Proportion(0, 0), "trials must be an integer"),
+        (SMALL.sphere_win_probability, ("half",), "unknown strategy 'half'"),
+        (SMALL.loss_bound, (-1.0,), "log_size must be a number >= 0"),
+        (play, (np.ones(43), -np.ones((2, 43))), "must have a word within 2"),
+        (play, (np.ones((2, 43)), np.ones((2, 43))), "truth must be one word"),
+        (play, (np.ones(43), np.broadcast_to(1, (2**20, 43))), "at most 2\\^24 symb"),
+        (Proportion, (3, 2), "hits must be an integer"),
+        (Proportion, (0, 0), "trials must be an integer"),
     ],
 )
-def test_bad_input(call, says):
+def test_bad_input(call, arguments, says):
     with pytest.raises(InputError, match=says):
-        call()
-
-
-def rng():
-    return np.random.default_rng(0)
+        call(*arguments)

@@ -8,9 +8,7 @@ from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
     Disguise,
     HardInstance,
-    TardosCode,
     is_useful,
-    unanimous,
     usefulness_gap,
 )
 
@@ -50,21 +48,6 @@ def test_rotations_are_uniform_and_places_are_too():
         [Disguise.draw(1, pad_ratio=3, rng=r).places[0] for r in rng(3).spawn(2000)]
     )
     assert np.abs(np.bincount(places, minlength=4) - 500).max() < 7 * np.sqrt(375)
-
-
-@pytest.mark.parametrize("m", [2, 5, 40])
-def test_lemmas_23_and_24(m):
-    code = TardosCode.generate(m, 24, cutoff=0.01, rng=rng(4))
-    disguise = Disguise.draw(24, rng=rng(5))
-    rows = disguise.rows(code.codewords)
-    _, sizes, vectors = np.linalg.svd(rows, full_matrices=False)
-    assert sizes[0] ** 2 >= 15 * m / 16 - 1e-9
-    first = disguise.undo(vectors[:1].T)[:, 0]
-    first *= np.sign(first[24:].sum())
-    shared = np.concatenate([unanimous(code.codewords), np.ones(15 * 24)])
-    marked = shared != 0
-    assert (np.sign(first[marked]) == shared[marked]).all()
-    assert np.abs(first[marked]).min() >= 1 / (40 * np.sqrt(24))
 
 
 @pytest.mark.parametrize("shape", [(4, 9), (12, 9)])

@@ -7,7 +7,6 @@ from scipy import stats
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
     TardosCode,
-    codes,
     draw_biases,
     draw_codewords,
     tracing_scores,
@@ -50,26 +49,15 @@ def test_symbols_have_the_means_of_the_biases_and_are_independent():
     assert np.abs(shifted).max() < 7
 
 
-@pytest.mark.parametrize("block", [1, 7, 2**22])
-def test_scores_are_the_naive_sum(monkeypatch, block):
-    monkeypatch.setattr(codes, "_BLOCK", block)
-    code = TardosCode.generate(6, 11, cutoff=0.05, rng=rng(2))
-    word = rng(3).uniform(-1, 1, 11)
-    naive = [
-        sum(
-            word[j] * (c[j] - code.biases[j]) / np.sqrt(1 - code.biases[j] ** 2)
-            for j in range(11)
-        )
-        for c in code.codewords
-    ]
-    np.testing.assert_allclose(code.scores(word), naive, rtol=1e-12)
-
-
-def test_blocks_do_not_change_the_code(monkeypatch):
-    whole = TardosCode.generate(9, 13, cutoff=0.05, rng=rng(4))
-    monkeypatch.setattr(codes, "_BLOCK", 20)
-    parts = TardosCode.generate(9, 13, cutoff=0.05, rng=rng(4))
-    np.testing.assert_array_equal(whole.codewords, parts.codewords)
+def test_scores_are_sums_whatever_fits_together():
+    """More symbols than are drawn, or looked at, at once: 2^22."""
+    code = TardosCode.generate(2100, 2100, cutoff=0.05, rng=rng(2))
+    some = TardosCode.generate(9, 2100, cutoff=0.05, rng=rng(2))
+    np.testing.assert_array_equal(code.codewords[:9], some.codewords)
+    assert (np.abs(code.codewords) == 1).all()
+    word = rng(3).uniform(-1, 1, 2100)
+    centred = (code.codewords - code.biases) / np.sqrt(1 - code.biases**2)
+    np.testing.assert_allclose(code.scores(word), centred @ word, rtol=1e-9, atol=1e-9)
 
 
 def test_scores_of_strangers_have_mean_zero_and_the_words_variance():

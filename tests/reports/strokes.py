@@ -1,10 +1,10 @@
-"""How the lines of a figure are drawn, and what is written in it."""
+"""How the lines of a figure are drawn, what is written in it, and what marks say."""
 
 import re
 from collections import Counter
 from xml.etree import ElementTree
 
-__all__ = ["strokes", "written"]
+__all__ = ["marks", "strokes", "written"]
 
 _DASHES = {"": "whole", "6,3": "false", "8,4,2,4": "open", "2,4": "dotted"}
 
@@ -19,3 +19,13 @@ def strokes(svg):
 def written(svg):
     """Return the texts that one sees, in order."""
     return [each.text for each in ElementTree.fromstring(svg).iter("text")]
+
+
+def marks(svg):
+    """Return where marks are that speak, in pixels from the left and the top."""
+    found = {}
+    for each in ElementTree.fromstring(svg).find("g[@class='told']"):
+        place = [float(each.get("c" + x) or each.get(x)) for x in "xy"]
+        for line in "".join(each.itertext()).split("\n"):
+            found[line] = place
+    return found

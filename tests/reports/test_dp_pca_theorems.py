@@ -1,6 +1,5 @@
 """What is measured of Theorems 3.3 and 6.1 and Lemma 6.2 of the DP-PCA paper."""
 
-import doctest
 from dataclasses import replace
 from math import log, sqrt
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit.algorithms.streaming import mean_estimation
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Experiment, cells, run
@@ -25,51 +23,34 @@ from dpaudit.reports.sections.dp_pca.theorem_measures import (
 OPTIONS = {"delta": 1e-6, "epsilon": 0.8, "d": 2}
 
 
-def experiment(name, repetitions=20, **grid):
+def experiment(name, measure=failures, repetitions=20, options=(), **grid):
+    options = {**OPTIONS, **dict(options)}
     return Experiment(
-        "x", "X", "-", failures, (name,), grid, repetitions, options=OPTIONS
+        "x", "X", "-", measure, (name,), grid, repetitions, options=options
+    )
+
+
+def noise(rows, d, repetitions):
+    """Of private Oja."""
+    options = {"epsilon": 2.0, "d": d}
+    return experiment(
+        "private-oja", private_oja_noise, repetitions, options, n=(float(rows),)
     )
 
 
 def test_the_noise_of_private_oja_is_about_its_formula():
-    """Logs of 20 lengths in 9 directions deviate by 0.25 each, 0.06 in the mean. The
-    clip makes the drift smaller than in the formula, and the noise larger by up to
-    1.5 or so."""
-    made = Experiment(
-        "x",
-        "X",
-        "-",
-        private_oja_noise,
-        ("private-oja",),
-        {"n": (20_000.0,)},
-        20,
-        options={"delta": 1e-6, "epsilon": 2.0, "d": 10},
-    )
+    """Logs of 20 lengths in 9 directions deviate by 0.25 each, 0.06 in the mean, so by
+    0.36 less than once in 10^9. The clip makes the drift smaller than in the formula,
+    and the noise larger by up to 1.5 or so."""
+    made = noise(10_000, 10, 20)
     found = run(made)
     off = np.log(found["noise_error"] / found["formula"]).mean()
-    assert -0.3 < off < 0.7
-    (cell,) = cells(made)
-    assert private_oja_noise(cell) == private_oja_noise(cell)
+    assert -0.36 < off < np.log(1.5) + 0.36
 
 
 def test_the_formula_of_the_noise_is_a_sum_over_the_steps():
     """Against the recursion, with noise of deviation 1 in one direction across v."""
-    (found,) = private_oja_noise(
-        next(
-            cells(
-                Experiment(
-                    "x",
-                    "X",
-                    "-",
-                    private_oja_noise,
-                    ("private-oja",),
-                    {"n": (300.0,)},
-                    1,
-                    options={"delta": 1e-6, "epsilon": 2.0, "d": 2},
-                )
-            )
-        )
-    )
+    (found,) = private_oja_noise(next(cells(noise(300, 2, 1))))
     variance = 0.0
     for t in range(1, 301):
         eta = measures.ALPHA / (FIRST - REST) / (measures.DELAY + t)
@@ -80,10 +61,10 @@ def test_the_formula_of_the_noise_is_a_sum_over_the_steps():
     assert found["formula"] == pytest.approx(scale * typical * sqrt(variance))
 
 
-@pytest.mark.parametrize("r", [-1.0, -0.7, -0.3, 0.0, 0.3, 0.7, 0.9, 1.0])
+@pytest.mark.parametrize("r", [-1.0, 0.3, 1.0])
 def test_gradients_keep_assumption_a_4(r):
     """By quadrature: E exp(|ab - r|/(K sqrt(1 + r^2))) <= 2."""
-    x = np.linspace(-12, 12, 2401)
+    x = np.linspace(-12, 12, 801)
     density = stats.norm.pdf(x) * (x[1] - x[0])
     a, c = x[:, np.newaxis], x[np.newaxis]
     b = r * a + sqrt(1 - r**2) * c
@@ -106,29 +87,21 @@ def test_the_size_of_theorem_6_1_is_a_fixed_point():
         expected = TAIL**2 * d * log(d * inner / (zeta * 0.8))
         expected *= log(size * d / zeta) ** 2 * inner / 0.8
         assert size == pytest.approx(expected, rel=1e-4)
-    assert doctest.testmod(measures).failed == 0
 
 
-def test_windows_are_those_of_the_mechanism(monkeypatch):
-    """From one state of the generator the bins are the same."""
-    seen = []
-    original = mean_estimation._centres
-
-    def spied(labels, widths, reach):
-        seen.append((original(labels, widths, reach)[0], float(np.max(reach))))
-        return original(labels, widths, reach)
-
-    monkeypatch.setattr(mean_estimation, "_centres", spied)
-    rng = np.random.default_rng(1)
-    vectors = rng.normal([30.0, -4.0], 1.0, (20_000, 2))
-    for scale in (0.05, 0.2, 2.0):
-        made = MeanEstimation.as_published(0.8, 1e-6, tail=Tail(scale, 1.0, 0.1))
-        made.release(vectors, rng=np.random.default_rng(2))
-        edges, reach = seen[-1]
-        expected = (np.abs(vectors - edges) > reach).any()
-        found = truncated(made, vectors, 1.0, rng=np.random.default_rng(2))
-        assert found == expected
-    assert truncated(made, vectors[:50], 1.0, rng=rng)  # bottom
+@pytest.mark.parametrize("side", [-1, 1])
+def test_one_entry_outside_the_window_is_truncated(side):
+    """All others are in one bin, whose edge is the middle of the window."""
+    tail, some = Tail(0.2, 1.0, 0.1), np.random.default_rng(1)
+    made = MeanEstimation.as_published(0.8, 1e-6, tail=tail)
+    width, reach = float(tail.width(1.0)), float(tail.reach(1.0, 40_000))
+    vectors = np.full((20_000, 2), 5.5 * width)
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        vectors[0, 0] = 5 * width + side * factor * reach
+        assert truncated(made, vectors, 1.0, rng=some) == (factor > 1)
+    vectors[0, 0] = 5.5 * width
+    assert not truncated(made, vectors, 1.0, rng=some)
+    assert truncated(made, vectors[:50], 1.0, rng=some)  # bottom
 
 
 def test_narrow_windows_and_few_rows_fail(monkeypatch):
@@ -140,6 +113,7 @@ def test_narrow_windows_and_few_rows_fail(monkeypatch):
     found = run(experiment("top-eigenvalue", zeta=(0.1,)))
     assert found["failed"].mean() > 0.5
     assert set(found["rows"]) == {400}
+    assert list(found["repetition"]) == list(range(20))
 
 
 def test_what_is_asked_for_is_checked():

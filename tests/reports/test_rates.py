@@ -6,17 +6,15 @@ from math import inf, nan, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from results_of import results_of, verdicts
 from scipy import stats
 from tiny_profile import tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
-from dpaudit.cli import main
 from dpaudit.errors import InputError
 from dpaudit.profiles import PROFILES
-from dpaudit.reports.experiment import cells, run
+from dpaudit.reports.experiment import run
 from dpaudit.reports.power_law import fit_power_law
 from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.streaming import findings
@@ -31,7 +29,6 @@ from dpaudit.reports.sections.streaming.findings import rates as rates_of
 from dpaudit.reports.sections.streaming.measures import (
     DP_PCA,
     MINIBATCH_OJA,
-    streaming_errors,
 )
 from dpaudit.reports.sections.streaming.section import error_by_size, error_by_spread
 
@@ -122,11 +119,11 @@ def test_the_slope_is_that_of_a_regression_and_its_interval_too():
 
 
 def test_intervals_cover_the_exponent_as_often_as_they_say():
-    """Unequal spreads. Of 2000 intervals 95 % hold the exponent on average, with a
-    deviation of 0.49 %: a right one falls out of 95 +- 3.2 % less than once in 10^9."""
+    """Null hypothesis: 95 % of intervals do, spreads being unequal; of 600 such tables
+    one that is right fails with probability 1e-6."""
     rng = np.random.default_rng(1)
     spreads = {1.0: 0.2, 2.0: 0.1, 4.0: 0.3, 8.0: 0.1}
-    draws = rng.standard_normal((2000, 4, 20))
+    draws = rng.standard_normal((600, 4, 20))
     held = 0
     for each in draws:
         law = fit_power_law(
@@ -137,14 +134,7 @@ def test_intervals_cover_the_exponent_as_often_as_they_say():
         )
         held += law.low <= -0.7 <= law.high
 
-    assert abs(held / 2000 - 0.95) < 0.032
-
-
-def test_bends_do_not_widen_the_interval():
-    bent = {x: [x**-1.0 * (1 + x)] * 3 for x in (1.0, 10.0, 100.0)}
-    law = fit_power_law(bent)
-
-    assert law.high - law.low == pytest.approx(0, abs=1e-9)
+    assert stats.binomtest(held, 600, 0.95).pvalue > 1e-6
 
 
 @pytest.mark.parametrize(
@@ -189,17 +179,15 @@ def test_the_error_of_noise_is_that_of_the_noise():
     assert squares.mean() == pytest.approx(variance, rel=0.3)
 
 
-@pytest.mark.parametrize("mechanism", [DP_PCA, MINIBATCH_OJA])
-def test_the_formula_is_the_size_of_the_noise(mechanism):
+def test_the_formula_is_the_size_of_the_noise():
     """Its geometric mean, against that of 20 data sets.
 
-    Logs deviate by 0.4 (d - 1 = 4), so their mean by 0.09. minibatch-oja has no other
-    reason to differ: 0.6 is more than 6 deviations. The private scale of dp-pca is off
-    by up to 2, which is sqrt 2 in the noise.
+    Logs deviate by 0.4 (d - 1 = 4), so their mean by 0.09: 0.6 is more than 6
+    deviations. The private scale is off by up to 2, which is sqrt 2 in the noise.
     """
     signal = replace(
         experiment("signal-in-noise"),
-        mechanisms=(mechanism,),
+        mechanisms=(DP_PCA,),
         grid={"noise": (0.01,)},
         options={"epsilon": 5.0, "delta": 1e-6, "d": 5, "n": 40_000},
         repetitions=20,
@@ -208,7 +196,7 @@ def test_the_formula_is_the_size_of_the_noise(mechanism):
 
     assert not found.isna().any(axis=None)
     off = np.log(found["noise_error"] / found["formula"]).mean()
-    assert abs(off) < (0.6 if mechanism == MINIBATCH_OJA else 0.6 + np.log(2) / 2)
+    assert abs(off) < 0.6 + np.log(2) / 2
 
 
 def test_the_formula_has_the_typical_length_of_noise():
@@ -220,21 +208,6 @@ def test_the_formula_has_the_typical_length_of_noise():
     noise = oja.sigma / 10_000 * np.random.default_rng(0).standard_normal((40_000, 4))
     lengths = np.linalg.norm(noise, axis=1) / constants.first
     assert np.log(found) == pytest.approx(np.log(lengths).mean(), abs=0.0125)
-
-
-def test_measures_are_repeated_by_their_seed():
-    small = {"epsilon": 5.0, "delta": 1e-6, "d": 4}
-    one = replace(
-        experiment("streaming-rates", seed=5),
-        grid={"epsilon": (5.0,), "n": (20_000.0,)},
-        options=small,
-    )
-    (cell,) = cells(one)
-
-    assert streaming_errors(cell) == streaming_errors(cell)
-    other = run(replace(one, seed=6))
-    assert not np.allclose(run(one)["error"], other["error"])
-    assert run(one)["error"].nunique() == 2
 
 
 def test_what_is_measured_is_what_is_said():
@@ -368,13 +341,6 @@ def test_bottoms_are_counted_and_not_fitted():
     assert "of the data sets had a release that was bottom" in miss_notes(found)[-1]
 
 
-@pytest.fixture(scope="module")
-def bottomless():
-    """What the smallest profile finds: dp-pca is bottom throughout."""
-    tables = {name: run(experiment(name)) for name in NAMES}
-    return results_of({**tables, "streaming-audits": verdicts()})
-
-
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize(
     ("draw", "name", "words"),
@@ -388,22 +354,14 @@ def test_figures_name_their_lines_and_exponents(draw, name, words, narrow):
     svg, found = draw(results, narrow), rates_of(results)
     root = ElementTree.fromstring(svg)
 
-    assert svg == draw(results, narrow)
     assert root.get("id") == f"figure-{name}-{'narrow' if narrow else 'wide'}"
     written = [each.text for each in root.iter("text")]
     for word in words:
         assert word in written
     assert "claim audited, not refuted" in written
     assert ("no claim audited here" in written) == ("minibatch-oja" in words)
-    shown = (
-        ("sampling", "noise", "dimension")
-        if words[0] != "dp-pca"
-        else (
-            "signal",
-            "floor",
-        )
-    )
-    for key in shown:
+    by_size, by_spread = ("sampling", "noise", "dimension"), ("signal", "floor")
+    for key in by_size if draw is error_by_size else by_spread:
         exponent = next(r.exponent for r in rate_rows({key: found[key]}))
         assert any(f"exponent {exponent} ± " in (text or "") for text in written)
     spoken = {each.get("id"): each.text for each in root}
@@ -412,25 +370,15 @@ def test_figures_name_their_lines_and_exponents(draw, name, words, narrow):
     assert "exponent" in spoken[description]
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_figures_of_nothing_but_bottoms_can_be_drawn(bottomless, narrow):
+def test_figures_of_nothing_but_bottoms_can_be_drawn():
+    """What the smallest profile finds: dp-pca is bottom throughout."""
+    tables = {name: run(experiment(name)) for name in NAMES}
+    bottomless = results_of({**tables, "streaming-audits": verdicts()})
     found = rates_of(bottomless)
     assert np.isnan(found["noise"].fit.exponent)
     assert not found["noise"].met
-    for draw in (error_by_size, error_by_spread):
-        ElementTree.fromstring(draw(bottomless, narrow))
-    assert "bottom throughout" in error_by_size(bottomless, narrow)
+    ElementTree.fromstring(error_by_spread(bottomless, True))
+    assert "bottom throughout" in error_by_size(bottomless, False)
     assert rate_rows(found)[1].exponent == "not known"
     assert size_notes(found)
     assert signal_notes(found)
-
-
-def test_the_exponents_are_printed_without_the_report(monkeypatch):
-    monkeypatch.setattr(
-        "dpaudit.reports.experiment.run", lambda each, **_: tables()[each.name]
-    )
-
-    result = CliRunner().invoke(main, ["report", "run", *NAMES, "--workers", "1"])
-    assert result.exit_code == 0
-    assert "Noise for privacy, in d" in result.stdout
-    assert result.stdout.count(" met ") == 5

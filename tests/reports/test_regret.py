@@ -19,7 +19,6 @@ from dpaudit.algorithms.online.regret import (
 )
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Experiment, cells, run
-from dpaudit.reports.page import draw_figures
 from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.online import measures as measured
 from dpaudit.reports.sections.online.figures import regret_by_length, regret_by_optimum
@@ -43,20 +42,15 @@ from dpaudit.reports.sections.online.section import (
     scores,
     smaller_notes,
 )
-from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
     CONTRADICTED,
     FASTER,
     STEEPER,
     UNDECIDED,
-    score,
 )
 
 TABLES = lower_bounds_tables()
-ROWS_IN_LENGTH = [
-    row for row in REGRET if row.experiment in ("regret-optimum", "regret-length")
-]
 RIVALRY = {"stream": RIVALS, "dimension": 8, "n_components": 2, "rows": 200}
 
 
@@ -94,7 +88,8 @@ def test_rivals_ruin_whoever_follows_the_leader(k):
 def test_gaussian_rows_are_a_prefix_of_a_longer_stream():
     setting = {"stream": GAUSSIAN, "dimension": 10, "n_components": 3}
     short, long = (rows_of({**setting, "rows": m}, 7) for m in (50.0, 4000.0))
-    np.testing.assert_array_equal(short, long[:50])
+    # A product of other sizes may add in another order.
+    np.testing.assert_allclose(short, long[:50], rtol=1e-12, atol=1e-14)
     assert np.linalg.norm(long, axis=1).max() <= 1 + 1e-12
     share = best_fixed_reward(long, 3) / np.sum(long**2)
     assert 0.55 < share < 0.65
@@ -114,7 +109,7 @@ def test_streams_that_there_are_not(changes, says):
 
 
 @pytest.mark.parametrize("name", [*PUBLISHED_ONLINE, *CORRECTED_ONLINE])
-def test_regrets_are_those_of_the_releases(name, monkeypatch):
+def test_regrets_are_those_of_the_releases(name):
     options = {**RIVALRY, "rows": 40, "epsilon": 0.7, "delta": 1e-4}
     cell = cell_of(name, options)
     rows = rows_of(options, 0)
@@ -128,11 +123,10 @@ def test_regrets_are_those_of_the_releases(name, monkeypatch):
         assert row["optimum"] == pytest.approx(best_fixed_reward(rows, 2))
         assert row["nothing"] == pytest.approx(row["optimum"] - np.sum(rows**2) * 2 / 8)
         assert np.isfinite(row["proven"]) == name.startswith("follow")
-    # Releases that do not fit together are as good.
-    monkeypatch.setattr(measured, "_WORK", 1)
-    apart = online_regret(cell)
-    assert len(apart) == 3
-    assert apart[0]["proven"] == pytest.approx(found[0]["proven"], nan_ok=True)
+    # Releases that do not fit together are as many.
+    apart = online_regret(cell, work=2 * 40 * 8 * 2)
+    assert [row["repetition"] for row in apart] == [0, 1, 2]
+    assert len({row["regret"] for row in apart}) == 3
 
 
 def test_algorithm_3_is_tuned_to_the_optimum():
@@ -143,10 +137,14 @@ def test_algorithm_3_is_tuned_to_the_optimum():
     setting = {"length": 400, "dimension": 8, "n_components": 2}
     assert row["formula"] == corollary_17_bound(optimum=row["optimum"], **setting)
     assert 0 < row["proven"] <= row["optimum"]
+    assert np.isnan(row["guess"])
+    delta = 1 / (2 * 400**2)
     (row,) = online_regret(cell_of(ALGORITHM_4, options, repetitions=1))
     assert row["epsilon_used"] == 5.0
-    whole = theorem_18_bound(optimum=row["optimum"], delta=1 / (2 * 400**2), **setting)
+    whole = theorem_18_bound(optimum=row["optimum"], delta=delta, **setting)
     assert 0 < row["formula"] < whole
+    built = entry(ALGORITHM_4).constructor(5.0, delta, n_components=2, length=400)
+    assert row["guess"] == built.plan(8).guess
 
 
 def test_the_proven_bound_holds():
@@ -175,33 +173,6 @@ def test_follow_the_leader_is_no_mechanism_and_has_no_bound():
     assert table["regret"].nunique() == 1
     assert table["proven"].isna().all()
     assert table["epsilon_used"].isna().all()
-
-
-def test_regret_of_the_tuned_algorithms_grows_like_a_root():
-    # Deterministic given the seed; the first exponent was 0.55 +- 0.1, and 1 is what
-    # the leader without noise has.
-    grid = {"rows": (200.0, 400.0, 800.0)}
-    options = {**RIVALRY, "tuned": True, "epsilon": 100.0, "n_components": 1}
-    names = (ALGORITHM_3, ALGORITHM_4, LEADER)
-    table = run(experiment(names, options, grid=grid, repetitions=4))
-    tables = {name: table for name in ("regret-optimum", "regret-length")}
-    found = {row.name: score(row, tables[row.experiment]) for row in ROWS_IN_LENGTH}
-    for name in ("ag-17", "ag-18"):
-        assert 0.2 < found[f"{name}-optimum"].fit.exponent < 0.9
-        assert found[f"{name}-rows"].formula > 0.5
-    assert found["ag-17-optimum"].share < 1
-    assert np.isnan(found["ag-18-optimum"].share)
-
-
-def test_the_first_guess_is_told():
-    options = {**RIVALRY, "tuned": True, "epsilon": 5.0, "length": 400}
-    (row,) = online_regret(cell_of(ALGORITHM_4, options, repetitions=1))
-    built = entry(ALGORITHM_4).constructor(
-        5.0, 1 / (2 * 400**2), n_components=2, length=400
-    )
-    assert row["guess"] == built.plan(8).guess
-    (row,) = online_regret(cell_of(ALGORITHM_3, options, repetitions=1))
-    assert np.isnan(row["guess"])
 
 
 # Words
@@ -358,28 +329,25 @@ def test_the_figure_of_regret_names_everything_and_marks_what_is_refuted(narrow)
         assert word in words
     # And in the key.
     assert " ".join(written(svg)).count("✗") == 2
-    assert svg == regret_by_length(found, narrow)
-    assert "✗" not in regret_by_length(audited_results(), narrow)
 
 
 def test_a_claim_that_nobody_audited_is_drawn_as_neither():
-    none = strokes(regret_by_length(audited_results()))
+    svg = regret_by_length(audited_results())
+    assert "✗" not in svg
+    none = strokes(svg)
     others = len(PUBLISHED_ONLINE) + len(CORRECTED_ONLINE)
     # Follow-the-leader is in both panels, with a random subspace; the bound in one.
     assert none == {"open": others + 2, "dotted": 3}
     refuted, standing = PUBLISHED_ONLINE[:2], CORRECTED_ONLINE[:1]
     some = strokes(regret_by_length(audited_results(refuted, standing)))
     assert some == {"false": 2, "whole": 1, "open": others - 1, "dotted": 3}
-    # On the page, as the table of audits has it: one refuted, one not.
-    (wide, _) = draw_figures(results_of(TABLES), [all_sections()["online"]])[
-        "online-regret"
-    ]
+    # As the table of audits has it: one refuted, one not.
+    wide = all_sections()["online"].figures["online-regret"](results_of(TABLES), False)
     assert strokes(wide) == {"false": 1, "whole": 1, "open": others, "dotted": 3}
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_the_figure_of_rivals_has_exponents(narrow):
-    svg = regret_by_optimum(results_of(TABLES), narrow)
+def test_the_figure_of_rivals_has_exponents():
+    svg = regret_by_optimum(results_of(TABLES))
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert words.count("exponent 0.50") >= 2
     assert "Algorithm 4" in words

@@ -83,13 +83,13 @@ _WORK = 2**23  # numbers in the bases of the releases that are drawn at once
 _EPSILONS = np.geomspace(1e-3, 10.0, 200)
 
 
-def online_regret(cell: Cell) -> list[Record]:
+def online_regret(cell: Cell, work: int = _WORK) -> list[Record]:
     """Return the regret of several releases on one stream.
 
     The point and the options give ``stream`` (`GAUSSIAN` or `RIVALS`), ``rows``,
     ``dimension``, ``n_components`` and ``length``, the m that is declared (by default
     ``rows``); ``epsilon`` and ``delta``, or ``tuned``, which takes those of the head of
-    this module.
+    this module. With `work` numbers in the bases at most, releases are drawn at once.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def online_regret(cell: Cell) -> list[Record]:
             bound = theorem_18_bound(optimum=optimum, delta=delta, **sizes)
             same["guess"] = mechanism.plan(d).guess
             same["formula"] = bound * _epochs(same["guess"] / optimum)
-        rng, width = cell.rng(), max(1, _WORK // (m * d * k))
+        rng, width = cell.rng(), max(1, work // (m * d * k))
         parts = [
             regret(rows, mechanism.draw(rows, min(width, cell.size - first), rng=rng))
             for first in range(0, cell.size, width)

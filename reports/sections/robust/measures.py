@@ -140,11 +140,14 @@ def cell_setting(cell: Cell) -> dict[str, Any]:
 
 
 def haystacks(
-    cell: Cell, setting: dict[str, Any]
+    cell: Cell, setting: dict[str, Any], work: int = _WORK
 ) -> Iterator[tuple[int, list[Dataset]]]:
-    """Yield the number of the first run, and the data of some that fit together."""
+    """Yield the number of the first run, and the data of some that fit together.
+
+    That is, with `work` entries at most.
+    """
     n, d = int(setting["rows"]), int(setting["dimension"])
-    width = max(1, _WORK // (n * d))
+    width = max(1, work // (n * d))
     for offset in range(0, cell.size, width):
         drawn = [
             haystack(

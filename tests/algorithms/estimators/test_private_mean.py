@@ -7,7 +7,7 @@ module states (the null hypothesis), each failing a correct sampler with probabi
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, special, stats
+from scipy import special, stats
 
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
@@ -35,43 +35,12 @@ def rows_up_to(norm, size, dimension, rng):
 
 @both
 @dimensions
-def test_no_neighbour_moves_the_query_further_than_the_sensitivity(relation, dimension):
-    rng = np.random.default_rng(0)
-    mechanism = LaplaceMean.calibrated(1.0, relation=relation, row_norm=3.0)
-    for _ in range(50):
-        # Half of the rows are longer than the bound, and have to be clipped.
-        rows = rows_up_to(6.0, 5, dimension, rng)
-        if relation is ADD_REMOVE:
-            other = rows[1:]
-        else:
-            other = np.vstack([rows_up_to(6.0, 1, dimension, rng), rows[1:]])
-        moved = mechanism.answers(rows) - mechanism.answers(other)
-        limit = mechanism.sensitivity(dimension)
-        assert np.linalg.norm(moved) <= limit * (1 + 1e-12)
-
-
-@both
-@dimensions
 def test_the_worst_case_attains_the_sensitivity(relation, dimension):
     mechanism = GaussianMean.from_mu(1.0, relation=relation, row_norm=0.3)
     pair = mechanism.worst_case(dimension)
     assert pair.relation is relation
     moved = mechanism.answers(pair.data) - mechanism.answers(pair.neighbour)
     assert np.linalg.norm(moved) == pytest.approx(mechanism.sensitivity(dimension))
-
-
-@dimensions
-def test_the_count_has_the_best_weight(dimension):
-    """Against a numerical search over weights c, for rows of norm up to 1."""
-    found = optimize.minimize_scalar(
-        lambda c: np.log(1 + c**2) + np.log(dimension + 1 / c**2),
-        bounds=(0.05, 3.0),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
-    query = GaussianMean.from_mu(1.0).answers(np.zeros((1, dimension)))
-    assert query[-1] == pytest.approx(found.x, rel=1e-4)
-    assert np.exp(found.fun) == pytest.approx((np.sqrt(dimension) + 1) ** 2)
 
 
 def test_the_query_is_the_sum_and_the_weighted_count():
@@ -99,24 +68,6 @@ def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
         exact = pure.exact_claim(pure.worst_case(dimension))
         assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
         assert pure.claim == PureDP(epsilon)
-
-
-def test_the_profile_of_the_gaussian_by_quadrature():
-    """delta(epsilon) = E_P[(1 - exp(epsilon - L))_+], L the loss along the shift."""
-    mechanism = GaussianMean.calibrated(1.0, 1e-3, row_norm=2.0)
-    pair = mechanism.worst_case(3)
-    scale = mechanism.scale(3)
-    start, end = mechanism.answers(pair.data), mechanism.answers(pair.neighbour)
-    length = np.linalg.norm(end - start)
-
-    def integrand(t):
-        release = start + (start - end) / length * t * scale
-        loss = mechanism.privacy_loss(release[None], pair.data, pair.neighbour)[0]
-        return stats.norm.pdf(t) * max(-np.expm1(1.0 - loss), 0.0)
-
-    edge = (1.0 - (length / scale) ** 2 / 2) / (length / scale)
-    delta, _ = integrate.quad(integrand, edge, edge + 15)
-    assert delta == pytest.approx(1e-3, rel=1e-6)
 
 
 def test_mu_is_that_of_the_gaussian_calibration():
@@ -209,34 +160,17 @@ def test_the_protocol_is_kept(relation):
 
 
 @both
-def test_the_mean_of_many_rows(relation):
+def test_the_mean_is_that_of_the_rows_in_their_ball(relation):
     rows = rows_up_to(1.0, 2000, 5, np.random.default_rng(4)) * 0.3 + 0.2
     mechanism = GaussianMean.from_mu(1e6, relation=relation)
     release = mechanism.release(rows, rng=np.random.default_rng(5))
     found = mechanism.mean(release, n_rows=2000)
     np.testing.assert_allclose(found, rows.mean(axis=0), atol=1e-6)
-
-
-def test_the_error_is_as_stated():
-    """Mean square s^2 (d + |m|^2/c^2)/n^2: the sample's relative deviation is 0.7 %."""
-    dimension, n = 5, 100_000
-    row = np.full(dimension, 0.8 / np.sqrt(dimension))
-    mechanism = GaussianMean.calibrated(1.0, 1e-5)
-    rows = np.broadcast_to(row, (n, dimension))
-    releases = mechanism.draw(rows, 4000, rng=np.random.default_rng(6))
-    errors = [mechanism.mean(release) - row for release in releases]
-    measured = np.mean(np.sum(np.square(errors), axis=1))
-    weight = dimension**-0.25
-    expected = mechanism.scale(dimension) ** 2 * (dimension + 0.64 / weight**2) / n**2
-    assert measured == pytest.approx(expected, rel=0.06)
-
-
-@both
-def test_a_mean_lies_in_the_ball_of_the_rows(relation):
-    mechanism = LaplaceMean.calibrated(0.1, relation=relation, row_norm=2.0)
-    for seed in range(20):
-        release = mechanism.release(np.zeros((1, 3)), rng=np.random.default_rng(seed))
-        assert np.linalg.norm(mechanism.mean(release, n_rows=1)) <= 2.0 * (1 + 1e-12)
+    # Noise that leads out of the ball is cut off.
+    noisy = LaplaceMean.calibrated(0.1, relation=relation, row_norm=2.0)
+    for seed in range(5):
+        release = noisy.release(np.zeros((1, 3)), rng=np.random.default_rng(seed))
+        assert np.linalg.norm(noisy.mean(release, n_rows=1)) <= 2.0 * (1 + 1e-12)
 
 
 def test_nobody_has_a_private_mean_too():
