@@ -82,7 +82,9 @@ class Mechanism:
 mechanism = Mechanism
 {module}
 """
-OUTPUTS = ("pipe", "closed pipe", "/dev/full", "closed")
+# Where there is no device that is always full, a pipe that nobody reads stands for it.
+FULL = "/dev/full" if os.path.exists("/dev/full") else "closed pipe"
+OUTPUTS = ("pipe", "closed pipe", FULL, "closed")
 
 
 def written(raising, place, condition="True"):
@@ -166,12 +168,8 @@ def audited(folder, text, *options, output="pipe"):
 
 
 CHOSEN = [
-    ("sys.exit(1)", "release", "always", "pipe", 2),
     ("sys.exit(1)", "release", "on the neighbour", "pipe", 1),
-    ("sys.exit(1)", "worst_case", "always", "pipe", 2),
-    ("sys.exit(1)", "import", "always", "pipe", 2),
-    ("click", "claim", "always", "pipe", 2),
-    ("output and zero", "worst_case", "always", "/dev/full", 2),
+    ("output and zero", "worst_case", "always", FULL, 2),
     ("closing", "release", "always", "pipe", 2),
     ("closing its own", "release", "always", "pipe", 0),
 ]
@@ -183,12 +181,7 @@ def test_hostile_mechanisms(tmp_path, raising, place, where, output, code):
     assert audited(tmp_path, text, output=output) == code
 
 
-def test_a_mechanism_that_ends_its_worker_is_no_refutation(tmp_path):
-    text = written("zero", "release").replace("1 / 0", "import os; os._exit(1)")
-    assert audited(tmp_path, text, "--workers", "2") == 2
-
-
-@pytest.mark.parametrize("output", ["closed pipe", "/dev/full", "closed"])
+@pytest.mark.parametrize("output", sorted(set(OUTPUTS) - {"pipe"}))
 def test_a_verdict_that_nobody_hears_is_none(tmp_path, output):
     code, _, stderr = run(tmp_path, "init", output=output)
     assert code == 2
@@ -225,46 +218,3 @@ def test_many_hostile_mechanisms(tmp_path):
     print(f"{sum(counts.values())} hostile mechanisms, by place and exit code:")
     for (place, code), count in sorted(counts.items()):
         print(f"  {place:12} {code:3} {count:4}")
-
-
-HOSTILE_FILES = {
-    "empty.csv": b"",
-    "nul.csv": b"\0\0\0",
-    "latin.csv": b"a\xe9,b\n1,2\n",
-    "ragged.csv": b"1,2\n3\n4,5,6\n",
-    "long.csv": b"1," + b"7" * 300_000 + b"\n2,3\n",
-    "hex.csv": b"0x10,1\n2,3\n",
-    "words.csv": b"1,2\nx,y\n",
-    "magic.npy": b"\x93NUMPY",
-    "huge.npy": b"\x93NUMPY\x01\x00v\x00"
-    + b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 3), }".ljust(
-        117
-    )
-    + b"\n",
-    "zip.npy": b"PK\x03\x04" + b"\0" * 50,
-    "pickle.npy": b"\x80\x04K\x01.",
-    "text.parquet": b"no parquet",
-}
-EDITS = ["drop:0", "drop:" + "9" * 5000, "drop:-1", "add:no.json", "replace:1", "x:y"]
-
-
-@pytest.mark.hard
-def test_many_hostile_files_and_options(tmp_path):
-    """No file here is data; so each run ends with 2."""
-    (tmp_path / "own_faults.py").write_text(written("output", "import"))
-    own = ("audit", "own_faults:mechanism", "--max-samples", "20")
-    count = 0
-    for name, content in HOSTILE_FILES.items():
-        (tmp_path / name).write_bytes(content)
-        for edit in EDITS[:2]:
-            code, _, stderr = run(tmp_path, *own, "--data", name, "--neighbour", edit)
-            assert code == 2, (name, edit, stderr)
-            assert "Traceback" not in stderr, (name, edit)
-            count += 1
-    (tmp_path / "rows.csv").write_text("1\n2\n")
-    for edit in EDITS[1:]:
-        code, _, stderr = run(tmp_path, *own, "--data", "rows.csv", "--neighbour", edit)
-        assert code == 2, (edit, stderr)
-        assert "Traceback" not in stderr, edit
-        count += 1
-    print(f"{count} hostile files and options, all with exit code 2")
