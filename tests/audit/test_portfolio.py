@@ -404,15 +404,6 @@ def test_memory_is_bounded():
     assert (portfolio.prepare().scored >= 180_000).all()
 
 
-def test_memory_is_bounded_for_mappings_too():
-    wide = Batch.of(Output(LAYOUT, {"a": np.zeros((70, 2**16)), "b": np.zeros(70)}))
-    portfolio = begun([HungrySpy()], wide, wide)
-    for _ in range(3):
-        portfolio.absorb(DATA, wide, portfolio.prepare())
-    kept = sum(batch.size for batch in portfolio._pool[DATA])
-    assert kept == 64  # 32 MiB a side hold no more
-
-
 class Centring(Attack):
     """Takes the mean of whatever it is given."""
 
@@ -430,12 +421,3 @@ def test_scores_that_depend_on_their_company_are_refused():
     noise = [ordinary(np.random.default_rng(0).normal(size=20)) for _ in range(2)]
     with pytest.raises(MechanismError, match=r"'centring' scores .* by itself"):
         begun([Centring()], *noise).prepare()
-
-
-def test_losses_that_depend_on_their_company_are_refused():
-    class Relative(Laplace):
-        def privacy_loss(self, releases, data, other):
-            return super().privacy_loss(releases, data, other) / np.abs(releases).max()
-
-    with pytest.raises(MechanismError, match=r"'exact-loss' .* privacy loss"):
-        audit(Relative(), pair=PAIR, max_samples=50)

@@ -184,20 +184,19 @@ def test_what_is_in_flight_is_bounded(size, most):
     assert 2 < executor.most <= most
 
 
-def test_few_large_releases_are_in_flight(monkeypatch):
-    monkeypatch.setattr("dpaudit.audit.sampling._FLIGHT_BYTES", 2**20)
-    executor = Backwards()
-    sampler = Sampler(
-        lambda d, rng: np.zeros(2**13), PAIR, 0, workers=Workers(executor)
-    )
-    list(sampler.round(0, (1, 1)))
-    executor.most = 0
-    list(sampler.round(1, (24, 24)))
-    assert executor.most == 5  # units of three, of 64 KiB each
-
-
 def refuses(data, rng):
     raise InputError("n must be >= 7, got 1")
+
+
+def test_few_large_releases_are_in_flight():
+    executor = Backwards()
+    workers = Workers(executor)
+    sampler = Sampler(lambda d, rng: np.zeros(2**22), PAIR, 0, workers=workers)
+    list(sampler.round(0, (1, 1)))
+    executor.most = 0
+    for _ in sampler.round(1, (6, 6)):
+        pass
+    assert executor.most == 8  # of 32 MiB each
 
 
 def test_tasks_are_cancelled_when_nobody_wants_them():
@@ -295,33 +294,41 @@ def test_a_generator_is_not_copied_to_the_workers(generator, pools):
     Workers(pools.one).check(mechanism)  # threads share it
 
 
-def test_an_executor_that_cannot_send_is_named():
-    class Elsewhere(Executor):
-        def submit(self, function, /, *arguments):
-            future = Future()
-            future.set_exception(TypeError("cannot pickle '_thread.lock' object"))
-            return future
-
-    with pytest.raises(ExecutorError, match="top level of a module"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=Elsewhere())
+class Elsewhere(Executor):
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_exception(TypeError("cannot pickle '_thread.lock' object"))
+        return future
 
 
-def test_an_executor_is_one():
-    with pytest.raises(InputError, match="executor must be a concurrent"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=4)
-
-
-def test_an_executor_that_is_shut_down_is_named():
+def shut_down():
     with ThreadPoolExecutor(1) as pool:
-        pass
-    with pytest.raises(ExecutorError, match="after shutdown"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=pool)
+        return pool
+
+
+@pytest.mark.parametrize(
+    ("executor", "error", "words"),
+    [
+        (Elsewhere(), ExecutorError, "top level of a module"),
+        (shut_down(), ExecutorError, "after shutdown"),
+        (4, InputError, "executor must be a concurrent"),
+    ],
+    ids=["cannot send", "shut down", "none"],
+)
+def test_an_executor_that_is_of_no_use_is_named(executor, error, words):
+    with pytest.raises(error, match=words):
+        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=executor)
+
+
+CALLS: list[None] = []
 
 
 def ends_its_process(data, rng):
-    """End the process of a worker now and then, and never that of the audit."""
-    if rng.random() < 0.02 and parent_process() is not None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """End the process of a worker some time, and never that of the audit."""
+    if parent_process() is not None:
+        CALLS.append(None)
+        if len(CALLS) == 60:
+            os.kill(os.getpid(), signal.SIGKILL)
     return laplace_sum(data, rng)
 
 

