@@ -435,3 +435,6 @@ def test_the_time_left_is_judged_by_this_process_alone(monkeypatch):
     progress = resumed.progress()
     assert progress.seconds_left == pytest.approx(2.0)
     assert progress.seconds == 1e6 + 2
+    state.samples = 300  # two ticks for 100 more: the last half of the releases counts
+    resumed.lap()
+    assert resumed.progress().seconds_left == pytest.approx(2.0)

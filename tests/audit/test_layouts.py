@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.attacks import PORTFOLIO
+from dpaudit.attacks import PORTFOLIO, Identity
 from dpaudit.audit import audit
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
@@ -49,6 +49,17 @@ ODD = {
 def test_what_hides_in_a_minority_layout_is_found(odd):
     options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 500}
     assert audit(seldom(ODD[odd]), **options, attacks=FEW).refuted
+
+
+def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
+    def mechanism(data, rng):
+        noise = rng.laplace()
+        if rng.random() < 0.4:
+            return float(data.sum()) + 0.1 * noise
+        return np.array([data.sum() + noise])
+
+    options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 500}
+    assert audit(mechanism, **options, attacks=[Identity()]).refuted
 
 
 @pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])

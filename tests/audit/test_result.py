@@ -24,7 +24,7 @@ def gaussian_sum(data, rng):
 
 @pytest.fixture(scope="module")
 def results():
-    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 40}
+    options = {"pair": PAIR, "attacks": [Identity()], "max_samples": 150}
     return {claim: audit(gaussian_sum, claim=claim, **options) for claim in CLAIMS}
 
 

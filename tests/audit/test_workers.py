@@ -95,13 +95,15 @@ class Backwards(Executor):
 @pytest.fixture(scope="module")
 def pools():
     with (
+        pytest.MonkeyPatch.context() as patch,
         ThreadPoolExecutor(1) as one,
         ThreadPoolExecutor(8) as eight,
-        process_pool(1) as process,
     ):
-        yield SimpleNamespace(
-            one=one, process=process, all=[one, eight, process, Backwards()]
-        )
+        patch.setenv("OPENBLAS_NUM_THREADS", "2")  # of which workers must use one
+        with process_pool(1) as process:
+            yield SimpleNamespace(
+                one=one, process=process, all=[one, eight, process, Backwards()]
+            )
 
 
 def rounds_of(mechanism, executor=None):
