@@ -631,8 +631,9 @@ def test_a_witness_does_not_choose_how_long_it_takes(sum_witness):
     outcome = verify(forged, mechanism=HonestBatches(), seed=1, max_samples=1_000_001)
     assert outcome.samples == 1_000_001
     assert len(outcome.warnings) == 1
-    modest = replace(sum_witness, samples=1)
-    assert verify(modest, mechanism=HonestBatches(), seed=1).samples == 1000
+    for told, drawn in ((1, 1000), (150, 1500)):
+        modest = replace(sum_witness, samples=told)
+        assert verify(modest, mechanism=HonestBatches(), seed=1).samples == drawn
 
 
 def test_names_do_nothing_to_a_terminal(sum_witness):
