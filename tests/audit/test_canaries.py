@@ -75,42 +75,24 @@ def tracing(m=16, n=256, seed=0):
     return TracingAttack(HardInstance.generate(m, n, cutoff=0.01, pad_ratio=1, rng=rng))
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("guesses", [20, None])
+@pytest.mark.parametrize(
+    ("relation", "guesses"),
+    [
+        (Relation.ADD_REMOVE, 20),
+        (Relation.REPLACE_ONE, 20),
+        (Relation.ADD_REMOVE, None),
+    ],
+)
 def test_a_claim_met_with_equality_is_refuted_with_alpha_at_most(relation, guesses):
-    """400 audits at alpha = 0.1: the false alarm is below 1e-9.
-
-    Where all is guessed and no choice is made, not much less often either.
-    """
+    """100 audits at alpha = 0.1: the false alarm is below 1e-6."""
     mechanism = RandomisedPresence(1.0, relation)
     attack = Presence(20 if relation is Relation.ADD_REMOVE else 40)
     options = {"runs": 3, "guesses": guesses, "confidence": 0.9}
     refuted = sum(
         audit_canaries(mechanism, attack, seed=seed, **options).refuted
-        for seed in range(400)
+        for seed in range(100)
     )
-    assert refuted <= stats.binom.isf(1e-9, 400, 0.1)
-    if guesses and relation is Relation.ADD_REMOVE:
-        assert refuted >= stats.binom.ppf(1e-9, 400, 0.03)
-
-
-def test_a_gaussian_claim_at_a_delta():
-    """150 audits at alpha = 0.1 of a claim that is attained: false alarm below 1e-9."""
-    mu = 1.0
-    refuted = sum(
-        audit_canaries(
-            NoisySum(mu),
-            Presence(60),
-            claim=GaussianDP(mu),
-            relation="add-remove",
-            delta=1e-3,
-            guesses=20,
-            confidence=0.9,
-            seed=seed,
-        ).refuted
-        for seed in range(150)
-    )
-    assert refuted <= stats.binom.isf(1e-9, 150, 0.1)
+    assert refuted <= stats.binom.isf(1e-6, 100, 0.1)
 
 
 def test_the_coins_are_tossed_with_a_generator_of_their_own():
@@ -141,33 +123,33 @@ def test_runs_are_pooled(relation):
     assert many.bound.value > 0.7 * true
 
 
-def test_components_without_noise_are_refuted():
+@pytest.mark.parametrize("relation", list(Relation))
+def test_components_without_noise_are_refuted(relation):
     found = audit_canaries(
         components,
         tracing(),
         claim=ApproxDP(1.0, 1e-5),
-        relation="add-remove",
+        relation=relation,
         runs=20,
         confidence=0.999,
     )
     assert found.refuted
+    assert found.canaries == (16 if relation is Relation.ADD_REMOVE else 8)
     assert found.pilots == 4
     assert found.bound.value > 1
     assert found.bound.delta == 1e-5
     assert "REFUTED at confidence 0.999 (20 runs" in str(found)
-    assert "under add-remove" in str(found)
+    assert f"under {relation}" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["verdict"] == "REFUTED"
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize(
-    "name",
-    ["analyze-gauss", "goe-gaussian", "symmetrised-wishart", "power-method"],
-)
-def test_correct_mechanisms_are_not_refuted(name, relation):
-    """Of a true claim the false alarm is 1e-9."""
+def test_a_correct_mechanism_is_not_refuted(relation):
+    """Of a true claim the false alarm is 1e-9; the others of the catalogue are in
+    audit/checks/test_catalogue_canaries.py.
+    """
     found = audit_canaries(
-        build(name, epsilon=1.0, delta=1e-5, relation=relation),
+        build("analyze-gauss", epsilon=1.0, delta=1e-5, relation=relation),
         tracing(n=32),
         fixed=np.zeros((1, 64)),
         runs=10,
@@ -176,30 +158,7 @@ def test_correct_mechanisms_are_not_refuted(name, relation):
     assert not found.refuted
     assert found.relation is relation
     assert found.epsilon == pytest.approx(1.0)
-    assert str(found).startswith(type(build(name)).__name__)
-
-
-def test_the_same_mechanism_with_too_little_noise_is_refuted():
-    """The noise of epsilon = 3000 under a claim of 1."""
-    found = audit_canaries(
-        build("analyze-gauss", epsilon=3000.0, delta=1e-5),
-        tracing(8, 128),
-        claim=ApproxDP(1.0, 1e-5),
-        runs=20,
-    )
-    assert found.refuted
-
-
-def test_components_are_refuted_under_replace_one():
-    found = audit_canaries(
-        components,
-        tracing(),
-        claim=PureDP(1.0),
-        relation=Relation.REPLACE_ONE,
-        runs=20,
-    )
-    assert found.refuted
-    assert found.canaries == 8
+    assert str(found).startswith("AnalyzeGauss")
 
 
 def test_fixed_rows_are_always_there():
@@ -254,8 +213,7 @@ def test_the_claim_is_tested_at_its_own_delta(epsilon):
     assert found.p_value == at[0.01] > at[0.0]
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.8])
-def test_a_verdict_never_stands_beside_a_bound_that_contradicts_it(confidence):
+def test_a_verdict_never_stands_beside_a_bound_that_contradicts_it():
     """Of claims with a delta, whose p-values do not grow with epsilon by themselves."""
     verdicts = set()
     for seed in range(40):
@@ -264,7 +222,7 @@ def test_a_verdict_never_stands_beside_a_bound_that_contradicts_it(confidence):
             Presence(12),
             claim=ApproxDP(0.25 + seed / 20, 0.05),
             guesses=12,
-            confidence=confidence,
+            confidence=0.8,
             seed=seed,
         )
         assert found.refuted == (found.bound.value >= found.epsilon)

@@ -30,8 +30,8 @@ def randomised(rng, canaries, epsilon=1.0, delta=0.0):
 
 
 def most(audits):
-    """Return how many of a true claim are refuted, but for a probability of 1e-9."""
-    return stats.binom.isf(1e-9, audits, ALPHA)
+    """Return how many of a true claim are refuted, but for a probability of 1e-6."""
+    return stats.binom.isf(1e-6, audits, ALPHA)
 
 
 def times_refuted(audits, delta, **options):
@@ -53,35 +53,19 @@ def times_refuted(audits, delta, **options):
     ids=["all", "default", "several"],
 )
 def test_a_claim_met_with_equality_is_refuted_with_alpha_at_most(delta, options):
-    """Null: the claim is true. At alpha = 0.1 the false alarm of the test is 1e-9."""
-    audits = 80 if delta else 500
+    """Null: the claim is true. At alpha = 0.1 the false alarm of the test is 1e-6."""
+    audits = 30 if delta else 120
     assert times_refuted(audits, delta, **options) <= most(audits)
 
 
 def test_all_guesses_of_a_tight_claim_use_up_the_error():
-    """By chance alone, fewer with a probability below 1e-5."""
+    """By chance alone, fewer with a probability below 1e-6."""
     # 200 guesses are right with probability e/(1 + e): alpha is met up to one guess.
     q = np.e / (1 + np.e)
     exact = stats.binom.sf(stats.binom.isf(ALPHA, 200, q), 200, q)
     assert exact > 0.07
-    refuted = times_refuted(500, 0.0, guesses=[200])
-    assert refuted >= stats.binom.ppf(1e-5, 500, exact)
-
-
-def test_numbers_of_guesses_that_are_not_paid_for_would_refute_what_is_true():
-    """The best of eight at alpha each, which nobody does here, is above alpha."""
-    unpaid = sum(
-        min(
-            audit_scores(
-                answers, coins, claim=PureDP(1.0), guesses=[r], seed=seed
-            ).p_value
-            for r in (1, 3, 6, 12, 25, 50, 100, 200)
-        )
-        <= ALPHA
-        for seed in range(500)
-        for coins, answers in [randomised(np.random.default_rng(seed), 200)]
-    )
-    assert unpaid > most(500)
+    refuted = times_refuted(300, 0.0, guesses=[200])
+    assert refuted >= stats.binom.ppf(1e-6, 300, exact) > 0
 
 
 def test_the_best_of_several_pays_for_all():
@@ -148,7 +132,7 @@ def test_coins_that_were_not_guessed_count_as_canaries():
     "options", [{}, {"thresholds": [-1.0], "guesses": [20]}], ids=["middle", "above"]
 )
 def test_the_order_of_the_canaries_tells_nothing(options):
-    """Null: scores that are all the same. The false alarm is 1e-9 in all."""
+    """Null: scores that are all the same. The false alarm is 1e-6 in all."""
     coins = np.sort(COINS)[::-1]  # as a file would be that was written side by side
     options = options | {"claim": PureDP(1e-3), "confidence": 1 - ALPHA}
     refuted = sum(
@@ -176,15 +160,14 @@ def test_half_that_was_drawn_is_warned_of():
 
 def test_fair_coins_are_refused_once_in_a_million():
     """The exact probability of a refusal, by adding up binomial probabilities."""
-    for canaries in (30, 400):
-        refused = 0.0
-        for ones in range(canaries + 1):
-            coins = np.arange(canaries) < ones
-            try:
-                canary_guesses._coins("included", coins)
-            except InputError:
-                refused += stats.binom.pmf(ones, canaries, 0.5)
-        assert 0 < refused <= 1e-6
+    refused = 0.0
+    for ones in range(61):
+        coins = np.arange(60) < ones
+        try:
+            audit_guesses(coins, coins, claim=PureDP(1.0))
+        except InputError:
+            refused += stats.binom.pmf(ones, 60, 0.5)
+    assert 1e-8 < refused <= 1e-6
 
 
 ONES = [1] * 20

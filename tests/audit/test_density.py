@@ -52,10 +52,6 @@ def test_chance_does_not_look_like_a_difference():
     assert np.median(worst) < 0.08  # the shares of the cells miss by 0.25
 
 
-def test_scores_that_are_all_alike_say_nothing():
-    assert sides_of(np.ones(1), np.array([3.0]), np.array([4.0])) is None
-
-
 def test_rare_events_are_known_better_than_by_their_hits():
     # Of normal scores on either side, the ratio of probabilities beyond 2.5.
     rng = np.random.default_rng(1)
@@ -71,8 +67,12 @@ def test_rare_events_are_known_better_than_by_their_hits():
     assert fitted < 0.5 * counted
 
 
-def test_a_short_past_an_infinite_score_and_a_bad_fit_leave_events_alone():
+def test_few_scores_an_infinite_one_and_a_bad_fit_leave_events_alone():
     rng = np.random.default_rng(2)
+    assert sides_of(np.ones(1), np.array([3.0]), np.array([4.0])) is None
+    record, events = recorded(*(rng.integers(0, high, 400) * 1.0 for high in (5, 4)))
+    assert 0 < len(events) < 8
+    assert record.modelled(events) is events
     x, y = rng.normal(1, 1, 400), rng.normal(0, 1, 400)
     record, events = recorded(x[:40], y[:40])
     assert record.modelled(events) is events
@@ -83,11 +83,4 @@ def test_a_short_past_an_infinite_score_and_a_bad_fit_leave_events_alone():
     x = rng.integers(0, 6, 4000) * 2 + rng.random(4000)
     y = rng.integers(0, 6, 4000) * 2 + 1 + rng.random(4000)
     record, events = recorded(x, y)
-    assert record.modelled(events) is events
-
-
-def test_few_events_are_counted():
-    rng = np.random.default_rng(3)
-    record, events = recorded(*(rng.integers(0, high, 400) * 1.0 for high in (5, 4)))
-    assert 0 < len(events) < 8
     assert record.modelled(events) is events

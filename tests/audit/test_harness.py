@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from dpaudit import (
     ApproxDP,
@@ -59,18 +58,7 @@ def half_laplace():
 @pytest.fixture(scope="module")
 def true_laplace():
     """The whole portfolio on a true claim; refuted with probability <= 1e-3."""
-    return audit(laplace_sum, pair=PAIR, claim=CLAIM, max_samples=1000)
-
-
-def test_symmetric_noise_falls_within_sixty_releases_a_side():
-    """The median over 3 seeds, at confidence 0.999 and epsilon 1."""
-    mechanism = SymmetricNoise.as_published(1.0)
-    results = [
-        audit(mechanism, seed=seed, attacks=attacks("exact-loss", "support"))
-        for seed in range(3)
-    ]
-    assert all(result.refuted for result in results)
-    assert np.median([result.samples for result in results]) <= 60
+    return audit(laplace_sum, pair=PAIR, claim=CLAIM, max_samples=300)
 
 
 def test_a_plain_callable_is_audited(half_laplace):
@@ -85,43 +73,25 @@ def test_a_plain_callable_is_audited(half_laplace):
     assert half_laplace.detectable_epsilon is None
     assert half_laplace.pairs == 1
     assert half_laplace.warnings == ()
-
-
-def test_bounds_rise_beyond_the_refutation():
-    result = audit(
-        half_laplace_sum,
-        pair=PAIR,
-        claim=PureDP(1.0),
-        max_samples=2000,
-        stop_when_refuted=False,
-        seed=0,
-    )
-    assert 1.3 < result.epsilon_lower <= 2.0
-    assert 0.1 < result.delta_lower <= float(PureDP(2.0).delta(1.0))
+    stored = json.loads(json.dumps(half_laplace.to_dict(), allow_nan=False))
+    assert stored["verdict"] == half_laplace.verdict
+    assert stored["drawn"] == list(half_laplace.drawn)
+    derived = {"allowed_epsilon", "allowed_delta"}
+    assert set(stored) == {*half_laplace.__dataclass_fields__, *derived}
 
 
 def test_the_result_says_what_it_does_not_know(true_laplace):
     assert true_laplace.verdict is Verdict.NOT_REFUTED
-    assert true_laplace.samples == 1000
+    assert true_laplace.samples == 300
     assert true_laplace.epsilon_lower <= 1.0
     assert true_laplace.witness is None
     assert 1.0 < true_laplace.detectable_epsilon < 3.0
     alone = verdict_family(PureDP(1.0)).claim_only()
-    assert true_laplace.rarest_event == rarest_event(alone, 1000, 1 - 0.999)
+    assert true_laplace.rarest_event == rarest_event(alone, 300, 1 - 0.999)
     text = str(true_laplace)
     assert "NOT_REFUTED" in text
     assert "private" not in text
     assert "rarer than" in text
-
-
-def test_results_are_json(half_laplace, true_laplace):
-    for result in (half_laplace, true_laplace):
-        stored = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-        assert stored["verdict"] == result.verdict
-        assert stored["drawn"] == list(result.drawn)
-        assert stored["warnings"] == []
-        derived = {"allowed_epsilon", "allowed_delta"}
-        assert set(stored) == {*result.__dataclass_fields__, *derived}
 
 
 def test_a_black_box_covariance_mechanism_is_caught_by_its_support():
@@ -136,146 +106,19 @@ def test_a_black_box_covariance_mechanism_is_caught_by_its_support():
     assert result.samples <= 300
 
 
-def test_true_claims_stand_however_often_they_are_looked_at():
-    """Null: Laplace at its epsilon, black box, alpha = 0.1, a look every round.
-
-    The number of refutations exceeds the bound with probability <= 1e-6.
-    """
-    runs, alpha = 10, 0.1
-    refuted = sum(
-        audit(
-            laplace_sum,
-            pair=PAIR,
-            claim=CLAIM,
-            confidence=1 - alpha,
-            max_samples=60,
-            seed=seed,
-            attacks=IDENTITY,
-        ).refuted
-        for seed in range(runs)
-    )
-    assert refuted <= int(binom.isf(1e-6, runs, alpha))
-
-
-class FailsInBatches:
-    """Failures within the claim, and a batch that fails when any release would."""
-
-    claim = CLAIM
-    relation = Relation.ADD_REMOVE
-
-    def rate(self, data):
-        return 0.05 * (math.e if len(data) == 2 else 1.0)
-
-    def release(self, data, *, rng):
-        if rng.random() < self.rate(data):
-            raise ValueError("out of luck")
-        return 0.0
-
-    def draw(self, data, size, *, rng):
-        if (rng.random(size) < self.rate(data)).any():
-            raise ValueError("out of luck")
-        return np.zeros(size)
-
-
-def test_failures_within_the_claim_stand():
-    """Null: exactly 1-DP; refuted with probability at most 1e-3 a run."""
-    for seed in range(3):
-        result = audit(
-            FailsInBatches(),
-            pair=PAIR,
-            max_samples=300,
-            seed=seed,
-            attacks=attacks("abnormal"),
-        )
-        assert not result.refuted
-
-
-def test_a_buffer_that_the_mechanism_uses_again_is_harmless():
-    """Null: Laplace at its epsilon; refuted with probability at most 1e-3."""
-    buffer = np.zeros(1)
-
-    def reused(data, rng):
-        buffer[0] = data.sum() + rng.laplace()
-        return buffer
-
-    result = audit(
-        reused, pair=PAIR, claim=CLAIM, max_samples=400, seed=3, attacks=IDENTITY
-    )
-    assert not result.refuted
-    assert result.warnings == ()
-
-
-@dataclass(frozen=True)
-class ForgetsTheLowerTriangle(AnalyzeGauss):
-    """Planted bug: independent noise below the diagonal, so averaging halves it."""
-
-    def noise(self, size, dimension, *, rng):
-        return rng.normal(scale=self.sigma, size=(size, dimension, dimension))
-
-
-@dataclass(frozen=True)
-class WrongSensitivity(GOEGaussian):
-    """Planted bug: the standard deviation of another relation, and half of it."""
-
-    def noise(self, size, dimension, *, rng):
-        return super().noise(size, dimension, rng=rng) / 2
-
-
 @dataclass(frozen=True)
 class AdaptsItsNoise(GOEGaussian):
     """Planted bug: noise scaled by the data, its mean hidden."""
 
     def draw(self, data, size, *, rng):
-        scale = 1.0 + len(data)
+        scale = 1.0 + 4 * len(data)
         return scale * self.noise(size, data.shape[1], rng=rng)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        WrongSensitivity.calibrated(1.0, 1e-5, relation=Relation.REPLACE_ONE),
-        WrongSensitivity.from_mu(1.0),
-        AdaptsItsNoise.from_mu(1.0),
-    ],
-    ids=lambda m: f"{type(m).__name__}-{type(m.claim).__name__}",
-)
-def test_planted_bugs_fall(mechanism):
-    assert audit(mechanism, max_samples=50_000).refuted
-
-
-def test_extra_noise_is_no_violation():
-    """Independent lower triangles are more noise on each entry, not less... twice.
-
-    The mean of the two copies of an entry has half the variance: mu grows by sqrt 2 on
-    an off-diagonal direction, where AnalyzeGauss has that much to spare.
-    """
-    mechanism = ForgetsTheLowerTriangle.calibrated(1.0, 1e-5)
-    result = audit(
-        mechanism, max_samples=500, attacks=attacks("mean-shift", "canary-quadratic")
-    )
-    assert not result.refuted
-
-
-def test_a_noiseless_mechanism_falls_at_once():
-    result = audit(
-        lambda d, rng: d.sum(), pair=PAIR, claim=ApproxDP(1.0, 1e-5), attacks=IDENTITY
-    )
+def test_a_leak_in_the_scale_alone_falls():
+    result = audit(AdaptsItsNoise.from_mu(1.0), max_samples=2000)
     assert result.refuted
-    assert result.samples <= 40
-
-
-def test_a_constant_mechanism_stands():
-    result = audit(
-        lambda d, rng: 7.0,
-        pair=PAIR,
-        claim=PureDP(0.1),
-        max_samples=100,
-        attacks=attacks("identity", "atoms"),
-    )
-    assert not result.refuted
-    assert result.epsilon_lower == 0.0
-    assert result.attack is None
-    assert result.detectable_epsilon is None
+    assert result.relation is Relation.ADD_REMOVE
 
 
 def leaks(one, other):
@@ -285,9 +128,8 @@ def leaks(one, other):
     """
 
     def mechanism(data, rng):
-        return (
-            one(rng) if rng.random() < (0.7 if len(data) == 1 else 0.1) else other(rng)
-        )
+        leaking = rng.random() < (0.9 if len(data) == 1 else 0.02)
+        return one(rng) if leaking else other(rng)
 
     return mechanism
 
@@ -304,39 +146,40 @@ def vector(rng):
     return rng.normal(size=3)
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        leaks(fail, noise),
-        leaks(fail, vector),
-        leaks(lambda rng: np.nan, noise),
-        leaks(lambda rng: np.array([0.0, np.nan, 0.0]) + rng.normal(size=3), vector),
-        leaks(lambda rng: -np.inf, noise),
-        leaks(lambda rng: rng.normal(size=2), vector),
-        leaks(lambda rng: "cannot say", noise),
-        leaks(lambda rng: None, noise),
-        leaks(lambda rng: {"a": 0.0}, lambda rng: {"a": 0.0, "b": rng.normal()}),
-        leaks(lambda rng: {}, noise),
-    ],
-    ids=[
-        "exception",
-        "exception-of-a-vector",
-        "nan",
-        "nan-in-a-vector",
-        "infinity",
-        "shape",
-        "word",
-        "none",
-        "keys",
-        "empty-mapping",
-    ],
-)
-def test_outputs_that_are_no_ordinary_numbers_leak(mechanism):
+LEAKS = {
+    "exception": leaks(fail, noise),
+    "nan": leaks(lambda rng: np.nan, noise),
+    "nan in a vector": leaks(lambda rng: rng.normal(size=3) * [1, np.nan, 1], vector),
+    "infinity": leaks(lambda rng: -np.inf, noise),
+    "shape": leaks(lambda rng: rng.normal(size=2), vector),
+    "word": leaks(lambda rng: "cannot say", noise),
+    "none": leaks(lambda rng: None, noise),
+    "keys": leaks(lambda rng: {"a": 0.0}, lambda rng: {"a": 0.0, "b": rng.normal()}),
+    "empty mapping": leaks(lambda rng: {}, noise),
+}
+
+
+@pytest.mark.parametrize("budget", [2, 3, 11])
+def test_short_audits_and_those_of_constants_end_with_their_budget(budget):
+    """And with a sentence; of a constant with the most that it can say, nothing."""
+    for mechanism in (laplace_sum, lambda data, rng: 7.0):
+        result = audit(mechanism, pair=PAIR, claim=CLAIM, max_samples=budget)
+        assert result.samples == budget
+        assert not result.refuted
+        json.dumps(result.to_dict(), allow_nan=False)
+        assert "NOT_REFUTED" in str(result)
+    assert result.epsilon_lower == 0.0
+    assert result.attack is None
+    assert result.detectable_epsilon is None
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_outputs_that_are_no_ordinary_numbers_leak(kind):
     chosen = attacks("identity", "abnormal", "atoms", "linear-discriminant")
-    result = audit(mechanism, pair=PAIR, claim=CLAIM, attacks=chosen, max_samples=2000)
+    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 200}
+    result = audit(LEAKS[kind], attacks=chosen, **options)
     assert result.refuted
-    assert result.samples <= 400
-    assert result.epsilon_lower <= math.log(9)
+    assert result.epsilon_lower <= math.log(45)
 
 
 def test_a_mechanism_that_always_fails_on_one_side_falls_soon():
@@ -361,24 +204,19 @@ def test_a_mechanism_that_always_fails_is_named():
     ("claim", "refuted"),
     [
         (GaussianDP(1.0), False),
-        (GaussianDP(0.5), True),
-        (ZeroConcentratedDP(0.5), False),
-        (ZeroConcentratedDP(0.05), True),
-        (ApproxDP(1.0, 0.127), False),
-        (ApproxDP(0.5, 0.01), True),
+        (GaussianDP(0.2), True),
+        (ZeroConcentratedDP(0.01), True),
+        (ApproxDP(0.1, 0.01), True),
         (Profile((0.0, 1.0), (0.3830, 0.1270)), False),
-        (Profile((0.0,), (0.2,)), True),
+        (Profile((0.0,), (0.05,)), True),
     ],
     ids=str,
 )
 def test_every_kind_of_claim(claim, refuted):
     """The mechanism is 1-GDP exactly; each false alarm has probability <= 1e-3."""
+    samples = 3000 if refuted else 30
     result = audit(
-        gaussian_sum,
-        pair=PAIR,
-        claim=claim,
-        max_samples=5000 if refuted else 200,
-        attacks=IDENTITY,
+        gaussian_sum, pair=PAIR, claim=claim, max_samples=samples, attacks=IDENTITY
     )
     assert result.refuted is refuted
     assert (result.mu_lower is not None) == isinstance(claim, GaussianDP)
@@ -395,65 +233,30 @@ def test_a_claim_of_large_delta_is_audited():
     mechanism = SymmetricNoise.as_published(1.0)
     chosen = attacks("exact-loss", "support")
     exact = mechanism.exact_claim(mechanism.worst_case())
-    result = audit(mechanism, claim=exact, max_samples=300, attacks=chosen)
+    result = audit(mechanism, claim=exact, max_samples=60, attacks=chosen)
     assert not result.refuted
-    less = Profile((0.0,), (0.55,))
-    assert audit(mechanism, claim=less, max_samples=5000, attacks=chosen).refuted
+    less = Profile((0.0,), (0.3,))
+    assert audit(mechanism, claim=less, max_samples=1000, attacks=chosen).refuted
 
 
-def test_the_same_seed_gives_the_same_result(half_laplace):
-    def values(result):
-        return {k: v for k, v in result.to_dict().items() if k != "seconds"}
-
-    again = audit(half_laplace_sum, pair=PAIR, claim=CLAIM, seed=1)
-    assert values(again) == values(half_laplace)
-    other = audit(half_laplace_sum, pair=PAIR, claim=CLAIM, seed=2, attacks=IDENTITY)
-    assert other.log_evidence != half_laplace.log_evidence
+def test_the_same_seed_gives_the_same_result():
+    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 40, "attacks": IDENTITY}
+    one, again, other = (audit(laplace_sum, **options, seed=s) for s in (1, 1, 2))
+    assert replace(one, seconds=0.0) == replace(again, seconds=0.0)
+    assert other.log_evidence != one.log_evidence
 
 
 def test_going_on_after_a_refutation_tightens_the_bounds():
     mechanism = SymmetricNoise.as_published(1.0)
     chosen = attacks("exact-loss")
     short = audit(mechanism, attacks=chosen)
-    long = audit(mechanism, max_samples=1500, stop_when_refuted=False, attacks=chosen)
+    long = audit(mechanism, max_samples=600, stop_when_refuted=False, attacks=chosen)
+    assert short.samples <= 100
     assert long.refuted
-    assert long.samples == 1500
+    assert long.samples == 600
     assert short.delta_lower < long.delta_lower <= 1 - math.exp(-1)
-    assert long.delta_lower > 0.45
+    assert long.delta_lower > 0.4
     assert long.epsilon_lower > short.epsilon_lower
-
-
-def test_an_audit_never_exceeds_its_budget():
-    for budget in (2, 3, 11):
-        result = audit(laplace_sum, pair=PAIR, claim=CLAIM, max_samples=budget)
-        assert result.samples == budget
-        assert not result.refuted
-        str(result)
-        json.dumps(result.to_dict(), allow_nan=False)
-
-
-def test_uneven_sampling_keeps_the_budget():
-    """A bit that is rare on D' needs more releases there."""
-
-    def bit(data, rng):
-        return float(rng.random() < (0.3 if len(data) == 1 else 0.3 * math.exp(-5)))
-
-    result = audit(
-        bit, pair=PAIR, claim=PureDP(5.0), max_samples=3000, attacks=IDENTITY
-    )
-    assert not result.refuted  # true with equality; with probability <= 1e-3
-    assert result.samples <= 3000
-    assert abs(sum(result.drawn) - 2 * result.samples) <= 1
-    assert result.drawn[1] > 1.5 * result.drawn[0]
-    assert f"{result.drawn[1]:,} on the neighbour" in str(result)
-    swapped = audit(
-        bit,
-        pair=Pair(PAIR.neighbour, PAIR.data),
-        claim=PureDP(5.0),
-        max_samples=3000,
-        attacks=IDENTITY,
-    )
-    assert swapped.drawn[0] > 1.5 * swapped.drawn[1]
 
 
 def test_progress_is_told():
@@ -511,66 +314,62 @@ def test_an_audit_can_be_ended_between_rounds():
 class Priced:
     """A clock that only releases move on, and a sum that costs a tenth of a second."""
 
-    def __init__(self, monkeypatch, price=0.1):
-        self.now, self.price = 5.0, price
+    def __init__(self, monkeypatch, price=0.1, scale=1.0):
+        self.now, self.price, self.scale = 5.0, price, scale
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
 
     def __call__(self, data, rng):
         self.now += self.price
-        return laplace_sum(data, rng)
+        return data.sum() + rng.laplace(scale=self.scale)
 
 
 REFINED = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "refine": 0.25}
 
 
-def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth():
+def test_a_refined_audit_has_the_verdict_of_one_that_stops_and_a_bound_near_the_truth(
+    monkeypatch,
+):
     """Half the noise that is needed: the true epsilon is 2."""
-    most = {"max_samples": 160_000}
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    most = {"max_samples": 60_000}
     stopped = audit(half_laplace_sum, **REFINED | most | {"refine": 0.0})
     refined = audit(half_laplace_sum, **REFINED | most)
     assert refined.refuted
     assert not refined.interrupted
     assert refined.refuted_at == stopped.refuted_at == stopped.samples
+    assert refined.samples == refined.refuted_at + 15_000
+    assert abs(refined.drawn[0] - refined.drawn[1]) <= 2 * refined.refuted_at
     assert f"(after {stopped.samples} of {refined.samples:,} releases" in str(refined)
     assert refined.log_evidence == stopped.log_evidence
     assert stopped.epsilon_lower < 1.2
-    assert 1.85 < refined.epsilon_lower <= 2
-
-
-def test_refining_ends_after_its_share_of_the_releases(monkeypatch):
-    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
-    options = REFINED | {"refine": 0.1}
-    result = audit(half_laplace_sum, **options, max_samples=20_000)
-    assert result.samples == result.refuted_at + 2000
+    assert 1.7 < refined.epsilon_lower <= 2
 
 
 def test_refining_takes_no_longer_than_the_refutation_or_a_second(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-
-    def slow(data, rng):
-        now[0] += 0.05
-        return half_laplace_sum(data, rng)
-
+    slow = Priced(monkeypatch, price=1.0, scale=0.2)
     result = audit(slow, **REFINED)
-    until = 2 * 0.05 * result.refuted_at
-    assert until < result.seconds < 3.5 * until
+    until = 2 * slow.price * result.refuted_at
+    assert 2 * until < result.seconds < 3.5 * until
     assert not result.interrupted
-    stopped = audit(slow, **REFINED | {"refine": 0.0})
-    assert stopped.samples == result.refuted_at
 
 
-@pytest.mark.parametrize("most", [20.0, 100.0, 1000.0])
+@pytest.mark.parametrize("most", [1e-9, 20.0, 100.0])
 def test_an_audit_ends_before_the_round_that_would_take_too_long(monkeypatch, most):
-    priced, options = Priced(monkeypatch), {"pair": PAIR, "claim": CLAIM}
-    result = audit(priced, **options, attacks=IDENTITY, max_seconds=most)
+    """But two rounds are always played, of which the first takes two seconds."""
+    priced, told = Priced(monkeypatch), []
+    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "max_seconds": most}
+    result = audit(priced, **options, progress=told.append)
+    spent = priced.now - 5
     assert result.interrupted
-    assert most / 1.5 < priced.now - 5 <= most
-    assert result.seconds == pytest.approx(priced.now - 5)
+    assert result.seconds == pytest.approx(spent)
+    if most < 1:
+        assert len(told) == 2
+    else:
+        assert most / 1.5 < spent <= most
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(monkeypatch):
-    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "max_samples": 200}
+    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY, "max_samples": 40}
     limited = audit(Priced(monkeypatch), **options, max_seconds=1e5)
     free = audit(Priced(monkeypatch), **options)
     assert not limited.interrupted
@@ -585,23 +384,9 @@ def test_clocks_that_jump_are_not_asked(monkeypatch):
     assert not audit(laplace_sum, **options, max_seconds=100.0).interrupted
 
 
-def test_two_rounds_are_played_however_short_the_time():
-    options = {"pair": PAIR, "claim": CLAIM, "attacks": IDENTITY}
-    told = []
-    result = audit(laplace_sum, **options, max_seconds=1e-9, progress=told.append)
-    assert result.interrupted
-    assert len(told) == 2
-
-
-@pytest.mark.parametrize("most", [0, -1.0, math.nan, math.inf, "1"])
-def test_a_limit_that_is_no_time_is_refused(most):
-    with pytest.raises(InputError, match="max_seconds"):
-        audit(laplace_sum, pair=PAIR, claim=CLAIM, max_seconds=most)
-
-
 def test_the_time_left_is_right_within_a_factor_of_two_after_a_second(monkeypatch):
-    # Releases of 10 ms, and rounds that cost 30 ms each beside them.
-    priced, told = Priced(monkeypatch, price=0.01), []
+    # Releases of 30 ms, and rounds that cost 30 ms each beside them.
+    priced, told = Priced(monkeypatch, price=0.03), []
 
     def note(progress):
         priced.now += 0.03
@@ -612,7 +397,7 @@ def test_the_time_left_is_right_within_a_factor_of_two_after_a_second(monkeypatc
         pair=PAIR,
         claim=CLAIM,
         attacks=IDENTITY,
-        max_samples=3000,
+        max_samples=1000,
         progress=note,
     )
     whole = told[-1].seconds
@@ -658,7 +443,7 @@ def test_an_audit_is_not_ended_before_it_has_a_pair():
 
 def test_the_worst_case_and_the_claim_come_from_the_mechanism():
     mechanism = GOEGaussian.from_mu(1.0, relation="replace-one")
-    result = audit(mechanism, max_samples=100, attacks=[MeanShift()])
+    result = audit(mechanism, max_samples=20, attacks=[MeanShift()])
     assert result.relation is Relation.REPLACE_ONE
     assert result.claim == GaussianDP(1.0)
     assert result.attack == "mean-shift"
@@ -668,27 +453,6 @@ def test_the_worst_case_and_the_claim_come_from_the_mechanism():
 
 class TestSearch:
     """A domain instead of a pair."""
-
-    def test_a_structured_pair_is_found(self):
-        """Only a row that meets two copies of its opposite is released in the clear."""
-
-        def one_against_the_rest(data, rng):
-            totals = data.sum(axis=0)
-            weak = len(data) > 2 and np.ptp(totals) >= len(data) - 1
-            return totals[0] + rng.laplace(scale=0.1 if weak else 1.0)
-
-        result = audit(
-            one_against_the_rest,
-            domain="box:0,1:3",
-            relation="add-remove",
-            claim=CLAIM,
-            max_samples=20_000,
-            attacks=IDENTITY,
-        )
-        assert result.refuted
-        assert result.pairs > 1
-        assert result.relation is Relation.ADD_REMOVE
-        assert f"{result.pairs} tried" in str(result)
 
     def test_a_median_is_found(self):
         """The median moves by a whole unit only between two balanced camps."""
@@ -716,30 +480,12 @@ class TestSearch:
             domain="box:0,1:3",
             relation="add-remove",
             claim=CLAIM,
-            max_samples=300,
+            max_samples=150,
             attacks=IDENTITY,
         )
         assert not result.refuted
-        assert result.samples == 300
-        assert result.pairs > 5
-
-    def test_pairs_on_which_it_always_fails_are_left_out(self):
-        """The mean of one divides by zero on both sides; that refutes nothing."""
-
-        def noisy_mean(data, rng):
-            if len(data) < 2:
-                raise ZeroDivisionError
-            return float(np.mean(data)) + rng.laplace(scale=1.0)
-
-        result = audit(
-            noisy_mean,
-            domain="scalar:0,1",
-            relation="replace-one",
-            claim=CLAIM,
-            max_samples=200,
-            attacks=attacks("identity", "abnormal"),
-        )
-        assert not result.refuted
+        assert result.samples == 150
+        assert result.pairs > 3
 
     def test_no_pair_left_is_an_error(self):
         with pytest.raises(MechanismError, match=r"raises ZeroDivisionError|refuses"):
@@ -749,49 +495,6 @@ class TestSearch:
                 relation="replace-one",
                 claim=CLAIM,
             )
-
-    def test_the_search_is_reproducible(self):
-        def once():
-            return audit(
-                laplace_sum,
-                domain="scalar:0,1",
-                relation="add-remove",
-                claim=CLAIM,
-                max_samples=150,
-                attacks=IDENTITY,
-            )
-
-        one, two = once(), once()
-        assert (one.pairs, one.log_evidence) == (two.pairs, two.log_evidence)
-
-
-@dataclass(frozen=True)
-class LeakyOnTheWay:
-    """Its release keeps the claim; a value on the way has a tenth of the noise."""
-
-    claim: PureDP = CLAIM
-    relation: Relation = Relation.ADD_REMOVE
-
-    def release(self, data, *, rng):
-        return self.transcript(data, 1, rng=rng)["released"][0]
-
-    def transcript(self, data, size, *, rng):
-        total = np.sum(data)
-        return {
-            "released": total + rng.laplace(size=size),
-            "hidden": total + rng.laplace(scale=0.1, size=size),
-        }
-
-
-def test_the_transcript_layer_sees_what_the_release_hides():
-    """The second is true: refuted with probability at most 1e-3."""
-    options = {"pair": PAIR, "max_samples": 1000}
-    chosen = attacks("identity", "linear-discriminant", "logistic")
-    inside = audit(LeakyOnTheWay(), layer="transcript", attacks=chosen, **options)
-    assert inside.refuted
-    assert inside.layer == "transcript"
-    assert inside.name == "LeakyOnTheWay"
-    assert not audit(LeakyOnTheWay(), attacks=IDENTITY, **options).refuted
 
 
 def test_the_bits_of_doubles_are_an_audit_of_their_own(true_laplace):
@@ -824,68 +527,31 @@ def test_impure_mechanisms_are_warned_about():
     assert json.loads(json.dumps(result.to_dict()))["warnings"] == [state, unused]
 
 
-def test_a_mechanism_that_hardly_ever_moves_is_not_warned_about():
-    result = audit(
-        lambda d, rng: d.sum() + (rng.random() < 1e-3),
-        pair=PAIR,
-        claim=PureDP(10.0),
-        max_samples=50,
-        attacks=IDENTITY,
-    )
-    assert result.warnings == ()
-
-
 GIVEN = {"pair": PAIR, "claim": CLAIM}
 SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
 
 
+# What a setting may be is in tests/audit/test_identity.py.
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ({"claim": CLAIM}, "pair or domain is needed: the mechanism names no worst"),
         ({"pair": PAIR}, "claim is needed: the mechanism states none"),
-        ({**GIVEN, "claim": 1.0}, "claim must be a Claim, got 1.0"),
         ({**GIVEN, "pair": ([0], [1])}, "pair must be a Pair, got tuple"),
         ({**GIVEN, "claim": PureDP(1000.0)}, "cannot be audited"),
-        (
-            {**GIVEN, "confidence": 1.0},
-            r"confidence must be in \(0, 1\), got 1.0",
-        ),
-        (
-            {**GIVEN, "confidence": math.nan},
-            r"confidence must be in \(0, 1\), got nan",
-        ),
-        ({**GIVEN, "confidence": "high"}, "confidence must be a real number"),
-        (
-            {**GIVEN, "max_samples": 1},
-            "max_samples must be an integer >= 2, got 1",
-        ),
-        (
-            {**GIVEN, "max_samples": 10.5},
-            "max_samples must be an integer >= 2, got 10.5",
-        ),
-        ({**GIVEN, "seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({**GIVEN, "confidence": 1e-300}, "confidence must be .* not next to 0"),
-        ({**GIVEN, "seed": None}, "seed must be an integer >= 0, got None"),
-        (
-            {**GIVEN, "layer": "white-box"},
-            r"layer must be one of \['black-box', 'transcript'\], got 'white-box'",
-        ),
-        ({**GIVEN, "layer": None}, "layer must be one of .*, got None"),
+        ({**GIVEN, "layer": "white-box"}, r"one of \['black-box', 'transcript'\], got"),
         ({**GIVEN, "layer": "transcript"}, "mechanism must have a transcript"),
         ({**GIVEN, "domain": "scalar:0,1"}, "pair and domain exclude each other"),
         ({**SEARCH, "domain": 3}, "domain must be a Domain or a string, got 3"),
         ({**SEARCH, "domain": "torus:3"}, "domain must be .*, got 'torus:3'"),
         ({**SEARCH, "domain": "scalar:1,0"}, "domain 'scalar:1,0': low and high must"),
         ({**SEARCH, "relation": None}, "relation is needed: the mechanism states none"),
-        (
-            {**SEARCH, "relation": "swap"},
-            r"relation must be one of \['add-remove', 'replace-one'\], got 'swap'",
-        ),
+        ({**SEARCH, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
         ({**GIVEN, "relation": "swap"}, "relation must be one of .*, got 'swap'"),
-        (
-            {**GIVEN, "relation": "replace-one"},
-            "under replace-one, but the pair is add-remove",
+        ({**GIVEN, "relation": "replace-one"}, "under replace-one, but the pair is"),
+        *(
+            ({**GIVEN, "max_seconds": most}, "max_seconds")
+            for most in (0, -1.0, math.nan, math.inf, "1")
         ),
     ],
 )
@@ -909,13 +575,11 @@ def test_bad_input_is_named(options, sentence):
     ],
 )
 def test_a_claim_is_audited_under_its_own_relation(options, sentence):
+    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5)
     with pytest.raises(InputError, match=sentence):
-        audit(AnalyzeGauss.calibrated(1.0, 1e-5), **options)
-
-
-def test_a_relation_that_agrees_may_be_given():
-    result = audit(laplace_sum, **GIVEN, relation="add-remove", max_samples=2)
-    assert result.relation is Relation.ADD_REMOVE
+        audit(mechanism, **options)
+    agreeing = audit(mechanism, relation="add-remove", max_samples=2)
+    assert agreeing.relation is Relation.ADD_REMOVE
 
 
 @pytest.mark.parametrize("capability", ["privacy_loss", "statistic", "in_support"])
@@ -941,13 +605,13 @@ def test_a_capability_that_fails_is_named(capability):
         audit(failing)
 
 
-@pytest.mark.parametrize("epsilon", [1e-4, 30.0, 400.0])
+@pytest.mark.parametrize("epsilon", [1e-4, 400.0])
 def test_extreme_claims_are_audited_without_a_hitch(epsilon):
     result = audit(
         laplace_sum,
         pair=PAIR,
         claim=PureDP(epsilon),
-        max_samples=200,
+        max_samples=60,
         attacks=IDENTITY,
     )
     assert result.epsilon_lower <= 1.0
@@ -974,14 +638,6 @@ def test_odd_numbers_are_audited_without_a_hitch(mechanism):
 def test_a_loss_beyond_arithmetic_does_not_end_an_audit(sigma):
     """The exact profile has no numbers for such a shift; the releases still speak."""
     mechanism = Gaussian(sigma=sigma, claim=ApproxDP(1.0, 1e-5))
-    result = audit(mechanism, pair=PAIR, max_samples=200, attacks=IDENTITY)
+    result = audit(mechanism, pair=PAIR, max_samples=60, attacks=IDENTITY)
     assert result.exact is None
     assert result.refuted == (sigma < 1)
-
-
-def test_refining_draws_both_sides_alike():
-    # The event is impossible on D': to refute it is enough to draw there alone.
-    mechanism = SymmetricNoise.as_published(1.0)
-    result = audit(mechanism, max_samples=20_000, refine=0.1)
-    assert result.samples > result.refuted_at + 1000
-    assert abs(result.drawn[0] - result.drawn[1]) <= 2 * result.refuted_at

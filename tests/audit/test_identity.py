@@ -22,7 +22,7 @@ from dpaudit.algorithms import CATALOGUE
 from dpaudit.attacks import BITS, PORTFOLIO
 from dpaudit.audit import Layer, audit
 from dpaudit.audit.description import describe
-from dpaudit.audit.identity import _digest_of_sources, code_version, key_of
+from dpaudit.audit.identity import code_version, key_of
 from dpaudit.audit.settings import Settings
 
 SCALE = 0.5
@@ -129,43 +129,31 @@ class Child(Plain):
     pass
 
 
+def recursive(data, rng):
+    return recursive(data, rng)
+
+
+def locks(data, rng):
+    with CALLS:
+        return rng.laplace()
+
+
 DIFFERENT = [
-    None,
-    True,
-    1,
-    1.0,
-    -0.0,
-    0.0,
-    float("nan"),
-    1j,
-    "1",
-    b"1",
-    [1],
-    (1,),
-    {1},
-    {1: 1},
-    {1: 2},
-    Colour.RED,
-    Colour.BLUE,
-    ...,
+    *(None, True, 1, 1.0, -0.0, 0.0, float("nan"), 1j, 2**64, hex(2**64), ...),
+    *("1", b"1", bytearray(b"1"), [1], (1,), {1}, frozenset({1}), {1: 1}, {1: 2}),
+    *(Colour.RED, Colour.BLUE),
     np.zeros(2),
     np.zeros((2, 1)),
     np.zeros(2, dtype=np.float32),
     np.ones(2),
     np.float32(1.0),
     np.array([1, None]),
-    np,
-    np.sin,
-    np.cos,
+    *(np, np.sin, np.cos),
     np.random.default_rng(0),
     np.random.default_rng(1),
     np.random.default_rng(0).normal,
     np.random.default_rng(0).laplace,
-    default,
-    keyword,
-    uses_globals,
-    closure(1.0),
-    closure(2.0),
+    *(default, keyword, uses_globals, closure(1.0), closure(2.0)),
     lambda data, rng: 1.0,
     lambda data, rng: 2.0,
     lambda data, rng: lambda: 2.0,
@@ -173,32 +161,17 @@ DIFFERENT = [
     functools.partial(default, scale=1.0),
     functools.partial(default, scale=2.0),
     cached,
-    Frozen,
-    Frozen(),
-    Frozen(2.0),
-    Frozen().release,
-    Thawed(),
-    Thawed(2.0),
-    Plain(1.0),
-    Plain(2.0),
-    Plain(1.0).release,
-    Plain(2.0).release,
-    Child(1.0),
-    Slotted(1.0),
-    Slotted(2.0),
-    SimpleNamespace(a=1),
-    SimpleNamespace(a=2),
-    PureDP(1.0),
-    ApproxDP(1.0, 1e-5),
-    Profile((0.0,), (0.2,)),
-    Profile((0.0,), (0.3,)),
+    *(Frozen, Frozen(), Frozen(2.0), Frozen().release, Thawed(), Thawed(2.0)),
+    *(Plain(1.0), Plain(2.0), Plain(1.0).release, Plain(2.0).release),
+    *(Child(1.0), Slotted(1.0), Slotted(2.0)),
+    *(SimpleNamespace(a=1), SimpleNamespace(a=2)),
+    *(PureDP(1.0), ApproxDP(1.0, 1e-5)),
+    *(Profile((0.0,), (0.2,)), Profile((0.0,), (0.3,))),
     Domain.parse("box:0,1:3"),
     Domain.parse("box:0,1:4"),
     Pair([0.0], [0.0, 1.0]),
     Pair([0.0], [0.0, 2.0]),
-    len,
-    [].append,
-    [1].append,
+    *(len, [].append, [1].append),
     # One name, argument, flag or handler apart.
     lambda data, rng: rng.laplace(),
     lambda data, rng: rng.standard_normal(),
@@ -206,10 +179,7 @@ DIFFERENT = [
     lambda data, rng, *, a, b: a,
     lambda data, rng, *, b, a: b,
     # Of which another object of the same look, or class, is in this list.
-    bytearray(b"1"),
-    frozenset({1}),
-    Scale(1.0),
-    Scale(1.0, factor=2.0),
+    *(Scale(1.0), Scale(1.0, factor=2.0)),
     np.zeros((2, 1)).view(np.matrix),
     np.ma.masked_array([0.0, 0.0], [True, False]),
     np.ma.masked_array([0.0, 0.0], [False, True]),
@@ -219,12 +189,7 @@ DIFFERENT = [
     np.ones((2, 2), order="F"),
     np.ones((1, 4)),
     np.ones((4, 1)),
-    2**64,
-    hex(2**64),
-    Handed(1.0),
-    Handed(2.0),
-    Beside(1.0),
-    Beside(2.0),
+    *(Handed(1.0), Handed(2.0), Beside(1.0), Beside(2.0)),
     type("Made", (Plain,), {"rate": 0.3}),
     type("Made", (Plain,), {"rate": 0.4}),
     make_dataclass("Made", [("scale", float, 1.0)])(),
@@ -232,6 +197,10 @@ DIFFERENT = [
     functools.lru_cache(lambda data: 2),
     functools.lru_cache(lambda data: 3),
 ]
+
+
+circle: list[object] = []
+circle.append(circle)
 
 
 def text(value):
@@ -255,37 +224,22 @@ def test_what_behaves_differently_is_described_differently():
         lambda: np.random.default_rng(3),
         lambda: {"b": {1.5, "x", 2}, "a": [np.arange(3)]},
         lambda: (1.5, 1.5, (2.5,), (2.5,)),
+        lambda: circle,
+        lambda: recursive,
+        lambda: locks,
+        lambda: closure(threading.Lock()),
     ],
 )
 def test_what_behaves_alike_is_described_alike(make):
     assert text(make()) == text(make())
 
 
-def test_sharing_does_not_matter():
-    one = [1.5]
-    assert text([one, one]) == text([[1.5], [1.5]])
-
-
-def test_cycles_end():
-    circle = []
-    circle.append(circle)
-    text(circle)
-    text(recursive)
-
-
-def recursive(data, rng):
-    return recursive(data, rng)
-
-
-def test_values_that_were_cached_do_not_matter():
-    warm = Frozen()
+def test_what_does_not_matter_is_left_out_and_nothing_else():
+    one, warm, changed = [1.5], Frozen(), Thawed()
     assert warm.noise is not None
-    assert text(warm) == text(Frozen())
-
-
-def test_changes_of_a_thawed_object_matter():
-    changed = Thawed()
     changed.beside = 1
+    assert text([one, one]) == text([[1.5], [1.5]])
+    assert text(warm) == text(Frozen())
     assert text(changed) != text(Thawed())
 
 
@@ -310,9 +264,9 @@ def test_members_of_a_class_and_its_bases_matter(monkeypatch):
     assert text(Child(1.0)) == before
 
 
-def locks(data, rng):
-    with CALLS:
-        return rng.laplace()
+class Unsaid:
+    def __reduce_ex__(self, protocol):
+        raise TypeError("no")
 
 
 GENERATOR = (number for number in [])
@@ -354,11 +308,9 @@ def test_what_shows_no_state_is_refused_wherever_it_matters():
     for value in stateless:
         with pytest.raises(InputError, match="cannot tell"):
             describe(value)
-
-
-def test_locks_have_no_state_that_could_matter():
-    assert text(locks) == text(locks)
-    assert text(closure(threading.Lock())) == text(closure(threading.Lock()))
+    what = r"'Unsaid' objects apart \(no\): let the mechanism be a func"
+    with pytest.raises(InputError, match=what):
+        key_of(mechanism=Unsaid())
 
 
 def shuffled(data, rng):
@@ -379,18 +331,6 @@ def test_what_is_nested_too_deeply_is_refused():
         deep = [deep]
     with pytest.raises(InputError, match="nested as deeply"):
         describe(deep)
-
-
-class Unsaid:
-    def __reduce_ex__(self, protocol):
-        raise TypeError("no")
-
-
-def test_the_message_names_the_object_and_what_to_do():
-    with pytest.raises(
-        InputError, match=r"'Unsaid' objects apart \(no\): let the mechanism be a func"
-    ):
-        key_of(mechanism=Unsaid())
 
 
 def test_the_catalogue_has_keys_of_its_own():
@@ -414,11 +354,6 @@ def test_a_key_is_one_of_code_libraries_and_every_part(monkeypatch):
     assert key_of(seed=0, name="a") != key
 
 
-def test_the_code_version_covers_what_results_depend_on():
-    assert code_version() == code_version()
-    assert len(code_version().split("+")[-1]) == 12
-
-
 @pytest.mark.parametrize("room", ["", "algorithms", "attacks", "audit", "reports"])
 def test_another_line_in_a_room_is_another_version(tmp_path, monkeypatch, room):
     """But for the reports, on which no result depends."""
@@ -432,19 +367,29 @@ def test_another_line_in_a_room_is_another_version(tmp_path, monkeypatch, room):
         lambda package: places[package.removeprefix("dpaudit")],
     )
     before = code_version.__wrapped__()
+    assert len(before.split("+")[-1]) == 12
     (places[f".{room}" if room else ""] / "module.py").write_text("x = 2\n")
     assert (code_version.__wrapped__() == before) == (room == "reports")
 
 
-def test_sources_go_by_their_names_and_contents():
-    sources = [
-        [("a.py", b"x"), ("b.py", b"y")],
-        [("a.py", b"y"), ("b.py", b"x")],
-        [("a.py", b"x"), ("c.py", b"y")],
-        [("a.py", b"xb.pyy")],
-        [("a.py", b"x")],
-    ]
-    assert len(set(map(_digest_of_sources, sources))) == len(sources)
+def test_sources_go_by_their_names_and_contents(tmp_path, monkeypatch):
+    versions = []
+    for number, sources in enumerate(
+        [
+            {"a.py": "x", "b.py": "y"},
+            {"a.py": "y", "b.py": "x"},
+            {"a.py": "x", "c.py": "y"},
+            {"a.py": "xb.pyy"},
+            {"a.py": "x"},
+        ]
+    ):
+        room = tmp_path / f"{number}"
+        room.mkdir()
+        for name, content in sources.items():
+            (room / name).write_text(content)
+        monkeypatch.setattr("dpaudit.audit.identity.files", lambda _, at=room: at)
+        versions.append(code_version.__wrapped__())
+    assert len(set(versions)) == len(versions)
 
 
 def another(value):
@@ -486,12 +431,17 @@ def test_an_audit_takes_every_setting_by_its_name():
     ("wrong", "words"),
     [
         ({"claim": 1.0}, "claim must be a Claim, got 1.0"),
-        ({"confidence": 1.0}, "confidence must be in"),
-        ({"max_samples": 1}, "max_samples must be an integer >= 2"),
+        ({"confidence": 1.0}, r"confidence must be in \(0, 1\), got 1.0"),
+        ({"confidence": math.nan}, r"confidence must be in \(0, 1\), got nan"),
+        ({"confidence": "high"}, "confidence must be a real number"),
+        ({"confidence": 1e-300}, "confidence must be .* not next to 0"),
+        ({"max_samples": 1}, "max_samples must be an integer >= 2, got 1"),
+        ({"max_samples": 10.5}, "max_samples must be an integer >= 2, got 10.5"),
         ({"refine": -0.1}, "refine must be"),
         ({"refine": 1.1}, "refine must be at most 1, got 1.1"),
         ({"refine": math.nan}, "refine must be"),
-        ({"seed": -1}, "seed must be an integer >= 0"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"seed": None}, "seed must be an integer >= 0, got None"),
         ({"layer": "exact"}, "layer must be one of"),
         ({"attacks": ["identity"]}, "attacks must be instances of Attack, got 'ident"),
         ({"name": 5}, "name must be a string or None, got 5"),

@@ -20,27 +20,19 @@ def warnings_of(mechanism, size=10):
     return signs_of_dependence(pair_audit)
 
 
-def count_calls():
-    calls = []
+def after(calls, late):
+    """Return a mechanism that behaves otherwise after so many calls."""
+    seen = []
 
     def mechanism(data, rng):
-        calls.append(1)
-        return len(calls) + rng.normal()
+        seen.append(rng.normal())
+        return late(rng) if len(seen) > calls else seen[-1]
 
     return mechanism
 
 
-def tire():
-    """Return a mechanism that works ten times on either side, and fails ever after."""
-    calls = []
-
-    def mechanism(data, rng):
-        calls.append(rng.normal())
-        if len(calls) > 20:
-            raise TimeoutError
-        return calls[-1]
-
-    return mechanism
+def fails(error):
+    raise error
 
 
 def own_randomness():
@@ -70,6 +62,7 @@ class Batched:
         lambda data, rng: np.nan * rng.normal(),
         mixed_outputs,
         Batched(),
+        lambda data, rng: data.sum() + rng.spawn(1)[0].laplace(),
         # Constant almost always, and yet drawn: what counts is the generator.
         lambda data, rng: data.sum() + (rng.random() < 1e-9),
         # Used on one dataset only.
@@ -80,9 +73,18 @@ def test_pure_mechanisms_are_left_alone(mechanism):
     assert warnings_of(mechanism) == ()
 
 
-@pytest.mark.parametrize("mechanism", [count_calls(), tire()])
-def test_state_between_calls_is_found(mechanism):
-    (warning,) = warnings_of(mechanism)
+@pytest.mark.parametrize(
+    "late",
+    [
+        lambda rng: 1 + rng.normal(),
+        lambda rng: rng.normal(size=2),
+        lambda rng: fails(TimeoutError()),
+        lambda rng: fails(InputError("closed")),
+    ],
+    ids=["another number", "another layout", "a failure", "a refusal"],
+)
+def test_state_between_calls_is_found(late):
+    (warning,) = warnings_of(after(20, late))
     assert STATE in warning
 
 
@@ -108,37 +110,6 @@ def test_randomness_from_elsewhere_is_both():
     state, unused = warnings_of(own_randomness())
     assert STATE in state
     assert UNUSED in unused
-
-
-def test_a_mechanism_that_changes_its_layout_is_found():
-    calls = []
-
-    def mechanism(data, rng):
-        calls.append(1)
-        return rng.normal(size=1 if len(calls) <= 20 else 2)
-
-    (warning,) = warnings_of(mechanism)
-    assert STATE in warning
-
-
-def test_spawned_generators_are_the_rng_too():
-    def spawns(data, rng):
-        return data.sum() + rng.spawn(1)[0].laplace()
-
-    assert warnings_of(spawns) == ()
-
-
-def test_a_mechanism_that_refuses_in_the_end_is_found():
-    calls = []
-
-    def closes(data, rng):
-        calls.append(1)
-        if len(calls) > 20:
-            raise InputError("closed")
-        return rng.normal()
-
-    (warning,) = warnings_of(closes)
-    assert STATE in warning
 
 
 class SharedNoise:

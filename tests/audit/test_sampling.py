@@ -53,13 +53,6 @@ def test_scalars_arrays_and_mappings():
     assert mapping.size == 40
 
 
-def test_integers_booleans_lists_and_infinities_are_numbers():
-    for output in (3, True, [1, 2], np.float32(0.5), [np.nan, np.inf]):
-        batch = everything(Sampler(lambda d, rng, o=output: o, PAIR, 0))
-        assert numbers(batch).dtype == np.float64
-        np.testing.assert_array_equal(numbers(batch)[0], output)
-
-
 def test_batch_size_follows_the_size_of_a_release():
     big = Sampler(lambda d, rng: np.zeros(2**20), PAIR, 0)
     assert [b.size for b in big.batches(DATA, 0, 2)] == [2]
@@ -150,31 +143,28 @@ def test_a_draw_may_return_a_list_of_outputs():
     assert batch.counts == {"shape (1,)": 20, "shape (2,)": 20}
 
 
-def test_every_array_of_a_mapping_has_the_length():
-    class Short:
-        def draw(self, data, size, *, rng):
-            return {"a": np.zeros(size), "b": np.zeros(size - 1)}
+class Wrong:
+    def __init__(self, drawn):
+        self.drawn = drawn
 
-    with pytest.raises(MechanismError, match="15 releases instead of 16"):
-        everything(Sampler(Short(), PAIR, 0))
-
-
-def test_draw_of_the_wrong_length_is_named():
-    class Short:
-        def draw(self, data, size, *, rng):
-            return np.zeros(size - 1)
-
-    with pytest.raises(MechanismError, match="15 releases instead of 16"):
-        everything(Sampler(Short(), PAIR, 0))
+    def draw(self, data, size, *, rng):
+        return self.drawn(size)
 
 
-def test_a_draw_of_no_outputs_is_named():
-    class Words:
-        def draw(self, data, size, *, rng):
-            return "no" * size
-
-    with pytest.raises(MechanismError, match=r"must return numbers, or .* got str"):
-        everything(Sampler(Words(), PAIR, 0))
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        (lambda size: np.zeros(size - 1), "15 releases instead of 16"),
+        (
+            lambda size: {"a": np.zeros(size), "b": np.zeros(size - 1)},
+            "15 releases instead of 16",
+        ),
+        (lambda size: "no" * size, r"must return numbers, or .* got str"),
+    ],
+)
+def test_a_draw_that_breaks_the_protocol_is_named(drawn, words):
+    with pytest.raises(MechanismError, match=words):
+        everything(Sampler(Wrong(drawn), PAIR, 0))
 
 
 @pytest.mark.parametrize("method", ["release", "draw"])
@@ -214,7 +204,7 @@ def test_failures_of_a_batched_draw_keep_their_law():
     To draw singly, without condition, whenever a batch failed would make all-ordinary
     batches more frequent by half, and failures rarer by a quarter.
     """
-    count, batches = 4, 3000
+    count, batches = 4, 1500
     sampler = Sampler(Failing(), PAIR, 0)
     failures = [
         batch.count("raises ValueError")
@@ -236,13 +226,3 @@ def test_a_draw_that_fails_where_single_releases_do_not_is_named():
 
     with pytest.raises(MechanismError, match=r"draw raised KeyError.*same distrib"):
         everything(Sampler(OnlyDrawFails(), PAIR, 0))
-
-
-def test_use_of_the_generator_is_seen():
-    assert Sampler(noisy_sum, PAIR, 0).uses_rng()
-    assert not Sampler(lambda d, rng: d.sum(), PAIR, 0).uses_rng()
-
-    def on_the_neighbour_only(data, rng):
-        return rng.random() if len(data) == 2 else 0.0
-
-    assert Sampler(on_the_neighbour_only, PAIR, 0).uses_rng()

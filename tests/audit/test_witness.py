@@ -12,7 +12,7 @@ import pytest
 from dpaudit import Claim, InputError, MechanismError, Pair, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise, SymmetrisedWishart
 from dpaudit.attacks import PORTFOLIO, Abnormal, Attack, Identity
-from dpaudit.audit import Witness, audit, verification, verify
+from dpaudit.audit import Witness, audit, verify
 from dpaudit.codec import encode
 
 PAIR = Pair([0.0], [0.0, 1.0])
@@ -41,6 +41,10 @@ def wide_shift(data, rng):
 def two_shapes(data, rng):
     """Have one shape half the time on D, and almost never on D'."""
     return np.zeros(1 if rng.random() < (0.45 if len(data) == 1 else 0.02) else 2)
+
+
+def honest_matrix(data, rng):
+    return rng.laplace(size=(2, 2))
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,15 @@ def labels_witness() -> Witness:
     return found
 
 
+@pytest.fixture(scope="module")
+def learned_witness() -> Witness:
+    found = audit(
+        wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks("linear-discriminant")
+    ).witness
+    assert found is not None
+    return found
+
+
 def test_round_trip_through_a_file(witness, tmp_path):
     path = tmp_path / "witness.json"
     witness.save(path)
@@ -92,9 +105,11 @@ def test_round_trip_through_a_file(witness, tmp_path):
 
 def test_a_witness_verifies_on_fresh_randomness(witness):
     """Power: each of three verifications confirms with probability > 0.99."""
-    for seed in range(10, 13):
-        verification = verify(witness, seed=seed)
+    modest = replace(witness, confidence=0.01)  # which it does not choose itself
+    for seed, found in ((10, witness), (11, witness), (12, modest)):
+        verification = verify(found, seed=seed)
         assert verification.confirmed
+        assert verification.confidence == pytest.approx(0.999)
         assert verification.samples <= 200
         assert "CONFIRMED" in str(verification)
         json.dumps(verification.to_dict(), allow_nan=False)
@@ -121,12 +136,10 @@ def test_a_witness_of_labels_travels(labels_witness):
     assert abs(share - other) > 0.4
 
 
-@pytest.mark.parametrize("name", ["linear-discriminant", "logistic"])
-def test_a_learned_attack_travels(name):
-    found = audit(wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks(name)).witness
-    assert found.attack == name
-    loaded = through_json(found)
-    assert loaded.to_dict() == found.to_dict()
+def test_a_learned_attack_travels(learned_witness):
+    assert learned_witness.attack == "linear-discriminant"
+    loaded = through_json(learned_witness)
+    assert loaded.to_dict() == learned_witness.to_dict()
     assert verify(loaded, mechanism=wide_shift, seed=1).confirmed
 
 
@@ -182,10 +195,10 @@ def test_a_forged_witness_is_not_confirmed(witness):
         threshold=-0.5,
         counts=(1000, 1000, 0, 1000),
     )
-    for seed in range(20, 24):
-        verification = verify(forged, seed=seed, confidence=0.999, max_samples=2000)
+    for seed in (20, 21):
+        verification = verify(forged, seed=seed, confidence=0.999, max_samples=500)
         assert not verification.confirmed
-        assert verification.samples == 2000
+        assert verification.samples == 500
         assert "NOT CONFIRMED" in str(verification)
 
 
@@ -205,10 +218,10 @@ def test_mechanisms_without_an_import_name_must_be_passed():
 
 def test_a_reference_makes_it_importable():
     found = audit(
-        lambda d, rng: wide_shift(d, rng),
+        lambda d, rng: loud_sum(d, rng),
         pair=PAIR,
         claim=CLAIM,
-        attacks=attacks("linear-discriminant"),
+        attacks=attacks("identity"),
         reference="some.module:mechanism",
     ).witness
     assert found.mechanism == {"$reference": "some.module:mechanism"}
@@ -241,26 +254,151 @@ def test_attacks_of_ones_own_leave_no_witness():
         )
         assert result.refuted
         assert result.witness is None
-
-
-def test_an_attack_of_the_portfolio_made_anew_leaves_a_witness():
-    result = audit(fails_on_one, pair=PAIR, claim=CLAIM, attacks=[Abnormal()])
-    assert result.refuted
-    assert result.witness is not None
+    # One that is made anew is still of the portfolio.
+    made = audit(fails_on_one, pair=PAIR, claim=CLAIM, attacks=[Abnormal()])
+    assert made.witness is not None
 
 
 @pytest.mark.parametrize("epsilon", [0.1, math.nan])
-def test_a_forged_reference_point_is_refused(epsilon):
+def test_a_forged_reference_point_is_refused(labels_witness, epsilon):
     """A witness may not claim 1-DP and have 0.1-DP tested in its place."""
-    shift = attacks("identity")
-    found = audit(
-        lambda d, rng: d.sum() + rng.laplace(scale=0.2),
-        pair=PAIR,
-        claim=CLAIM,
-        attacks=shift,
-    ).witness
     with pytest.raises(InputError, match="is not that of its claim"):
-        replace(found, at_epsilon=epsilon)
+        replace(labels_witness, at_epsilon=epsilon)
+
+
+def test_more_scores_than_releases_prove_nothing(learned_witness):
+    """A forged matrix in place of a vector gives every release a thousand scores.
+
+    Whoever counted them would see a thousand hits a release where there is one.
+    """
+    found = learned_witness
+    assert found.parameters["direction"].ndim == 1
+
+    def honest(data, rng):
+        return rng.laplace(size=3)
+
+    direction = np.stack([found.parameters["direction"]] * 1000, axis=-1)
+    forged = replace(found, parameters={**found.parameters, "direction": direction})
+    with pytest.raises(InputError, match=r"gives scores of shape \(8, 1000\) to 8 out"):
+        verify(forged, mechanism=honest, seed=1, max_samples=100)
+
+
+GONE = object()
+
+
+def changed(witness, place, value):
+    """Return what is stored of a witness, with another value in a place, or none."""
+    stored = json.loads(json.dumps(witness.to_dict()))
+    part = stored
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    if value is GONE:
+        del part[place[-1]]
+    return stored
+
+
+MALFORMED, TEXT = "truncated or malformed", "must be an object or a reference"
+SCORE, NUMBER = ("event", "score_at_least"), "must be a number above"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        (["event"], GONE, MALFORMED),
+        (["layout"], GONE, MALFORMED),
+        (["counts", "data", "hits"], GONE, MALFORMED),
+        (["neighbour"], GONE, MALFORMED),
+        (["versions"], [], MALFORMED),
+        (["versions"], {"0.5": 0.1}, "versions must be text"),
+        (["version"], 1, "version 1 is not supported"),
+        (["version"], 3, "version 3 is not supported"),
+        (["format"], "other", "not a witness"),
+        (["event", "attack"], "telepathy", "unknown attack 'telepathy'"),
+        (["layer"], "exact", "unknown layer 'exact'"),
+        (["layer"], 7, "layer must be text, got 7"),
+        (["name"], None, "name must be text, got None"),
+        (["relation"], ["add-remove"], "relation must be text"),
+        (["relation"], "sideways", "relation must be one of"),
+        (["data"], [1.0], "data must be an array"),
+        (["data"], {"$array": [[1.0]]}, "expected \\$array, dtype, shape"),
+        (["claim"], 3, "is no claim"),
+        (["reference"], {"epsilon": math.nan, "delta": 0}, "reference epsilon must"),
+        (["reference"], {"epsilon": 1.0, "delta": 2}, "reference delta must be in"),
+        (["reference"], {"epsilon": 2.0, "delta": 0}, "is not that of its claim"),
+        (["event", "parameters"], [], "parameters must be named arrays"),
+        (["event", "parameters"], {"a": 1.0}, "parameter 'a' must be an array"),
+        (SCORE, {"$float": "nan"}, NUMBER),
+        (SCORE, {"$float": "-inf"}, NUMBER),
+        (SCORE, True, NUMBER),
+        (SCORE, "1", NUMBER),
+        (["mechanism"], "code", TEXT),
+        (["mechanism"], {}, TEXT),
+        (["mechanism"], {"$object": "a:b"}, "mechanism must be an object"),
+    ],
+)
+def test_damage_is_named(witness, place, value, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        Witness.from_dict(changed(witness, place, value))
+    assert str(caught.value).isprintable()
+
+
+def test_what_is_cut_off_or_something_else_is_no_witness(witness, tmp_path):
+    path = tmp_path / "witness.json"
+    witness.save(path)
+    text = path.read_text()
+    for length in range(0, len(text) - 2, 97):
+        path.write_text(text[:length])
+        with pytest.raises(InputError, match=r"not complete JSON|not a witness"):
+            Witness.load(path)
+    for stored in ([], 3, "text", None):
+        with pytest.raises(InputError, match="not a witness"):
+            Witness.from_dict(stored)
+
+
+NO_NUMBERS = [None, "1", "x", True, [1], {"$float": "inf"}, math.nan, math.inf, -1e-9]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "wrong"),
+    [
+        ("event.resolution", "the resolution", [0, 10**400]),
+        ("found.confidence", "the confidence", [0, 1, 1.0, 2]),
+        ("found.log_evidence", "log_evidence", [10**400]),
+        ("found.samples", "samples", [0, 1.0, 2**53 + 1]),
+        ("found.seed", "the seed", [-1, 1.0]),
+        ("counts.data.hits", "hits on the data", [1.0, -1]),
+        (
+            "counts.neighbour.releases",
+            "releases on the neighbour",
+            [1e3, -1, 2**53 + 1, 10**400],
+        ),
+    ],
+)
+def test_numbers_are_numbers_of_their_kind(witness, place, name, wrong):
+    for value in NO_NUMBERS + wrong:
+        with pytest.raises(InputError, match=f"{name} must be"):
+            Witness.from_dict(changed(witness, place.split("."), value))
+
+
+ADD_UP = "do not add up"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"counts": (5, 4, 0, 9)}, ADD_UP),
+        ({"counts": (0, 9, 5, 4)}, ADD_UP),
+        ({"counts": (-1, 4, 0, 9)}, ADD_UP),
+        ({"counts": (0, 0, 0, 9)}, ADD_UP),
+        ({"counts": (0, 9, 0, 0)}, ADD_UP),
+        ({"parameters": [1, 2]}, "parameters must be named arrays"),
+        ({"parameters": {"labels": "x"}}, "parameters must be named arrays"),
+    ],
+)
+def test_a_witness_is_checked_however_it_is_made(witness, changes, sentence):
+    with pytest.raises(InputError, match=sentence):
+        replace(witness, **changes)
 
 
 @pytest.mark.parametrize(
@@ -279,113 +417,6 @@ def test_parameters_that_do_not_fit_the_attack_are_named(labels_witness, paramet
         verify(damaged, mechanism=fails_on_one, seed=1, max_samples=50)
 
 
-@pytest.mark.parametrize("parameters", [[1, 2], {"labels": "x", "scores": "y"}])
-def test_parameters_are_named_arrays(labels_witness, parameters):
-    with pytest.raises(InputError, match="parameters must be named arrays"):
-        replace(labels_witness, parameters=parameters)
-
-
-def test_more_scores_than_releases_prove_nothing():
-    """A forged matrix in place of a vector gives every release a thousand scores.
-
-    Whoever counted them would see a thousand hits a release where there is one.
-    """
-    found = audit(
-        wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks("linear-discriminant")
-    ).witness
-    assert found.parameters["direction"].ndim == 1
-
-    def honest(data, rng):
-        return rng.laplace(size=3)
-
-    direction = np.stack([found.parameters["direction"]] * 1000, axis=-1)
-    forged = replace(found, parameters={**found.parameters, "direction": direction})
-    with pytest.raises(InputError, match=r"gives scores of shape \(8, 1000\) to 8 out"):
-        verify(forged, mechanism=honest, seed=1, max_samples=100)
-
-
-def test_an_event_that_was_never_scored_is_named(witness):
-    stored = json.loads(json.dumps(witness.to_dict()))
-    for side in ("data", "neighbour"):
-        stored["counts"][side] = {"hits": 0, "releases": 0}
-    with pytest.raises(InputError, match="do not add up"):
-        Witness.from_dict(stored)
-
-
-def test_truncation_at_any_place_is_refused(witness, tmp_path):
-    path = tmp_path / "witness.json"
-    witness.save(path)
-    text = path.read_text()
-    for length in range(0, len(text) - 2, 97):
-        path.write_text(text[:length])
-        with pytest.raises(InputError, match=r"not complete JSON|not a witness"):
-            Witness.load(path)
-
-
-def drop(*keys):
-    def change(stored):
-        part = stored
-        for key in keys[:-1]:
-            part = part[key]
-        del part[keys[-1]]
-
-    return change
-
-
-def put(value, *keys):
-    def change(stored):
-        part = stored
-        for key in keys[:-1]:
-            part = part[key]
-        part[keys[-1]] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (drop("event"), "truncated or malformed"),
-        (drop("layout"), "truncated or malformed"),
-        (drop("counts", "data", "hits"), "truncated or malformed"),
-        (drop("neighbour"), "truncated or malformed"),
-        (put(1, "version"), "version 1 is not supported"),
-        (put(3, "version"), "version 3 is not supported"),
-        (put("other", "format"), "not a witness"),
-        (put("telepathy", "event", "attack"), "unknown attack 'telepathy'"),
-        (put("exact", "layer"), "unknown layer 'exact'"),
-        (put("bird's eye", "layer"), "unknown layer"),
-        (put(7, "layer"), "layer must be text, got 7"),
-        (put(None, "name"), "name must be text, got None"),
-        (put(["add-remove"], "relation"), "relation must be text"),
-        (put("sideways", "relation"), "relation must be one of"),
-        (put([1.0], "data"), "data must be an array"),
-        (put({"$array": [[1.0]]}, "data"), "expected \\$array, dtype, shape"),
-        (put(3, "claim"), "is no claim"),
-        (put({"epsilon": math.nan, "delta": 0}, "reference"), "reference epsilon must"),
-        (put({"epsilon": 1.0, "delta": 2}, "reference"), "reference delta must be in"),
-        (put({"epsilon": 2.0, "delta": 0}, "reference"), "is not that of its claim"),
-        (put([], "event", "parameters"), "parameters must be named arrays"),
-        (put({"a": 1.0}, "event", "parameters"), "parameter 'a' must be an array"),
-        (put({"$float": "nan"}, "event", "score_at_least"), "must be a number above"),
-        (put({"$float": "-inf"}, "event", "score_at_least"), "must be a number above"),
-        (put(True, "event", "score_at_least"), "must be a number above"),
-        (put("1", "event", "score_at_least"), "must be a number above"),
-        (put({"0.5": 0.1}, "versions"), "versions must be text"),
-        (put([], "versions"), "truncated or malformed"),
-        (put("code", "mechanism"), "mechanism must be an object or a reference"),
-        (put({}, "mechanism"), "mechanism must be an object or a reference"),
-        (put({"$object": "a:b"}, "mechanism"), "mechanism must be an object"),
-    ],
-)
-def test_damage_is_named(witness, change, sentence):
-    stored = json.loads(json.dumps(witness.to_dict()))
-    change(stored)
-    with pytest.raises(InputError, match=sentence) as caught:
-        Witness.from_dict(stored)
-    assert str(caught.value).isprintable()
-
-
 def test_the_attack_s_arrays_are_bounded(witness):
     """An array without entries counts by its axes: an attack may walk along them."""
     stored = json.loads(json.dumps(witness.to_dict()))
@@ -396,47 +427,6 @@ def test_the_attack_s_arrays_are_bounded(witness):
             assert Witness.from_dict(stored).parameters["a"].shape == tuple(shape)
             continue
         with pytest.raises(InputError, match="at most 16,777,216 entries, got"):
-            Witness.from_dict(stored)
-
-
-NO_NUMBERS = [None, "1", "x", True, [1], {"$float": "inf"}, math.nan, math.inf, -1e-9]
-
-
-@pytest.mark.parametrize(
-    ("place", "name", "wrong"),
-    [
-        (("event", "resolution"), "the resolution", [*NO_NUMBERS, 0, 10**400]),
-        (("found", "confidence"), "the confidence", [*NO_NUMBERS, 0, 1, 1.0, 2]),
-        (("found", "log_evidence"), "log_evidence", [*NO_NUMBERS, 10**400]),
-        (("found", "samples"), "samples", [*NO_NUMBERS, 0, 1.0, 2**53 + 1]),
-        (("found", "seed"), "the seed", [*NO_NUMBERS, -1, 1.0]),
-        (("counts", "data", "hits"), "hits on the data", [*NO_NUMBERS, 1.0, -1]),
-        (
-            ("counts", "neighbour", "releases"),
-            "releases on the neighbour",
-            [*NO_NUMBERS, 1e3, -1, 2**53 + 1, 10**400],
-        ),
-    ],
-)
-def test_numbers_are_numbers_of_their_kind(witness, place, name, wrong):
-    for value in wrong:
-        stored = json.loads(json.dumps(witness.to_dict()))
-        put(value, *place)(stored)
-        with pytest.raises(InputError, match=f"{name} must be"):
-            Witness.from_dict(stored)
-
-
-@pytest.mark.parametrize(
-    "counts", [(5, 4, 0, 9), (0, 9, 5, 4), (-1, 4, 0, 9), (0, 0, 0, 9), (0, 9, 0, 0)]
-)
-def test_counts_add_up(witness, counts):
-    with pytest.raises(InputError, match="do not add up"):
-        replace(witness, counts=counts)
-
-
-def test_lists_and_numbers_are_no_witness():
-    for stored in ([], 3, "text", None):
-        with pytest.raises(InputError, match="not a witness"):
             Witness.from_dict(stored)
 
 
@@ -456,20 +446,14 @@ def test_unwritable_paths_leave_nothing(witness, tmp_path):
     ("options", "sentence"),
     [
         ({"confidence": 2.0}, r"confidence must be in \(0, 1\), got 2.0"),
-        ({"confidence": 0.0}, r"confidence must be in \(0, 1\), got 0.0"),
         ({"max_samples": -5}, "max_samples must be an integer >= 1, got -5"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"mechanism": honest_matrix}, "mechanism do not fit .* 'privacy_loss'"),
     ],
 )
 def test_verify_checks_its_arguments(witness, options, sentence):
     with pytest.raises(InputError, match=sentence):
-        verify(witness, **options)
-
-
-def test_a_witness_does_not_choose_the_confidence(witness):
-    modest = replace(witness, confidence=0.01)
-
-    assert verify(modest, seed=1, max_samples=50).confidence == pytest.approx(0.999)
+        verify(witness, **({"seed": 1, "max_samples": 4} | options))
 
 
 # What verify is told, what it says, and what it does not do
@@ -477,10 +461,6 @@ def test_a_witness_does_not_choose_the_confidence(witness):
 
 def honest_sum(data, rng):
     return data.sum() + rng.laplace()
-
-
-def honest_matrix(data, rng):
-    return rng.laplace(size=(2, 2))
 
 
 def loud_sum(data, rng):
@@ -512,22 +492,25 @@ def warned(witness, mechanism, **options):
     return list(verify(witness, mechanism=mechanism, **options).warnings)
 
 
-def test_the_mechanism_of_the_witness_needs_no_comment(sum_witness):
+def test_the_mechanism_given_is_compared_with_that_of_the_witness(
+    sum_witness, monkeypatch
+):
     assert warned(sum_witness, Noisy()) == []
     assert warned(sum_witness, None) == []
-    unnamed = replace(sum_witness, mechanism=None)
-    assert warned(unnamed, honest_sum) == []
-
-
-def test_twice_as_many_scores_prove_nothing(sum_witness, monkeypatch):
-    monkeypatch.setattr(Identity, "score", lambda s, t, p, x: np.zeros(2 * len(x)))
-    with pytest.raises(InputError, match=r"gives scores of shape \(16,\) to 8 outputs"):
-        verify(sum_witness, mechanism=honest_sum, seed=1, max_samples=100)
-
-
-def test_a_mechanism_that_the_attack_cannot_read_is_named(witness):
-    with pytest.raises(InputError, match=r"mechanism do not fit .* 'privacy_loss'"):
-        verify(witness, mechanism=honest_matrix, seed=1, max_samples=4)
+    assert warned(replace(sum_witness, mechanism=None), honest_sum) == []
+    named = f"the witness names {encode(Noisy())['$object']}"
+    (line,) = warned(sum_witness, loud_sum)
+    assert line == f"the mechanism given is {__name__}:loud_sum, {named}"
+    (line,) = warned(sum_witness, lambda data, rng: rng.random())
+    assert line == f"the mechanism given is function, {named}"
+    module = ModuleType("module_of_mechanisms")
+    module.mine = Noisy()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    stored = {"$reference": "module_of_mechanisms:mine"}
+    found = replace(sum_witness, mechanism=stored)
+    assert warned(found, module.mine) == []
+    (line,) = warned(found, Noisy())
+    assert line.endswith("the witness names module_of_mechanisms:mine")
 
 
 def test_no_release_counts_twice_in_a_verification(sum_witness):
@@ -593,25 +576,6 @@ def test_a_claim_under_another_relation_is_refused(sum_witness, relation):
         warned(replace(sum_witness, mechanism=stored), None)
 
 
-def test_another_mechanism_is_named(sum_witness):
-    named = f"the witness names {encode(Noisy())['$object']}"
-    (line,) = warned(sum_witness, loud_sum)
-    assert line == f"the mechanism given is {__name__}:loud_sum, {named}"
-    (line,) = warned(sum_witness, lambda data, rng: rng.random())
-    assert line == f"the mechanism given is function, {named}"
-
-
-def test_a_reference_is_compared_with_what_is_loaded(sum_witness, monkeypatch):
-    module = ModuleType("module_of_mechanisms")
-    module.mine = Noisy()  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    stored = {"$reference": "module_of_mechanisms:mine"}
-    found = replace(sum_witness, mechanism=stored)
-    assert warned(found, module.mine) == []
-    (line,) = warned(found, Noisy())
-    assert line.endswith("the witness names module_of_mechanisms:mine")
-
-
 def test_a_mechanism_that_fails_when_asked_is_named(sum_witness):
     class Failing(Noisy):
         @property
@@ -645,21 +609,31 @@ def test_a_mechanism_that_is_given_saves_the_imports(sum_witness, tmp_path):
             )
 
 
-def test_a_witness_does_not_choose_how_long_it_takes(sum_witness, monkeypatch):
+class HonestBatches:
+    """An honest sum that draws a million releases in no time."""
+
+    def release(self, data, *, rng):
+        return honest_sum(data, rng)
+
+    def draw(self, data, size, *, rng):
+        return data.sum() + rng.laplace(size=size)
+
+
+def test_a_witness_does_not_choose_how_long_it_takes(sum_witness):
     """A forged count of releases is not drawn; the limit that is given is."""
-    monkeypatch.setattr(verification, "_MOST", 2000)
     forged = replace(sum_witness, samples=2**53)
-    outcome = verify(forged, mechanism=honest_sum, seed=1)
-    assert outcome.samples == 2000
+    outcome = verify(forged, mechanism=HonestBatches(), seed=1)
+    assert outcome.samples == 1_000_000
     (line,) = outcome.warnings[1:]
     assert line.startswith(
         "the witness asks for 90,071,992,547,409,920 releases a side"
     )
-    outcome = verify(forged, mechanism=honest_sum, seed=1, max_samples=3000)
-    assert outcome.samples == 3000
+    outcome = verify(forged, mechanism=HonestBatches(), seed=1, max_samples=1_000_001)
+    assert outcome.samples == 1_000_001
     assert len(outcome.warnings) == 1
-    modest = replace(sum_witness, samples=1)
-    assert verify(modest, mechanism=honest_sum, seed=1).samples == 1000
+    for told, drawn in ((1, 1000), (150, 1500)):
+        modest = replace(sum_witness, samples=told)
+        assert verify(modest, mechanism=HonestBatches(), seed=1).samples == drawn
 
 
 def test_names_do_nothing_to_a_terminal(sum_witness):

@@ -1,14 +1,15 @@
 """Executors: who draws changes nothing, and who is lost is named."""
 
 import ctypes
-import math
 import os
 import signal
+import threading
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import parent_process
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,13 +95,15 @@ class Backwards(Executor):
 @pytest.fixture(scope="module")
 def pools():
     with (
+        pytest.MonkeyPatch.context() as patch,
         ThreadPoolExecutor(1) as one,
-        ThreadPoolExecutor(2) as two,
         ThreadPoolExecutor(8) as eight,
-        process_pool(1) as process,
-        process_pool(2) as processes,
     ):
-        yield [one, two, eight, process, processes, Backwards()]
+        patch.setenv("OPENBLAS_NUM_THREADS", "2")  # of which workers must use one
+        with process_pool(1) as process:
+            yield SimpleNamespace(
+                one=one, process=process, all=[one, eight, process, Backwards()]
+            )
 
 
 def rounds_of(mechanism, executor=None):
@@ -124,9 +127,9 @@ def rounds_of(mechanism, executor=None):
 )
 def test_outputs_are_the_same_whoever_draws(mechanism, pools):
     expected = rounds_of(mechanism)
-    if isinstance(mechanism, Batched):
-        pools = pools[:1] + pools[3:]  # it has one buffer, and is not made for threads
-    for pool in pools:
+    for pool in pools.all:
+        if isinstance(mechanism, Batched) and pool is pools.all[1]:
+            continue  # it has one buffer, and is not made for threads
         found = rounds_of(mechanism, pool)
         assert [side for side, _ in found] == [side for side, _ in expected]
         for (_, one), (_, other) in zip(expected, found, strict=True):
@@ -150,10 +153,10 @@ def values(result):
     ids=["pair", "search"],
 )
 def test_audits_are_the_same_whoever_draws(options, pools):
-    options = {"claim": PureDP(1.0), "attacks": ATTACKS, "max_samples": 60} | options
+    options = {"claim": PureDP(1.0), "attacks": ATTACKS, "max_samples": 30} | options
     mechanism = options.pop("mechanism")
     expected = values(audit(mechanism, **options))
-    for pool in pools:
+    for pool in pools.all:
         assert values(audit(mechanism, executor=pool, **options)) == expected
 
 
@@ -183,40 +186,35 @@ def test_what_is_in_flight_is_bounded(size, most):
     assert 2 < executor.most <= most
 
 
-def test_few_large_releases_are_in_flight(monkeypatch):
-    monkeypatch.setattr("dpaudit.audit.sampling._FLIGHT_BYTES", 2**20)
+def refuses(data, rng):
+    raise InputError("n must be >= 7, got 1")
+
+
+def test_few_large_releases_are_in_flight():
     executor = Backwards()
-    sampler = Sampler(
-        lambda d, rng: np.zeros(2**13), PAIR, 0, workers=Workers(executor)
-    )
+    workers = Workers(executor)
+    sampler = Sampler(lambda d, rng: np.zeros(2**22), PAIR, 0, workers=workers)
     list(sampler.round(0, (1, 1)))
     executor.most = 0
-    list(sampler.round(1, (24, 24)))
-    assert executor.most == 5  # units of three, of 64 KiB each
+    for _ in sampler.round(1, (6, 6)):
+        pass
+    assert executor.most == 8  # of 32 MiB each
 
 
 def test_tasks_are_cancelled_when_nobody_wants_them():
-    def refuses(data, rng):
-        raise InputError("n must be >= 7")
-
-    class Counted(Backwards):
+    class OneByOne(Backwards):
         def work(self):
-            future, function, arguments = self.waiting.pop(0)
-            try:
-                future.set_result(function(*arguments))
-            except Exception as error:
-                future.set_exception(error)
+            waiting = self.waiting[1:]
+            self.waiting = self.waiting[:1]
+            super().work()
+            self.waiting = waiting
 
-    executor = Counted()
+    executor = OneByOne()
     sampler = Sampler(refuses, PAIR, 0, workers=Workers(executor))
     with pytest.raises(InputError, match="n must be >= 7"):
         list(sampler.round(0, (10, 10)))
     assert executor.waiting
     assert all(future.cancelled() for future, *_ in executor.waiting)
-
-
-def refuses(data, rng):
-    raise InputError("n must be >= 7, got 1")
 
 
 class Short:
@@ -232,7 +230,7 @@ class Short:
     ],
 )
 def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):
-    for pool in pools:
+    for pool in pools.all:
         with pytest.raises(error, match=words):
             audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pool)
 
@@ -250,7 +248,7 @@ def unlock(data, rng):
 
 
 def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
-    for executor in (None, pools[0], pools[3]):
+    for executor in (None, pools.one, pools.process):
         pair = Pair([[2.0]], [[2.0], [1.0]])
         sampler = Sampler(write_to_memory, pair, 0, workers=Workers(executor))
         with pytest.raises(MechanismError, match="wrote to the dataset"):
@@ -260,7 +258,7 @@ def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
 
 
 def test_a_dataset_cannot_be_unlocked(pools):
-    for executor in (None, pools[0], pools[3]):
+    for executor in (None, pools.one, pools.process):
         with pytest.raises(MechanismError, match="raises ValueError on both"):
             audit(unlock, pair=PAIR, claim=PureDP(1.0), executor=executor)
 
@@ -274,7 +272,7 @@ def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
 
     for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
         with pytest.raises(InputError, match="define it at the top level of a module"):
-            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools[-2])
+            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools.process)
 
 
 class OwnGenerator:
@@ -294,70 +292,78 @@ def test_a_generator_is_not_copied_to_the_workers(generator, pools):
     """Every unit drew the same noise from its copy, and refuted true claims."""
     mechanism = OwnGenerator(generator)
     with pytest.raises(InputError, match=f"of its own .{type(generator).__name__}."):
-        audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools[3])
-    Workers(pools[0]).check(mechanism)  # threads share it
+        audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools.process)
+    Workers(pools.one).check(mechanism)  # threads share it
 
 
-def test_an_executor_that_cannot_send_is_named():
-    class Elsewhere(Executor):
-        def submit(self, function, /, *arguments):
-            future = Future()
-            future.set_exception(TypeError("cannot pickle '_thread.lock' object"))
-            return future
-
-    with pytest.raises(ExecutorError, match="top level of a module"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=Elsewhere())
+class Elsewhere(Executor):
+    def submit(self, function, /, *arguments):
+        future = Future()
+        future.set_exception(TypeError("cannot pickle '_thread.lock' object"))
+        return future
 
 
-def test_an_executor_is_one():
-    with pytest.raises(InputError, match="executor must be a concurrent"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=4)
-
-
-def test_an_executor_that_is_shut_down_is_named():
+def shut_down():
     with ThreadPoolExecutor(1) as pool:
-        pass
-    with pytest.raises(ExecutorError, match="after shutdown"):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=pool)
+        return pool
+
+
+@pytest.mark.parametrize(
+    ("executor", "error", "words"),
+    [
+        (Elsewhere(), ExecutorError, "top level of a module"),
+        (shut_down(), ExecutorError, "after shutdown"),
+        (4, InputError, "executor must be a concurrent"),
+    ],
+    ids=["cannot send", "shut down", "none"],
+)
+def test_an_executor_that_is_of_no_use_is_named(executor, error, words):
+    with pytest.raises(error, match=words):
+        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=executor)
+
+
+CALLS: list[None] = []
 
 
 def ends_its_process(data, rng):
-    """End the process of a worker now and then, and never that of the audit."""
-    if rng.random() < 0.01 and parent_process() is not None:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """End the process of a worker some time, and never that of the audit."""
+    if parent_process() is not None:
+        CALLS.append(None)
+        if len(CALLS) == 60:
+            os.kill(os.getpid(), signal.SIGKILL)
     return laplace_sum(data, rng)
 
 
 def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpaudit.audit.checkpoint._EVERY", 0.0)
-    monkeypatch.setattr("dpaudit.audit.checkpoint._SHARE", math.inf)
+    now, told = [0.0], []
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def tell(progress):
+        now[0] += 10.0  # so that a checkpoint is due after every round
+        told.append(progress)
+
     options = {
         "pair": PAIR,
         "claim": PureDP(1.0),
-        "max_samples": 300,
+        "max_samples": 100,
         "attacks": ATTACKS[:1],
     }
-    store, told = Store(tmp_path / "audits.db"), []
+    store = Store(tmp_path / "audits.db")
     with (
-        process_pool(2) as pool,
+        process_pool(1) as pool,
         pytest.raises(ExecutorError, match=r"a worker was lost \(BrokenProcessPool"),
     ):
-        audit(
-            ends_its_process,
-            **options,
-            executor=pool,
-            store=store,
-            progress=told.append,
-        )
+        audit(ends_its_process, **options, executor=pool, store=store, progress=tell)
     kept = told[-1].samples
     assert kept > 10
-    result = audit(ends_its_process, **options, store=store, progress=told.append)
+    result = audit(ends_its_process, **options, store=store, progress=tell)
     assert told[-1].resumed_at == kept
     assert values(result) == values(audit(ends_its_process, **options))
 
 
 def test_workers_are_deaf_to_interrupts(pools):
-    assert pools[4].submit(signal.getsignal, signal.SIGINT).result() is signal.SIG_IGN
+    asked = pools.process.submit(signal.getsignal, signal.SIGINT)
+    assert asked.result() is signal.SIG_IGN
 
 
 def threads_of_blas(data, rng):
@@ -367,17 +373,16 @@ def threads_of_blas(data, rng):
 
 
 def test_blas_has_one_thread_everywhere(pools):
-    for pool in pools[3:5]:
-        task = (threads_of_blas, PAIR.data, 3, 0, (0,))
-        (drawn,) = Workers(pool).draw([task], 1)
-        assert [output.numbers for output in drawn] == [1.0] * 3
+    task = (threads_of_blas, PAIR.data, 3, 0, (0,))
+    (drawn,) = Workers(pools.process).draw([task], 1)
+    assert [output.numbers for output in drawn] == [1.0] * 3
     seen = []
 
     def notes(data, rng):
         seen.append(threads_of_blas(data, rng))
         return laplace_sum(data, rng)
 
-    for pool in (None, pools[1]):
+    for pool in (None, pools.one):
         audit(
             notes,
             pair=PAIR,
@@ -391,14 +396,13 @@ def test_blas_has_one_thread_everywhere(pools):
 
 def test_units_are_drawn_side_by_side():
     """Both sides at once: all wait for each other, and none would come alone."""
-    arrived = []
+    arrived, both = set(), threading.Event()
 
     def waits(data, rng):
-        arrived.append(len(data))
-        deadline = time.monotonic() + 30
-        while set(arrived) != {1, 2} and time.monotonic() < deadline:
-            time.sleep(0.001)
-        return float(set(arrived) == {1, 2})
+        arrived.add(len(data))
+        if arrived == {1, 2}:
+            both.set()
+        return float(both.wait(30))
 
     with ThreadPoolExecutor(32) as pool:
         sampler = Sampler(waits, PAIR, 0, workers=Workers(pool))

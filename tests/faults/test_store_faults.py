@@ -10,23 +10,18 @@ import faulthandler
 import os
 import random
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
+import time
 import warnings
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpaudit import InputError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Store, StoreWarning, audit
-from dpaudit.audit import checkpoint as checkpoints
 from dpaudit.audit.store import Checkpoint
 
 OPTIONS = {
@@ -93,24 +88,12 @@ def truncate(content, rng):
     return content[: rng.randrange(len(content) + 1)]
 
 
-def swap_pages(content, rng):
-    pages = [content[i : i + 4096] for i in range(0, len(content), 4096)]
-    one, two = rng.sample(range(len(pages)), 2)
-    pages[one], pages[two] = pages[two], pages[one]
-    return b"".join(pages)
-
-
 def blank_a_part(content, rng):
     start, length = rng.randrange(len(content)), rng.choice([1, 16, 512, 4096])
     filler = rng.choice([b"\0", b"\xff", b"a"])
     return (content[:start] + filler * length + content[start + length :])[
         : len(content)
     ]
-
-
-def lengthen(content, rng):
-    place = rng.choice([len(content), rng.randrange(len(content))])
-    return content[:place] + rng.randbytes(rng.randrange(1, 5000)) + content[place:]
 
 
 def random_value(rng):
@@ -191,16 +174,7 @@ def of_another_kind(content, rng):
         return path.read_bytes()
 
 
-def nothing_alike(content, rng):
-    return rng.choice(
-        [b"", b"\0", rng.randbytes(rng.randrange(9000)), b"key,code\n1,2\n"]
-    )
-
-
-FAULTS = [
-    *(flip, flip, flip, with_rows, with_rows, truncate, swap_pages),
-    *(blank_a_part, lengthen, of_another_kind, nothing_alike),
-]
+FAULTS = [flip, with_rows, truncate, blank_a_part, of_another_kind]
 
 
 def attempt(use):
@@ -252,46 +226,14 @@ def scratch(tmp_path):
         yield Path(folder)
 
 
-def survive_many(kept, folder, faults, count, seed):
-    rng, seen = random.Random(seed), Counter()
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_broken_is_never_returned(kept, scratch, fault):
+    rng, seen = random.Random(1), set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StoreWarning)
-        for _ in range(count):
-            fault = rng.choice(faults)
-            seen[survive(kept, fault(kept.content, rng), folder)] += 1
-    return seen
-
-
-@pytest.mark.parametrize("fault", sorted(set(FAULTS), key=FAULTS.index))
-def test_what_is_broken_is_never_returned(kept, scratch, fault):
-    seen = survive_many(kept, scratch, [fault], 12, seed=1)
-    assert set(seen) != {"read whole"}
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 10**6), st.binary(min_size=1, max_size=40)),
-        min_size=1,
-        max_size=4,
-    )
-)
-def test_any_bytes_anywhere_are_survived(kept, patches):
-    content = bytearray(kept.content)
-    for place, new in patches:
-        place %= len(content)
-        content[place : place + len(new)] = new
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore", StoreWarning)
-        survive(kept, bytes(content), Path(folder))
-
-
-@pytest.mark.hard
-def test_six_thousand_broken_stores(kept, scratch):
-    seen = survive_many(kept, scratch, FAULTS, 6000, seed=2)
-    print(f"{sum(seen.values()):,} broken stores: {dict(seen)}; none told a falsehood")
-    assert seen["set aside"] > 1000
-    assert seen["read in part"] > 100
+        for _ in range(12):
+            seen.add(survive(kept, fault(kept.content, rng), scratch))
+    assert seen != {"read whole"}
 
 
 def test_a_sound_store_is_read_whole(kept, tmp_path):
@@ -311,7 +253,7 @@ def audited(tmp_path_factory):
     return path.read_bytes(), results
 
 
-@pytest.mark.parametrize("fault", [flip, truncate, with_rows, of_another_kind])
+@pytest.mark.parametrize("fault", [flip, with_rows])
 def test_an_audit_with_a_broken_store_ends_as_it_would_have(audited, tmp_path, fault):
     """Or it is refused in a sentence; from a store or not, it is the same result."""
     content, expected = audited
@@ -356,11 +298,11 @@ def test_what_is_no_file_is_refused_and_left_alone(tmp_path, make):
 @pytest.fixture
 def read_only(kept):
     """A folder with a finished store, of which nothing can be written to."""
-    folder = Path(tempfile.mkdtemp())
+    root = os.geteuid() == 0  # who may write anyway
+    folder = Path(tempfile.mkdtemp(dir="/tmp" if root else None))  # for others to read
     (folder / "audits.db").write_bytes(kept.content)
     (folder / "audits.db").chmod(0o444)
     folder.chmod(0o555)
-    root = os.geteuid() == 0  # who may write anyway
     if root:
         os.seteuid(65534)
     yield folder / "audits.db"
@@ -431,8 +373,6 @@ def test_a_finished_audit_is_returned_where_nothing_can_be_written(audited, read
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
     """The audit goes on to its end; what was kept stays, and can be gone on from."""
     path = tmp_path / "audits.db"
-    monkeypatch.setattr(checkpoints, "_EVERY", 0.0)
-    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
     Store(path).prepare()
     connect = sqlite3.connect
 
@@ -443,41 +383,19 @@ def test_a_full_disk_is_a_warning(tmp_path, monkeypatch):
         return db
 
     monkeypatch.setattr(sqlite3, "connect", full)
+    now = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def tell(progress):
+        now[0] += 10.0  # so that a checkpoint is due after every round
+
     with pytest.warns(StoreWarning, match="is not kept: cannot write .*disk is full"):
-        result = audit(laplace_sum, **OPTIONS, store=path)
+        result = audit(laplace_sum, **OPTIONS, store=path, progress=tell)
     monkeypatch.undo()
     alone = values(audit(laplace_sum, **OPTIONS))
     again = audit(laplace_sum, **OPTIONS, store=path)
     assert values(result) == alone == values(again) | {"from_store": False}
     assert audit(laplace_sum, **OPTIONS, store=path).from_store
-
-
-LIMITED = """
-import resource, signal, sys
-from test_store_faults import OPTIONS, audit, laplace_sum, values
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
-print(values(audit(laplace_sum, **(OPTIONS | {"max_samples": 60}), store=sys.argv[1])))
-"""
-
-
-@pytest.mark.parametrize("action", ["default", "error"])
-def test_a_file_that_may_not_grow_is_a_warning_even_as_an_error(tmp_path, action):
-    """The disk is as full as it can be simulated; the result is on standard output."""
-    path = tmp_path / "audits.db"
-    Store(path).prepare()
-    done = subprocess.run(
-        [sys.executable, "-W", f"{action}::UserWarning", "-c", LIMITED, str(path)],
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    alone = audit(laplace_sum, **(OPTIONS | {"max_samples": 60}))
-    assert done.stdout.strip() == str(values(alone))
-    assert "the audit goes on, but is not kept: cannot write" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.filterwarnings("error")
@@ -490,10 +408,8 @@ def test_warnings_that_are_errors_end_no_audit(tmp_path, capsys):
     assert audit(laplace_sum, **OPTIONS, store=path).from_store
 
 
-def test_two_audits_at_once_are_one(tmp_path, monkeypatch):
+def test_two_audits_at_once_are_one(tmp_path):
     """The same one, of two threads: none disturbs the other, and one result is kept."""
-    monkeypatch.setattr(checkpoints, "_EVERY", 0.0)
-    monkeypatch.setattr(checkpoints, "_SHARE", 1e9)
     path, found = tmp_path / "audits.db", []
     meet = threading.Barrier(2)
 
