@@ -136,10 +136,11 @@ def test_a_scale_that_depends_on_the_data_is_no_violation_by_itself():
     assert result.verdict == "NOT_REFUTED"
     assert [finding.kind for finding in result.findings] == ["scale"]
     assert result.findings[0].proof is None
-    pair = Pair(rows(), rows(0))
-    result = replay(data_scale, pair=pair, claim=ApproxDP(0.05, 1e-3))
+    options = {"domain": "scalar:0,1:rows=2", "relation": "add-remove"}
+    result = replay(data_scale, claim=ApproxDP(0.05, 1e-3), **options)
     assert (result.verdict, result.proof) == ("REFUTED", False)
     assert result.findings[0].proof == 0.999
+    assert result.pairs > 20
 
 
 def three_counts(x, rng):
