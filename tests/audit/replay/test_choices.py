@@ -1,15 +1,14 @@
-"""Choices: laws of noisy maxima against other oracles, exact verdicts, hidden coins."""
+"""Choices: laws of noisy maxima against quadrature, exact verdicts, hidden coins."""
 
 import math
 import random
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_cases import rows
-from scipy.stats import chisquare
+from scipy.stats import chisquare, laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
@@ -65,32 +64,34 @@ def randomised_response(x, rng):
 
 
 def by_quadrature(x, family):
-    """Return log-probabilities by other integrals, in 30 digits."""
+    """Return log-probabilities by Gauss-Legendre quadrature, 20 nodes a piece.
+
+    No piece, of a half at most, has a kink inside: the rule is exact up to rounding.
+    """
     density, below = {
         Family.GUMBEL: (
-            lambda t: mpmath.exp(-t - mpmath.exp(-t)),
-            lambda t: mpmath.exp(-mpmath.exp(-t)),
+            lambda t: np.exp(-t - np.exp(-t)),
+            lambda t: np.exp(-np.exp(-t)),
         ),
         Family.EXPONENTIAL: (
-            lambda t: mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
-            lambda t: 1 - mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
+            lambda t: np.where(t > 0, np.exp(-np.abs(t)), 0.0),
+            lambda t: np.where(t > 0, -np.expm1(-np.abs(t)), 0.0),
         ),
-        Family.LAPLACE: (
-            lambda t: mpmath.exp(-abs(t)) / 2,
-            lambda t: mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2,
-        ),
+        Family.LAPLACE: (lambda t: np.exp(-np.abs(t)) / 2, laplace.cdf),
     }[family]
-    ends = sorted({*x, *np.arange(min(x) - 50.0, max(x) + 80.0)})
-
-    def integrand(t, i):
-        others = (below(t - x[j]) for j in range(len(x)) if j != i)
-        return density(t - x[i]) * mpmath.fprod(others)
-
-    with mpmath.workdps(25):
-        return [
-            float(mpmath.log(mpmath.quad(lambda t, i=i: integrand(t, i), ends)))
+    x = np.asarray(x)
+    ends = np.unique([*x, *np.arange(min(x) - 50.0, max(x) + 50.0, 0.5)])
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    half = np.diff(ends)[:, np.newaxis] / 2
+    t = (ends[:-1, np.newaxis] + half * (nodes + 1)).ravel()
+    weights = (half * weights).ravel()
+    with np.errstate(over="ignore"):
+        under = np.array([below(t - each) for each in x])
+        masses = [
+            weights * density(t - x[i]) * np.delete(under, i, axis=0).prod(axis=0)
             for i in range(len(x))
         ]
+    return np.log(np.sum(masses, axis=1))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,7 +114,7 @@ def test_far_away_candidates_have_a_probability_that_is_no_zero(family):
     st.sampled_from(FAMILIES),
     st.data(),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_laws_of_noisy_maxima_add_up_and_move_by_twice_the_shift(x, b, family, data):
     # All numbers moved by at most s: no probability moves by more than e^(2 s/b).
     x = np.array(x)
@@ -316,7 +317,7 @@ def declared(x, rng):
 def test_what_rounding_leaves_of_a_probability_refutes_nothing(mechanism, sees):
     """An exponential mechanism with two outcomes loses 1, whatever is rounded."""
     losses = []
-    for n in (8, 24, 25, 26, 30, 33, 34, 35, 36, 37):
+    for n in (8, 25, 34, 35, 36, 37):
         pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
         result = replay(
             mechanism, pair=pair, claim=PureDP(1.0), sees=sees, max_samples=2

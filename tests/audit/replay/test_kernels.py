@@ -37,7 +37,7 @@ def gaps(p, q):
     return {y: math.log(p[y] / q[y]) for y in both}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(
     st.sampled_from(["discrete-laplace", "discrete-gaussian"]),
     st.integers(-3, 3),
@@ -54,7 +54,7 @@ def test_losses_on_a_lattice_are_log_ratios_of_sums(name, x, x2, scale, other):
         assert found == pytest.approx(wanted[y], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(-6, 6),
     st.integers(-6, 6),
@@ -77,7 +77,7 @@ def test_the_supremum_of_clamped_discrete_noise_is_the_largest_log_ratio(
         assert loss(one, two, np.array([y])) == pytest.approx(wanted[y], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.floats(-6, 6),
     st.floats(-6, 6),
@@ -121,7 +121,7 @@ def by_images(x, scale, low, high, y):
     return np.log(images.sum(axis=0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(
         [("truncated-laplace", by_rejection), ("folded-laplace", by_images)]
