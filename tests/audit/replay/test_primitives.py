@@ -143,10 +143,6 @@ def as_many_as_rows(x, rng):
     return [noisy(0.0, 1.0) for _ in x]
 
 
-def off_the_lattice(x, rng):
-    return noisy_count(float(x.sum()) / 4)
-
-
 def too_little_of_rng(x, rng):
     return with_rng(rng, 0.5)(float(len(x)))
 
@@ -168,7 +164,6 @@ WRONG = {
     too_far: ("distance", "noisy_vector(np.array"),
     twice: ("budget", "noisy(float(len(x)), 1.5)"),
     private_divisor: ("release", "/ len(x)"),
-    off_the_lattice: ("distance", "/ 4"),
     no_noise: ("release", "0.0)"),
     too_little_of_rng: ("distance", "with_rng(rng, 0.5)"),
     beside_what_is_the_same: ("release", "x.sum()"),
@@ -184,14 +179,9 @@ def test_what_is_wrong_is_proven_to_whoever_sees_transcripts(mechanism):
         each.kind == kind and piece in line_of(each) and each.proof is True
         for each in result.findings
     ), [*map(str, result.findings)]
-
-
-@pytest.mark.parametrize("mechanism", WRONG, ids=lambda each: each.__name__)
-def test_it_is_shown_and_not_proven_to_whoever_sees_releases(mechanism):
-    kind, _ = WRONG[mechanism]
-    result = judged(mechanism, sees="release")
-    assert not result.proof
-    assert kind in {each.kind for each in result.findings}
+    hidden = judged(mechanism, sees="release")
+    assert not hidden.proof
+    assert kind in {each.kind for each in hidden.findings}
 
 
 def test_other_calls_and_other_scales_are_found():
@@ -361,16 +351,6 @@ def test_invariants_that_do_not_differ_are_silent():
 
     result = judged(silent, sees="release")
     assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
-
-
-def test_an_invariant_after_the_code_came_to_other_values_says_nothing():
-    def others(x, rng):
-        values = as_many_as_rows(x, rng)
-        invariant(last=values[-1])
-        return values
-
-    result = judged(others, sees="release")
-    assert {each.kind for each in result.findings} == {"structure"}
 
 
 def test_an_invariant_that_is_noted_more_often_on_one_side_is_found():
@@ -584,13 +564,9 @@ def test_a_generator_is_excused_within_primitives_and_nowhere_else():
     assert any("was there before" in each.message for each in result.findings)
 
 
-@pytest.mark.usefixtures("objects_listed_anew")
-def test_a_generator_is_seen_that_the_collector_does_not_list():
+def test_a_generator_is_seen_that_the_collector_does_not_list(objects_listed_anew):
     gc.freeze()  # as servers do before they fork
-    try:
-        result = judged(lambda x, rng: len(x) + OWN.laplace())
-    finally:
-        gc.unfreeze()
+    result = judged(lambda x, rng: len(x) + OWN.laplace())
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert any("was there before" in each.message for each in result.findings)
 

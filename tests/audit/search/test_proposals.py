@@ -283,17 +283,12 @@ def test_without_a_domain_there_are_the_canonical_pairs_alone():
         source.ascend(OUTSIDE, 0.5, np.random.default_rng(0))
 
 
-def test_ascent_brings_a_pair_into_the_domain():
-    source = Proposals(Textbook(OUTSIDE), Box(0, 1), "add-remove", 0)
-    for seed in range(20):
+@pytest.mark.parametrize("domain", [Box(0, 1), Categories(3)])
+def test_ascent_brings_a_pair_into_the_domain_or_starts_afresh(domain):
+    source = Proposals(Textbook(OUTSIDE), domain, "add-remove", 0)
+    for seed in range(10):
         moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(seed))
         check(moved, source.domain, Relation.ADD_REMOVE)
-
-
-def test_ascent_from_rows_of_another_shape_starts_afresh():
-    source = Proposals(Textbook(OUTSIDE), Categories(3), "add-remove", 0)
-    moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(0))
-    check(moved, source.domain, Relation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize(
