@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_cases import rows
-from scipy.stats import chisquare, laplace
+from scipy.stats import laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
@@ -126,18 +126,6 @@ def test_laws_of_noisy_maxima_add_up_and_move_by_twice_the_shift(x, b, family, d
     assert np.abs(first - second).max() <= 2 / b + 1e-9
 
 
-def test_draws_have_the_law_that_is_claimed():
-    # Null: the law is right. False-alarm probability 1e-4 for each of three; seeded.
-    rng = np.random.default_rng(5)
-    x = np.array([0.0, 0.4, -1.0, 2.0])
-    for family, draw in zip(
-        FAMILIES, (rng.gumbel, rng.exponential, rng.laplace), strict=True
-    ):
-        best = (x + draw(scale=1.5, size=(50_000, 4))).argmax(axis=1)
-        expected = 50_000 * np.exp(noisy_maximum(x, 1.5, family))
-        assert chisquare(np.bincount(best, minlength=4), expected).pvalue > 1e-4
-
-
 def test_unknown_families_and_too_many_candidates_have_no_law():
     assert noisy_maximum(np.zeros(3), 1.0, Family.GAUSSIAN) is None
     assert noisy_maximum(np.zeros(5000), 1.0, Family.GUMBEL) is None
@@ -187,21 +175,18 @@ def test_a_noisy_maximum_is_one_choice(mechanism):
     assert replay(mechanism, pair=PAIR, claim=PureDP(0.2)).proof
 
 
-def test_randomised_response_is_exact_and_tight():
-    pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
-    kept = replay(randomised_response, pair=pair, claim=PureDP(1.0))
-    assert (kept.verdict, kept.loss) == ("NOT_REFUTED", pytest.approx(1.0))
-    assert replay(randomised_response, pair=pair, claim=PureDP(0.999)).proof
-
-
-def test_a_claim_with_a_delta_is_held_to_the_exact_profile():
+def test_randomised_response_has_its_exact_profile():
     pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
     delta = (math.e - math.exp(0.5)) / (1 + math.e)
-    for factor, verdict in ((1.01, "NOT_REFUTED"), (0.99, "REFUTED")):
-        claim = ApproxDP(0.5, delta * factor)
+    for claim, refuted in (
+        (PureDP(1.0), False),
+        (PureDP(0.999), True),
+        (ApproxDP(0.5, delta * 1.01), False),
+        (ApproxDP(0.5, delta * 0.99), True),
+    ):
         result = replay(randomised_response, pair=pair, claim=claim)
-        assert result.verdict == verdict
-        assert result.proof == (verdict == "REFUTED")
+        assert (result.refuted, result.proof) == (refuted, refuted)
+        assert result.loss == pytest.approx(1.0)
 
 
 def test_a_release_that_shows_more_than_the_choice_is_read_otherwise():

@@ -337,7 +337,7 @@ def test_an_invariant_that_differs_is_a_finding_at_its_line(mechanism):
 
 def test_it_refutes_for_whoever_sees_it_if_nothing_random_came_before():
     for mechanism in (counts_publicly, counts_publicly_with_numpy):
-        result = judged(mechanism, claim=ApproxDP(0.5, 0.1))
+        result = judged(mechanism, claim=ApproxDP(1.0, 0.1))
         assert (str(result.verdict), result.proof) == ("REFUTED", True)
         assert result.loss == math.inf
     assert not judged(counts_after_a_look).proof
