@@ -17,7 +17,7 @@ from dpaudit.audit.replay.executor import execute
 from dpaudit.audit.replay.statistics import Followed
 from dpaudit.audit.replay.tape import LAZY, Reading
 
-Q, B, STEPS, D = 0.2, 8.0, 3, 2
+Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)
 SIGMA = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS)
 ROWS = np.random.default_rng(0).standard_normal((8, D))
@@ -264,6 +264,15 @@ def test_batches_that_show_more_than_noisy_values_prove_nothing(mechanism):
     for seed in range(3):
         result = replay(mechanism, pair=pair, claim=PureDP(0.01), seed=seed, **SEEN)
         assert not result.proof
+
+
+def test_a_scale_that_depends_on_the_data_is_found_over_a_batch():
+    def step(x, rng):
+        return laplace_step(x, rng, float(len(x)))
+
+    pair = Pair(rows(0.3, 1.0), rows(0.3))
+    result = replay(step, pair=pair, claim=PureDP(9.0), **SEEN)
+    assert "scale" in {finding.kind for finding in result.findings}
 
 
 def fixed_size(x, rng):

@@ -78,3 +78,13 @@ def coin(x, rng):
 def test_coins_have_no_transcript():
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
         Followed(coin).transcript(PAIR.data, 1, rng=np.random.default_rng(0))
+
+
+def test_numbers_that_share_a_draw_have_no_known_loss():
+    def shared(x, rng):
+        return np.array([np.sum(x), len(x)]) + rng.normal()
+
+    followed = Followed(shared, reading=LAZY)
+    seen = followed.transcript(rows(0), 1, rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="is not known"):
+        followed.transcript_loss(seen, rows(0), rows(0, 0))

@@ -19,6 +19,7 @@ from dpaudit.audit.replay import replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
+BY_NAME = np.random.laplace
 
 
 def total(x):
@@ -135,6 +136,10 @@ def system_random(x, rng):
     return total(x) - math.copysign(math.log(1 - 2 * abs(uniform)), uniform)
 
 
+def imported_by_name(x, rng):
+    return total(x) + BY_NAME(0, 1.0)
+
+
 def inverse_cdf(x, rng):
     uniform = rng.random() - 0.5
     return total(x) - np.sign(uniform) * np.log(1 - 2 * np.abs(uniform))
@@ -185,6 +190,7 @@ RIGHT = [
     *(object_array, rounded, noisy_argmax, argmax_of_canvas, own_argmax, copied),
     *(pickled, spawned, same_bits, threaded, threaded_argmax, module_level),
     *(new_generator, python_random, system_random, inverse_cdf, frozen),
+    imported_by_name,
     *(exits_at_random, catches_everything, printed, geometric, generator_function),
 ]
 FOLLOWED = [
@@ -197,6 +203,7 @@ LOST = {
     same_bits: "bits of the generator",
     threaded: "another thread",
     own_argmax: "was there before",
+    imported_by_name: "imported by name",
     inverse_cdf: "ordinary number",
     shared_buffer: "another release",
     view_of_noise: "another release",

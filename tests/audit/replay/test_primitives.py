@@ -559,9 +559,14 @@ def test_a_generator_is_excused_within_primitives_and_nowhere_else():
         OWN.random_sample()
         return noisy_vector(np.array([float(len(x))]), 1.0)
 
+    def uses_it_in_vain(x, rng):
+        OWN.random_sample()
+        return float(len(x))
+
     result = judged(uses_it_outside_as_well)
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert any("was there before" in each.message for each in result.findings)
+    assert not judged(uses_it_in_vain).proof
 
 
 def test_a_generator_is_seen_that_the_collector_does_not_list(objects_listed_anew):
