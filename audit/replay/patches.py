@@ -26,7 +26,7 @@ from dpaudit.audit.replay.places import called_by_name, is_code
 from dpaudit.audit.replay.tape import Tape
 from dpaudit.audit.replay.tracked import Tracked, isinstance_tracked
 
-__all__ = ["Watch", "patched", "unwatched"]
+__all__ = ["Watch", "all_objects", "patched", "unwatched"]
 
 _FLOATS = (None, float, np.float64, "float", "float64", "d", "f8")
 _LEGACY: dict[str, Callable[..., Any]] = {
@@ -313,7 +313,7 @@ def _frozen(state: Any) -> Any:
     return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
-def _objects() -> list[Any]:
+def all_objects() -> list[Any]:
     """Return all objects; the collector tells nothing of those that are frozen."""
     gc.unfreeze()
     return gc.get_objects()
@@ -343,10 +343,15 @@ class Watch:
     ----------
     generators : list, optional
         All that there are by default.
+
+    Attributes
+    ----------
+    found : list
+        The generators.
     """
 
     def __init__(self, generators: list[Any] | None = None) -> None:
-        self._found = self._all() if generators is None else generators
+        self.found = self._all() if generators is None else generators
         self._before = self.states()
 
     def __enter__(self) -> Self:
@@ -363,7 +368,7 @@ class Watch:
         kinds = (np.random.Generator, np.random.RandomState, random.Random)
         known: dict[type, bool] = {}
         found: list[Any] = []
-        for thing in _objects():
+        for thing in all_objects():
             kind = type(thing)
             if kind not in known:
                 known[kind] = issubclass(kind, kinds) and kind is not Recorder
@@ -383,7 +388,7 @@ class Watch:
     def states(self) -> list[Any]:
         """Return the states of the generators."""
         states = []
-        for each in self._found:
+        for each in self.found:
             try:
                 states.append(_state(each))
             except Exception:

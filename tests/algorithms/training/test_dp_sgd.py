@@ -1,7 +1,6 @@
 """DP-SGD: its gradients, the law of its sums, its likelihood, and what is planted.
 
-Type-I error: 1e-9 for the test of a law and for each audit of a true claim; seeds are
-fixed.
+Type-I error: 1e-9 for each test of a law; seeds are fixed.
 """
 
 from dataclasses import replace
@@ -23,7 +22,6 @@ from dpaudit.algorithms.shared.batches import AllRows
 from dpaudit.algorithms.training import dp_sgd
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.algorithms.training.planted import FixedBatchSGD
-from dpaudit.audit import Verdict, audit
 from dpaudit.mechanism import HasTranscript, HasWorstCase
 
 ROWS = np.array([[0.3, -1.0, 1.0], [2.0, 2.0, 0.0], [-0.5, 4.0, 3.0]])
@@ -151,27 +149,6 @@ def test_the_noise_is_that_of_a_public_accountant():
 
 def test_a_replaced_row_needs_more_noise():
     assert few_steps(relation="replace-one").multiplier > 1.5 * few_steps().multiplier
-
-
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_transcripts_do_not_refute_it(relation):
-    result = audit(
-        DPSGD.calibrated(1.0, 1e-5, relation=relation),
-        layer="transcript",
-        confidence=1 - 1e-9,
-        max_samples=4_000,
-        seed=0,
-        stop_when_refuted=False,
-    )
-    assert result.verdict is Verdict.NOT_REFUTED
-    assert result.epsilon_lower > 0.1  # and half of the noise would be seen:
-
-
-def test_transcripts_refute_half_of_the_noise():
-    right = DPSGD.calibrated(1.0, 1e-5)
-    half = replace(right, multiplier=right.multiplier / 2)
-    result = audit(half, layer="transcript", max_samples=20_000, seed=0)
-    assert result.verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize("name", names_of("training"))

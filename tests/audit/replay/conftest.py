@@ -1,9 +1,9 @@
-"""What was there before is listed once a file, not for each of a thousand replays.
+"""What is there before is listed once, and not for each of a thousand replays.
 
 A replay lists all objects, to find the generators among them. Where tests run, these
 are the objects of every test that was collected, and listing them took half of the
-time. Those that are there when the tests of a file begin are frozen: the collector
-leaves them out then, and the generators among them are kept here.
+time. Those that are there when the first of these tests begins are frozen: the
+collector leaves them out then, and the generators among them are kept here.
 """
 
 import gc
@@ -14,24 +14,23 @@ import pytest
 
 from dpaudit.audit.replay import patches
 
-listed_anew = patches._objects
+listed_anew = patches.all_objects
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)
 def objects_listed_once() -> Iterator[None]:
-    gc.collect()
-    generators = patches.Watch()._found
+    generators = patches.Watch().found
     gc.freeze()
 
     def objects() -> list[Any]:
         return [*generators, *gc.get_objects()]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(patches, "_objects", objects)
+        patch.setattr(patches, "all_objects", objects)
         yield
     gc.unfreeze()
 
 
 @pytest.fixture
 def objects_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patches, "_objects", listed_anew)
+    monkeypatch.setattr(patches, "all_objects", listed_anew)

@@ -1,7 +1,6 @@
 """Secret batches: mixtures over the flip of the row that differs, and public ones."""
 
 import linecache
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,15 +12,15 @@ from dpaudit.algorithms.catalogue import build
 from dpaudit.algorithms.shared.subsampling import noise_multiplier
 from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.audit import replay
-from dpaudit.audit.replay import auditing, primitive
+from dpaudit.audit.replay import primitive
 from dpaudit.audit.replay.executor import execute
 from dpaudit.audit.replay.statistics import Followed
 from dpaudit.audit.replay.tape import LAZY, Reading
 
-Q, B, STEPS, D = 0.2, 4.0, 6, 2
-CLAIM = ApproxDP(1.0, 1e-5)
-SIGMA = noise_multiplier(1.0, 1e-5, rate=Q, steps=STEPS)
-ROWS = np.random.default_rng(0).standard_normal((12, D))
+Q, B, STEPS, D = 0.2, 4.0, 3, 2
+CLAIM = ApproxDP(0.5, 1e-5)
+SIGMA = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS)
+ROWS = np.random.default_rng(0).standard_normal((8, D))
 FAR = np.array([[30.0, 30.0]])
 # In the middle, so that the rows after it are at other places on the other side.
 PAIR = Pair(np.vstack([ROWS[:5], FAR, ROWS[5:]]), ROWS)
@@ -41,12 +40,11 @@ def dp_sgd(x, rng, sigma=SIGMA, q=Q):
     return w
 
 
-def clips_the_batch(x, rng, steps=STEPS):
-    x = x.reshape(len(x), -1)
+def clips_the_batch(x, rng):
     w = np.zeros(x.shape[1])
-    for _ in range(steps):
+    for _ in range(STEPS):
         total = (x[rng.random(len(x)) < Q] - w).sum(axis=0, keepdims=True)
-        w = w + 0.5 * (clipped(total)[0] * 2 + rng.normal(0, SIGMA, w.shape)) / B
+        w = w + 0.5 * (clipped(total)[0] * 8 + rng.normal(0, SIGMA, w.shape)) / B
     return w
 
 
@@ -65,10 +63,6 @@ def fixed_batches(x, rng):
         total = clipped(x[step % 2 :: 2] - w).sum(axis=0)
         w = w + 0.5 * (total + rng.normal(0, SIGMA, w.shape)) / B
     return w
-
-
-def rule_of_thumb(x, rng):
-    return dp_sgd(x, rng, sigma=Q * np.sqrt(STEPS))
 
 
 def private_count(x, rng):
@@ -116,9 +110,9 @@ def densities(x, y, places, bits):
 @pytest.mark.parametrize("pair", [PAIR, PAIR.swapped], ids=["leaves", "joins"])
 def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
     followed = Followed(dp_sgd, pair=pair, reading=reading)
-    seen = followed.transcript(pair.data, 5, rng=np.random.default_rng(1))
+    seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(1))
     found = followed.transcript_loss(seen, pair.data, pair.neighbour)
-    for turn in range(5):
+    for turn in range(3):
         values = [v[turn] for k, v in seen.items() if k != "release"]
         masks = [v.astype(bool) for v in values if v.shape == (len(ROWS),)]
         sums = [v for v in values if v.shape == (D,)]
@@ -137,17 +131,13 @@ def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
 
 def test_a_row_that_is_replaced_is_a_mixture_on_either_side():
     pair = Pair(np.vstack([ROWS, FAR]), np.vstack([ROWS, -FAR]), "replace-one")
-    sigma = noise_multiplier(2.0, 1e-5, rate=Q, steps=STEPS, replaced="opposite")
+    sigma = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS, replaced="opposite")
     options = {"pair": pair, "sees": "transcript", "max_samples": 2}
-    right = replay(
-        lambda x, rng: dp_sgd(x, rng, sigma), claim=ApproxDP(2.0, 1e-5), **options
-    )
+    right = replay(lambda x, rng: dp_sgd(x, rng, sigma), claim=CLAIM, **options)
     assert (right.verdict, right.findings) == ("NOT_REFUTED", ())
     assert max(step.l2 for step in right.steps) > 1.99
     # At a quarter of the noise.
-    wrong = replay(
-        lambda x, rng: dp_sgd(x, rng, sigma / 4), claim=ApproxDP(2.0, 1e-5), **options
-    )
+    wrong = replay(lambda x, rng: dp_sgd(x, rng, sigma / 4), claim=CLAIM, **options)
     assert any(finding.kind in ("distance", "budget") for finding in wrong.findings)
 
 
@@ -155,7 +145,6 @@ FAULTS = {
     clips_the_batch: ("distance", "rng.normal"),
     noise_for_the_batch: ("distance", "rng.normal"),
     fixed_batches: ("distance", "rng.normal"),
-    rule_of_thumb: ("distance", "rng.normal"),
     private_count: ("release", "return w"),
 }
 
@@ -173,20 +162,6 @@ def test_a_fault_of_dp_sgd_is_refuted_at_its_line(mechanism):
     assert finding.proof == 0.999
 
 
-def test_clipping_per_batch_is_found_without_a_pair(monkeypatch):
-    monkeypatch.setattr(auditing, "_RANDOM", 1)
-    monkeypatch.setattr(auditing, "_MOVES", 1)
-    result = replay(
-        lambda x, rng: clips_the_batch(x, rng, steps=2),
-        domain="scalar:-20,20:rows=3",
-        relation="add-remove",
-        claim=ApproxDP(0.5, 1e-5),
-        sees="transcript",
-    )
-    assert result.verdict == "REFUTED"
-    assert result.pairs > 1
-
-
 def laplace_step(x, rng, b=1.0):
     batch = x[rng.random(len(x)) < Q]
     return np.clip(batch, 0, 1).sum() + rng.laplace(0, b)
@@ -198,13 +173,11 @@ def test_one_sampled_step_of_laplace_noise_is_held_to_its_supremum():
     exact = np.log1p(Q * np.expm1(1.0))
     kept = replay(laplace_step, pair=pair, claim=PureDP(exact), sees="transcript")
     assert (kept.verdict, kept.findings) == ("NOT_REFUTED", ())
-    broken = [
-        replay(laplace_step, pair=pair, claim=PureDP(0.9 * exact), seed=seed, **SEEN)
-        for seed in range(8)
-    ]
-    assert any(result.proof for result in broken)
-    for result in broken:
-        assert result.loss <= exact + 1e-9
+    # A transcript is over it with probability 0.1 or more: 100 fail with one of 3e-5.
+    options = {"pair": pair, "claim": PureDP(0.9 * exact), **SEEN}
+    broken = (replay(laplace_step, seed=seed, **options) for seed in range(100))
+    proven = next(result for result in broken if result.proof)
+    assert proven.loss <= exact + 1e-9
 
 
 SEEN = {"sees": "transcript", "max_samples": 2}
@@ -213,7 +186,7 @@ SEEN = {"sees": "transcript", "max_samples": 2}
 def test_no_tight_mechanism_is_ever_refuted_by_proof():
     # Proofs have no false alarms: sampled steps with the least epsilon that is true.
     rng = np.random.default_rng(7)
-    for seed in range(40):
+    for seed in range(12):
         b, data = rng.uniform(0.3, 3), rng.random((int(rng.integers(1, 5)), 1))
         place = int(rng.integers(len(data) + 1))
         pair = Pair(data, np.insert(data, place, 1.0, axis=0))
@@ -252,7 +225,7 @@ def over_two(x, rng):
 
 def test_a_value_over_two_batches_is_never_taken_for_one_over_one():
     pair = Pair(rows(0.5, 1.0), rows(0.5))
-    for seed in range(8):
+    for seed in range(3):
         result = replay(over_two, pair=pair, claim=PureDP(0.1), seed=seed, **SEEN)
         assert result.verdict == "NOT_FOLLOWED"
 
@@ -288,9 +261,18 @@ def rate_of_the_data(x, rng):
 @pytest.mark.parametrize("mechanism", [shows_the_size, rate_of_the_data])
 def test_batches_that_show_more_than_noisy_values_prove_nothing(mechanism):
     pair = Pair(rows(0.3, 0.2, 1.0), rows(0.3, 0.2))
-    for seed in range(6):
+    for seed in range(3):
         result = replay(mechanism, pair=pair, claim=PureDP(0.01), seed=seed, **SEEN)
         assert not result.proof
+
+
+def test_a_scale_that_depends_on_the_data_is_found_over_a_batch():
+    def step(x, rng):
+        return laplace_step(x, rng, float(len(x)))
+
+    pair = Pair(rows(0.3, 1.0), rows(0.3))
+    result = replay(step, pair=pair, claim=PureDP(9.0), **SEEN)
+    assert "scale" in {finding.kind for finding in result.findings}
 
 
 def fixed_size(x, rng):
@@ -309,41 +291,25 @@ def shuffled(x, rng):
 @pytest.mark.parametrize("mechanism", [fixed_size, shuffled, laplace_step])
 def test_public_batches_are_values_that_are_the_same_on_both_sides(mechanism):
     pair = Pair(rows(0.3, 0.7, 0.0, 0.2), rows(0.3, 0.7, 1.0, 0.2))
-    options = {"pair": pair, "sees": "transcript", "max_samples": 2}
-    results = [
-        replay(mechanism, claim=PureDP(1.0), batches="public", seed=seed, **options)
-        for seed in range(6)
-    ]
-    assert {result.verdict for result in results} == {"NOT_REFUTED"}
-    assert "and every batch" in str(results[0])
-    assert max(result.loss for result in results) > 0.4
-    worst = [
-        replay(mechanism, claim=PureDP(0.4), batches="public", seed=seed, **options)
-        for seed in range(6)
-    ]
+    options = {"pair": pair, "batches": "public", **SEEN}
+    result = replay(mechanism, claim=PureDP(1.0), **options)
+    assert result.verdict == "NOT_REFUTED"
+    assert "and every batch" in str(result)
+    # The row is in the batch, and its loss above 0.1, with probability 0.1 or more:
+    # 150 executions all miss it with one of 1e-7.
+    worst = (
+        replay(mechanism, claim=PureDP(0.1), seed=seed, **options)
+        for seed in range(150)
+    )
     assert any(result.proof for result in worst)
     if mechanism is not laplace_step:
-        secret = replay(mechanism, claim=PureDP(0.4), **options)
+        secret = replay(mechanism, claim=PureDP(0.1), **options | {"batches": "secret"})
         assert not secret.proof
 
 
 def test_transcripts_over_secret_batches_need_the_pair():
     with pytest.raises(UnsupportedError, match="flips may be hidden"):
         Followed(dp_sgd).transcript(ROWS, 1, rng=np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_losses_of_dp_sgd_are_its_own(relation):
-    mechanism = build("dp-sgd", relation=relation)
-    pair = mechanism.worst_case()
-    followed = Followed(mechanism, pair=pair)
-    seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
-    steps = [v for k, v in seen.items() if k != "release" and v.ndim == 3]
-    own = {"steps": np.concatenate(steps, axis=1)}
-    exact = mechanism.transcript_loss(own, pair.data, pair.neighbour)
-    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
-    assert found == pytest.approx(exact, abs=1e-9)
-    assert np.abs(exact).min() > 1e-3
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -354,7 +320,7 @@ def test_losses_of_dp_sggd_are_its_own(relation):
     pair = Pair(row, row[:0] if relation == "add-remove" else other)
     for way in (pair, pair.swapped):
         followed = Followed(mechanism, pair=way)
-        seen = followed.transcript(way.data, 3, rng=np.random.default_rng(0))
+        seen = followed.transcript(way.data, 1, rng=np.random.default_rng(0))
         values = [v for k, v in seen.items() if k != "release"]
         own = {
             "start": values[0][:, 0],
@@ -374,50 +340,34 @@ PLANTED = {
 }
 
 
-def check_planted(mechanism, kind):
-    # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
-    result = replay(mechanism, sees="transcript", seed=2)
-    assert result.verdict == "REFUTED"
-    assert result.samples <= 60
-    assert kind in {finding.kind for finding in result.findings}
-
-
-# A rule of thumb is "dp-sgd" with less noise, which is among FAULTS.
-@pytest.mark.parametrize("name", [name for name in PLANTED if "rule" not in name])
-def test_ten_steps_show_what_is_wrong_in_each(name):
-    check_planted(replace(build(name), iterations=10), PLANTED[name])
-
-
 @pytest.mark.hard
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_faults_of_the_catalogue_are_refuted(name):
-    """As docs/training.md says."""
-    check_planted(build(name), PLANTED[name])
+    """As docs/training.md says; each audit is wrong with probability 1e-3, seeded."""
+    result = replay(build(name), sees="transcript", seed=2)
+    assert result.verdict == "REFUTED"
+    assert result.samples <= 60
+    assert PLANTED[name] in {finding.kind for finding in result.findings}
 
 
-def test_a_private_number_of_rows_is_refuted_where_rows_have_gradients():
-    row = [[1.0, 1.0]]
-    pair = Pair(row, row * 2)
-    # Slow enough that no weight is so large that the gradient is lost beside it.
-    mechanism = build("dp-sgd-private-count")
-    mechanism = replace(mechanism, learning_rate=0.01, iterations=10)
-    result = replay(mechanism, pair=pair, sees="transcript")
-    assert (result.verdict, result.samples) == ("REFUTED", 4)
-    assert [finding.kind for finding in result.findings] == ["release"]
-
-
-def test_dp_sgd_of_the_catalogue_is_followed():
-    for relation in ("add-remove", "replace-one"):
-        mechanism = DPSGD.calibrated(1.0, 1e-5, relation=relation, iterations=10)
-        result = replay(mechanism, **SEEN)
-        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
-        # The row is so long that it is clipped wherever the weights are likely to be.
-        apart = 1.0 if relation == "add-remove" else 2.0
-        distances = [step.l2 for step in result.steps]
-        assert len(distances) == mechanism.iterations
-        assert np.median(distances) == pytest.approx(apart)
-        assert max(distances) <= apart + 1e-9
-        assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_dp_sgd_of_the_catalogue_is_followed_and_has_its_own_losses(relation):
+    mechanism = DPSGD.calibrated(1.0, 1e-5, relation=relation, iterations=4)
+    pair = mechanism.worst_case()
+    result = replay(mechanism, **SEEN)
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    # The row is so long that it is clipped wherever the weights are likely to be.
+    apart = 1.0 if relation == "add-remove" else 2.0
+    assert [step.l2 for step in result.steps] == pytest.approx([apart] * 4)
+    assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
+    followed = Followed(mechanism, pair=pair)
+    seen = followed.transcript(pair.data, 1, rng=np.random.default_rng(0))
+    steps = [v for k, v in seen.items() if k != "release" and v.ndim == 3]
+    own = {"steps": np.concatenate(steps, axis=1)}
+    exact = mechanism.transcript_loss(own, pair.data, pair.neighbour)
+    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+    assert found == pytest.approx(exact, abs=1e-9)
+    assert np.abs(exact).min() > 1e-6
 
 
 def test_a_declared_answer_of_every_row_is_no_batch():
@@ -449,7 +399,7 @@ def test_a_primitive_over_a_secret_batch_has_the_loss_of_a_mixture():
         return noisy(x[rng.random(len(x)) < 0.25].clip(0, 1).sum(), 1.0, rng)
 
     pair = Pair(rows(0.0, 0.5), rows(0.0, 0.5, 1.0))
-    for turn in range(4):
+    for turn in range(2):
         result = replay(
             declared, pair=pair, claim=PureDP(1.0), sees="transcript", seed=turn
         )
@@ -462,7 +412,7 @@ def test_a_sum_over_a_batch_of_differences_looks_at_the_vector():
         w = x.sum(axis=0) + rng.normal(0, 1.0, x.shape[1])
         return np.tanh((x[rng.random(len(x)) < 0.5] - w).sum(axis=0, keepdims=True))
 
-    for seed in range(4):
+    for seed in range(2):
         seen = execute(summed, ROWS, seed, reading=LAZY).tape.observations
         (value,) = [one for one in seen if one.how != "chosen"]
         assert (value.shape, value.law.ratio.tolist()) == ((2,), [1.0, 1.0])

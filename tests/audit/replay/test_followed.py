@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from replay_cases import SGD, dp_sgd, dp_sgd_batch_clipped, right_late_sum, rows
+from replay_cases import right_late_sum, rows
 
 from dpaudit import ApproxDP, GaussianDP, Pair, Relation, UnsupportedError
 from dpaudit.audit import audit, replay, white_box
@@ -80,12 +80,11 @@ def test_coins_have_no_transcript():
         Followed(coin).transcript(PAIR.data, 1, rng=np.random.default_rng(0))
 
 
-def test_gradient_descent_is_held_to_its_composition():
-    # Twenty steps of distance at most 1 at scale 4.8.
-    claim = GaussianDP(np.sqrt(20) / 4.8)
-    options = {"claim": claim, "sees": "transcript", "max_samples": 50}
-    assert replay(dp_sgd, pair=SGD, **options).verdict == "NOT_REFUTED"
-    far = Pair(SGD.data, np.vstack([SGD.data, [100.0, 100.0, 100.0]]))
-    wrong = replay(dp_sgd_batch_clipped, pair=far, **options)
-    assert wrong.verdict == "REFUTED"
-    assert wrong.samples <= 50
+def test_numbers_that_share_a_draw_have_no_known_loss():
+    def shared(x, rng):
+        return np.array([np.sum(x), len(x)]) + rng.normal()
+
+    followed = Followed(shared, reading=LAZY)
+    seen = followed.transcript(rows(0), 1, rng=np.random.default_rng(0))
+    with pytest.raises(UnsupportedError, match="is not known"):
+        followed.transcript_loss(seen, rows(0), rows(0, 0))

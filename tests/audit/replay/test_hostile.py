@@ -19,6 +19,7 @@ from dpaudit.audit.replay import replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
 OWN = np.random.default_rng(5)
+BY_NAME = np.random.laplace
 
 
 def total(x):
@@ -58,10 +59,6 @@ def shared_buffer(x, rng):
     return view
 
 
-def float32(x, rng):
-    return (total(x) + rng.laplace(0, 1.0, 2)[:1].astype(np.float32)).astype(np.float32)
-
-
 def object_array(x, rng):
     cells = np.empty(2, dtype=object)
     cells[0] = total(x) + rng.laplace(0, 1.0)
@@ -73,10 +70,6 @@ def rounded(x, rng):
     return round(total(x) + rng.laplace(0, 1.0), 1)
 
 
-def sorted_values(x, rng):
-    return sorted([total(x) + rng.laplace(0, 2.0), rng.laplace(0, 2.0)])
-
-
 def noisy_argmax(x, rng):
     scores = np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3)
     return int(np.argmax(scores))
@@ -86,12 +79,6 @@ def argmax_of_canvas(x, rng):
     scores = np.zeros(3)
     scores[:] = np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3)
     return scores.argmax()
-
-
-def argmax_in_scipy(x, rng):
-    scores = np.zeros(3)
-    scores[:] = np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3)
-    return scipy.stats.rankdata(scores)
 
 
 def own_argmax(x, rng):
@@ -113,10 +100,6 @@ def spawned(x, rng):
 
 def same_bits(x, rng):
     return total(x) + np.random.Generator(rng.bit_generator).laplace(0, 1.0)
-
-
-def legacy_bits(x, rng):
-    return total(x) + np.random.RandomState(rng.bit_generator).laplace(0, 1.0)
 
 
 def threaded(x, rng):
@@ -151,6 +134,10 @@ def python_random(x, rng):
 def system_random(x, rng):
     uniform = int.from_bytes(os.urandom(6), "big") / 2**48 - 0.5
     return total(x) - math.copysign(math.log(1 - 2 * abs(uniform)), uniform)
+
+
+def imported_by_name(x, rng):
+    return total(x) + BY_NAME(0, 1.0)
 
 
 def inverse_cdf(x, rng):
@@ -189,10 +176,6 @@ def randomised_response(x, rng):
     return truth if rng.random() < math.e / (1 + math.e) else not truth
 
 
-def permuted(x, rng):
-    return rng.permutation(np.zeros(3)).sum() + total(x) + rng.laplace(0, 1.0)
-
-
 def geometric(x, rng):
     p = 1 - math.exp(-1)
     return len(x) + int(rng.geometric(p)) - int(rng.geometric(p))
@@ -203,12 +186,12 @@ def generator_function(x, rng):
 
 
 RIGHT = [
-    *(in_place, out_argument, out_of_draws, view_of_noise, shared_buffer, float32),
-    *(object_array, rounded, sorted_values, noisy_argmax, argmax_of_canvas),
-    *(argmax_in_scipy, own_argmax, copied, pickled, spawned, same_bits, legacy_bits),
-    *(threaded, threaded_argmax, module_level, new_generator, python_random),
-    *(system_random, inverse_cdf, frozen, exits_at_random, catches_everything),
-    *(printed, randomised_response, permuted, geometric, generator_function),
+    *(in_place, out_argument, out_of_draws, view_of_noise, shared_buffer),
+    *(object_array, rounded, noisy_argmax, argmax_of_canvas, own_argmax, copied),
+    *(pickled, spawned, same_bits, threaded, threaded_argmax, module_level),
+    *(new_generator, python_random, system_random, inverse_cdf, frozen),
+    imported_by_name,
+    *(exits_at_random, catches_everything, printed, geometric, generator_function),
 ]
 FOLLOWED = [
     *(in_place, out_argument, object_array, spawned, module_level, new_generator),
@@ -218,9 +201,9 @@ LOST = {
     copied: "copied",
     pickled: "copied or sent away",
     same_bits: "bits of the generator",
-    legacy_bits: "bits of the generator",
     threaded: "another thread",
     own_argmax: "was there before",
+    imported_by_name: "imported by name",
     inverse_cdf: "ordinary number",
     shared_buffer: "another release",
     view_of_noise: "another release",
@@ -232,22 +215,14 @@ LOST = {
 def test_a_right_mechanism_is_never_refuted(mechanism, sees):
     # The statistical test has a false-alarm probability of 1e-3 a mechanism; seeded.
     result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2)
-    assert result.verdict in ("NOT_REFUTED", "NOT_FOLLOWED"), str(result)
+    followed = mechanism in FOLLOWED and sees == "release"
+    allowed = {"NOT_REFUTED"} if followed else {"NOT_REFUTED", "NOT_FOLLOWED"}
+    if mechanism in LOST and sees == "release":
+        allowed = {"NOT_FOLLOWED"}
+        assert any(LOST[mechanism] in finding.message for finding in result.findings)
+    assert result.verdict in allowed, str(result)
     if result.verdict == "NOT_FOLLOWED":
         assert any(":" in finding.where for finding in result.findings)
-
-
-@pytest.mark.parametrize("mechanism", FOLLOWED, ids=lambda m: m.__name__)
-def test_what_can_be_followed_is(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
-    assert result.verdict == "NOT_REFUTED", str(result)
-
-
-@pytest.mark.parametrize("mechanism", LOST, ids=lambda m: m.__name__)
-def test_what_cannot_be_followed_is_said(mechanism):
-    result = replay(mechanism, pair=PAIR, claim=PureDP(1.0), max_samples=2)
-    assert result.verdict == "NOT_FOLLOWED"
-    assert any(LOST[mechanism] in finding.message for finding in result.findings)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def gaps(p, q):
     return {y: math.log(p[y] / q[y]) for y in both}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @given(
     st.sampled_from(["discrete-laplace", "discrete-gaussian"]),
     st.integers(-3, 3),
@@ -54,7 +54,7 @@ def test_losses_on_a_lattice_are_log_ratios_of_sums(name, x, x2, scale, other):
         assert found == pytest.approx(wanted[y], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(-6, 6),
     st.integers(-6, 6),
@@ -77,7 +77,7 @@ def test_the_supremum_of_clamped_discrete_noise_is_the_largest_log_ratio(
         assert loss(one, two, np.array([y])) == pytest.approx(wanted[y], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.floats(-6, 6),
     st.floats(-6, 6),
@@ -121,7 +121,7 @@ def by_images(x, scale, low, high, y):
     return np.log(images.sum(axis=0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(
         [("truncated-laplace", by_rejection), ("folded-laplace", by_images)]
@@ -148,7 +148,8 @@ def test_noise_within_bounds_against_rejection_and_images(named, x, x2, scale, b
 def test_the_sum_of_discrete_normal_weights(sigma):
     with mpmath.workdps(30):
         wanted = mpmath.log(mpmath.jtheta(3, 0, mpmath.exp(-1 / (2 * sigma**2))))
-    assert discrete_gaussian_log_sum(sigma) == pytest.approx(float(wanted), abs=1e-14)
+    # Of some 600 terms at most, each rounded: 1e-13 of the sum.
+    assert discrete_gaussian_log_sum(sigma) == pytest.approx(float(wanted), abs=1e-12)
 
 
 def test_discrete_normal_losses_have_no_bound():
@@ -230,20 +231,16 @@ def test_the_exponential_mechanism_and_its_candidates():
     )
 
 
-def test_a_candidate_that_one_side_lacks_has_an_infinite_loss():
+def test_the_names_of_candidates_count_and_not_their_order():
     one = KERNELS["permute-and-flip"]([1.0, 1.0], 1.0, ["a", "b"])
     two = KERNELS["permute-and-flip"]([1.0, 1.0], 1.0, ["a", "c"])
     assert one.loss(two, one.places("b")[0]) == math.inf
     assert one.loss(two, one.places("a")[0]) == pytest.approx(0.0)
     assert one.supremum(two) == math.inf
-
-
-def test_the_order_of_candidates_is_of_no_account():
     one = KERNELS["exponential"]([1.0, 2.0, 5.0], 1.0, ["b", "a", 3])
     two = KERNELS["exponential"]([5.0, 1.0, 2.0], 1.0, [3.0, "b", "a"])
-    assert one.keys == two.keys
-    assert np.array_equal(one.log, two.log)
-    assert one.supremum(two) == 0
+    assert (one.keys, one.supremum(two)) == (two.keys, 0)
+    assert one.log == pytest.approx(two.log, rel=1e-14)
 
 
 def test_randomised_response():

@@ -143,10 +143,6 @@ def as_many_as_rows(x, rng):
     return [noisy(0.0, 1.0) for _ in x]
 
 
-def off_the_lattice(x, rng):
-    return noisy_count(float(x.sum()) / 4)
-
-
 def too_little_of_rng(x, rng):
     return with_rng(rng, 0.5)(float(len(x)))
 
@@ -168,7 +164,6 @@ WRONG = {
     too_far: ("distance", "noisy_vector(np.array"),
     twice: ("budget", "noisy(float(len(x)), 1.5)"),
     private_divisor: ("release", "/ len(x)"),
-    off_the_lattice: ("distance", "/ 4"),
     no_noise: ("release", "0.0)"),
     too_little_of_rng: ("distance", "with_rng(rng, 0.5)"),
     beside_what_is_the_same: ("release", "x.sum()"),
@@ -184,14 +179,9 @@ def test_what_is_wrong_is_proven_to_whoever_sees_transcripts(mechanism):
         each.kind == kind and piece in line_of(each) and each.proof is True
         for each in result.findings
     ), [*map(str, result.findings)]
-
-
-@pytest.mark.parametrize("mechanism", WRONG, ids=lambda each: each.__name__)
-def test_it_is_shown_and_not_proven_to_whoever_sees_releases(mechanism):
-    kind, _ = WRONG[mechanism]
-    result = judged(mechanism, sees="release")
-    assert not result.proof
-    assert kind in {each.kind for each in result.findings}
+    hidden = judged(mechanism, sees="release")
+    assert not hidden.proof
+    assert kind in {each.kind for each in hidden.findings}
 
 
 def test_other_calls_and_other_scales_are_found():
@@ -347,7 +337,7 @@ def test_an_invariant_that_differs_is_a_finding_at_its_line(mechanism):
 
 def test_it_refutes_for_whoever_sees_it_if_nothing_random_came_before():
     for mechanism in (counts_publicly, counts_publicly_with_numpy):
-        result = judged(mechanism, claim=ApproxDP(5.0, 0.5))
+        result = judged(mechanism, claim=ApproxDP(1.0, 0.1))
         assert (str(result.verdict), result.proof) == ("REFUTED", True)
         assert result.loss == math.inf
     assert not judged(counts_after_a_look).proof
@@ -361,16 +351,6 @@ def test_invariants_that_do_not_differ_are_silent():
 
     result = judged(silent, sees="release")
     assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
-
-
-def test_an_invariant_after_the_code_came_to_other_values_says_nothing():
-    def others(x, rng):
-        values = as_many_as_rows(x, rng)
-        invariant(last=values[-1])
-        return values
-
-    result = judged(others, sees="release")
-    assert {each.kind for each in result.findings} == {"structure"}
 
 
 def test_an_invariant_that_is_noted_more_often_on_one_side_is_found():
@@ -579,18 +559,19 @@ def test_a_generator_is_excused_within_primitives_and_nowhere_else():
         OWN.random_sample()
         return noisy_vector(np.array([float(len(x))]), 1.0)
 
+    def uses_it_in_vain(x, rng):
+        OWN.random_sample()
+        return float(len(x))
+
     result = judged(uses_it_outside_as_well)
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert any("was there before" in each.message for each in result.findings)
+    assert not judged(uses_it_in_vain).proof
 
 
-@pytest.mark.usefixtures("objects_listed_anew")
-def test_a_generator_is_seen_that_the_collector_does_not_list():
+def test_a_generator_is_seen_that_the_collector_does_not_list(objects_listed_anew):
     gc.freeze()  # as servers do before they fork
-    try:
-        result = judged(lambda x, rng: len(x) + OWN.laplace())
-    finally:
-        gc.unfreeze()
+    result = judged(lambda x, rng: len(x) + OWN.laplace())
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert any("was there before" in each.message for each in result.findings)
 

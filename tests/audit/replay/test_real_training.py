@@ -28,9 +28,7 @@ PAIR = Pair(np.vstack([ROWS[:2], FAR, ROWS[2:]]), ROWS)
 # Of a fault: what is done otherwise, the kind that is found, and the line.
 FAULTS = {
     "right": ({}, None, ""),
-    "clips the batch": ({"per_batch": True}, "distance", "# noise"),
-    "divides by the batch": ({"private": "batch"}, "distance", "# noise"),
-    "divides by the rows": ({"private": "rows"}, "release", "# release"),
+    "divides by the rows": ({"private": True}, "release", "# release"),
     "noise without the norm": ({"deviation": SIGMA}, "distance", "# noise"),
     "fixed batches": ({"fixed": True}, "distance", "# noise"),
 }
@@ -44,8 +42,7 @@ def by_jax(
     x,
     rng,
     *,
-    per_batch=False,
-    private="",
+    private=False,
     deviation=SIGMA * NORM,
     fixed=False,
     compiled=False,
@@ -61,13 +58,9 @@ def by_jax(
     gradient = clipping.clipped_grad(loss, l2_clip_norm=NORM)
     privatizer = noise_addition.gaussian_privatizer(stddev=deviation, prng_key=0)
 
-    def step(w, rows, padding, factor, state):
-        if per_batch:
-            total = ((w - rows) * ~padding[:, np.newaxis]).sum(axis=0)
-            total = SIZE * clipping.clip_pytree(total / SIZE, clip_norm=NORM)[0]
-        else:
-            total = gradient(w, rows, is_padding_example=padding)
-        return privatizer.update(total * factor, state)  # noise
+    def step(w, rows, padding, state):
+        total = gradient(w, rows, is_padding_example=padding)
+        return privatizer.update(total, state)  # noise
 
     step = jax.jit(step) if compiled else step
     w = jnp.zeros(x.shape[1])
@@ -79,17 +72,14 @@ def by_jax(
     for places in batches:
         (padded,) = batch_selection.split_and_pad_global_batch(places, 4)
         rows = jnp.asarray(x[padded], dtype=jnp.float32)
-        factor = SIZE / max(len(places), 1) if private == "batch" else 1.0
-        noisy, after = step(w, rows, jnp.asarray(padded < 0), factor, state)
+        noisy, after = step(w, rows, jnp.asarray(padded < 0), state)
         state = state if one_key else after
-        size = RATE * len(x) if private == "rows" else SIZE
+        size = RATE * len(x) if private else SIZE
         w = w - 0.5 * noisy / size
     return np.asarray(w)  # release
 
 
-def by_opacus(
-    x, rng, *, per_batch=False, private="", deviation=SIGMA * NORM, fixed=False
-):
+def by_opacus(x, rng, *, private=False, deviation=SIGMA * NORM, fixed=False):
     import torch
     from opacus.grad_sample import GradSampleModule
     from opacus.optimizers import DPOptimizer
@@ -99,17 +89,11 @@ def by_opacus(
     torch.nn.init.zeros_(model.weight)
     model = GradSampleModule(model, loss_reduction="sum")
 
-    class ClipsTheBatch(DPOptimizer):
-        def clip_and_accumulate(self):
-            for p in self.params:
-                mean = p.grad_sample.sum(dim=0) / SIZE
-                p.summed_grad = SIZE * mean / torch.clamp(mean.norm() / NORM, min=1.0)
-
-    optimizer = (ClipsTheBatch if per_batch else DPOptimizer)(
+    optimizer = DPOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.5),
         noise_multiplier=deviation / NORM,
         max_grad_norm=NORM,
-        expected_batch_size=RATE * len(x) if private == "rows" else SIZE,
+        expected_batch_size=RATE * len(x) if private else SIZE,
         loss_reduction="mean",
     )
     sampler = UniformWithReplacementSampler(
@@ -121,10 +105,6 @@ def by_opacus(
         optimizer.zero_grad()
         if len(rows):
             loss = 0.5 * ((rows - model(torch.ones(len(rows), 1))) ** 2).sum()
-            if private == "batch":
-                # The mean of clipped gradients: the sum, less clipped.
-                optimizer.max_grad_norm = NORM * SIZE / len(rows)
-                optimizer.noise_multiplier = deviation / optimizer.max_grad_norm
             loss.backward()
         else:
             for p in optimizer.params:
