@@ -7,7 +7,7 @@ import pytest
 from attack_cases import SCALARS, auc, black_box, words
 
 from dpaudit import Pair
-from dpaudit.algorithms.textbook import SVT5, TruncatedGeometric
+from dpaudit.algorithms.textbook import SVT5
 from dpaudit.attacks import Abnormal, Atoms, BitPatterns, Target
 from dpaudit.attacks.bits import _low_bits
 from dpaudit.attacks.tables import log_ratio, shrunk_log_ratio
@@ -112,22 +112,6 @@ def test_atoms_apply_where_outputs_repeat():
     assert applies(np.zeros(20))
     assert applies({"kind": rng.integers(3, size=20), "value": continuous})
     assert not applies(np.zeros(1))
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "least"), [(TruncatedGeometric(1.0), 0.55), (SVT5(1.0), 0.55)]
-)
-def test_atoms_on_discrete_mechanisms(mechanism, least):
-    pair, rng = mechanism.worst_case(), np.random.default_rng(0)
-    target = Target(mechanism, pair)
-    learn, judge = (
-        [mechanism.draw(d, 2000, rng=rng) for d in (pair.data, pair.neighbour)]
-        for _ in range(2)
-    )
-    assert Atoms().applies(target, learn[0][:20])
-    parameters = Atoms().fit(target, *learn)
-    scores = [Atoms().score(target, parameters, side) for side in judge]
-    assert auc(*scores) > least
 
 
 def test_atoms_find_the_output_that_is_impossible_on_the_neighbour():

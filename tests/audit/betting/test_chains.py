@@ -148,19 +148,6 @@ def test_half_spaces_contain_their_null(key):
                     assert worst - limit <= 1e-9 * size
 
 
-def test_the_anchor_rises_with_the_violation_and_with_the_past():
-    family = FAMILIES["pure"]
-    found = [
-        find_anchor(family, laplace_events(epsilon, 2000))[0]
-        for epsilon in (0.3, 0.6, 1.0, 2.0, 3.0)
-    ]
-    assert found == sorted(set(found))
-    found = [
-        find_anchor(family, laplace_events(2.0, n))[0] for n in (30, 300, 3000, 30000)
-    ]
-    assert found == sorted(set(found))
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_anchor_is_below_the_truth_and_doubt_ends_above_it(epsilon):
     family = FAMILIES["pure"]
@@ -390,18 +377,19 @@ HARD_CASES = {
 
 @pytest.mark.parametrize("key", FAMILIES)
 @pytest.mark.parametrize("case", HARD_CASES)
-@pytest.mark.parametrize("exclusive", [0, 1], ids=["exclusive", "common"])
-def test_tiny_samples_and_ties_do_no_harm(case, key, exclusive):
+def test_tiny_samples_and_ties_do_no_harm(case, key):
     hits, n = HARD_CASES[case]
     t = hits.shape[1]
     attack, thresholds = np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float)
-    events = Events(attack, thresholds, hits, np.full((2, t), n), attack == exclusive)
     family = FAMILIES[key]
     nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
-    anchor, top = find_anchor(family, events)
-    assert 0 <= anchor <= top < len(family)
-    assert np.isfinite(violation(family, int(nulls[-1]), events))
-    for share in (0.05, 0.5):
+    for share, common in ((0.05, False), (0.5, True)):
+        events = Events(
+            attack, thresholds, hits, np.full((2, t), n), np.full(t, common)
+        )
+        anchor, top = find_anchor(family, events)
+        assert 0 <= anchor <= top < len(family)
+        assert np.isfinite(violation(family, int(nulls[-1]), events))
         for chains in all_chains(family, nulls, events, share):
             check(chains, events, len(nulls))
             found = project(chains.p1, chains.q1, chains.half_spaces, share)

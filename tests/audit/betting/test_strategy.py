@@ -1,7 +1,5 @@
 """What is bet on, and how much: allowed, from the past alone, and sensible."""
 
-import inspect
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -10,8 +8,7 @@ from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
 from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.excess import find_anchor
-from dpaudit.audit.betting.families import families_for, single_null
-from dpaudit.audit.betting.projection import HalfSpaces, project
+from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets, stakes
 
 CLAIMS = [
@@ -60,7 +57,10 @@ def a_plan(growth, worst=-0.5, scored=1000, eager=1.5, careful=7.5):
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("shift", [0.0, 1.0, 4.0, -2.0])
 def test_stakes_are_within_the_allowed(claim, shift):
-    """In [0, largest), for every progress and deadline; 0 where nothing grows."""
+    """In [0, largest), for every progress and deadline; 0 where nothing grows.
+
+    And what they lose at most leaves a tenth of the wealth.
+    """
     family = family_of(claim)
     for n in (10, 1000):
         plan = plan_for(family, past(shift, n), some_nulls(family))
@@ -74,17 +74,8 @@ def test_stakes_are_within_the_allowed(claim, shift):
                 assert (stake < largest).all()
                 assert (stake[plan.growth[bet] <= 0] == 0).all()
                 assert np.isfinite(stake).all()
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_bets_at_their_stakes_never_lose_everything(claim):
-    family = family_of(claim)
-    plan = plan_for(family, past(1.5, 300), some_nulls(family))
-    for stake in stakes(
-        plan, np.arange(len(plan.nulls)), np.full(len(plan.nulls), -2.0), 500
-    ):
-        for returns in (plan.bets.on_p, plan.bets.on_q):
-            assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
+                for returns in (plan.bets.on_p[bet], plan.bets.on_q[bet]):
+                    assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
 
 
 def test_who_bets_for_growth_is_the_shyer_the_less_is_known():
@@ -199,22 +190,6 @@ def test_growth_is_what_the_bet_gains_under_the_estimates():
     assert plan.growth[0] == pytest.approx(gain - plan.bets.slack[0], rel=0.1)
 
 
-def test_plans_depend_on_the_past_alone():
-    """No argument brings in the counts of the round that settles the bets."""
-    assert list(inspect.signature(plan_bets).parameters) == [
-        "family",
-        "nulls",
-        "events",
-        "n_p",
-        "n_q",
-        "anchor",
-    ]
-    family = family_of(PureDP(0.5))
-    twice = [plan_for(family, past(1.0, 300), some_nulls(family)) for _ in range(2)]
-    np.testing.assert_array_equal(twice[0].bets.on_p, twice[1].bets.on_p)
-    np.testing.assert_array_equal(twice[0].events, twice[1].events)
-
-
 def growth_at(family, events, share):
     """Return the growth of the best event against the claim at a share."""
     n_p = round(share * 1000)
@@ -267,21 +242,3 @@ def test_a_planned_bet_is_the_best_of_its_chains():
         alone = plan_bets(family, null, one, 50, 50, family.claimed)
         best = max(best, alone.growth[0])
     assert plan.growth[0] > best > 0
-
-
-def test_one_claim_known_by_its_profile():
-    """A total-variation claim of 0.3 against a pair at 0.68."""
-    family, events = single_null(Profile((0.0,), (0.3,))), past(2.0, 2000)
-    plan = plan_for(family, events, [0], 50, 50)
-    exact = project(
-        np.array([[0.84, 0.16]]),
-        np.array([[0.16, 0.84]]),
-        plan_half_space(),
-        0.5,
-    ).growth[0]
-    assert plan.growth[0] == pytest.approx(exact, rel=0.15)
-
-
-def plan_half_space():
-    one = np.ones((1, 1))
-    return HalfSpaces(np.ones((1, 1), dtype=np.intp), one, -one, 0.3 * one)
