@@ -9,7 +9,6 @@ from attack_cases import SCALARS, Steps, auc, black_box, transcript
 from scipy import stats
 
 from dpaudit import UnsupportedError
-from dpaudit.algorithms.textbook import OneTimeRappor
 from dpaudit.attacks import (
     GaussianTranscript,
     LaplaceLocation,
@@ -64,22 +63,6 @@ def test_logistic_is_nearly_optimal(draw, loss):
     best = best_area(loss, draw)
     assert area(LogisticClassifier(), draw, 4096) > best - 0.02
     assert area(LogisticClassifier(), draw, 256) > best - 0.06
-
-
-def test_logistic_is_the_product_form_on_bits():
-    """Independent bits: the log-likelihood ratio is linear in them."""
-    mechanism = OneTimeRappor(1.0)
-    pair = mechanism.worst_case()
-
-    def draw(rng, size, side):
-        return mechanism.draw(pair.data if side else pair.neighbour, size, rng=rng)
-
-    def loss(y):
-        return mechanism.privacy_loss(y, pair.data, pair.neighbour)
-
-    best = best_area(loss, draw)
-    assert area(LogisticClassifier(), draw, 4096) > best - 0.01
-    assert area(LogisticClassifier(), draw, 256) > best - 0.05
 
 
 def test_logistic_takes_bits_as_they_are():

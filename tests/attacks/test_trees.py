@@ -68,17 +68,6 @@ def test_invariants_do_not_change_with_signs_and_bases():
     )
 
 
-def test_invariants_do_not_depend_on_company():
-    rng = np.random.default_rng(4)
-    for shape in [(), (1,), (3,), (3, 3), (3, 2), (5, 5), (2, 2, 2)]:
-        releases = rng.normal(size=(6, *shape))
-        releases[2] = np.nan
-        together = invariants(ROWS, releases)
-        alone = np.vstack([invariants(ROWS, releases[i : i + 1]) for i in range(6)])
-        np.testing.assert_allclose(alone, together, rtol=1e-12)
-        assert np.isfinite(together).all()
-
-
 def test_invariants_of_vectors_and_squares():
     vector = invariants(ROWS, np.array([[2.0, 0.0, 5.0, np.nan]]))[0].tolist()
     counts, summary = [1.0, 0.0, 1.0], [7.0, 2.0, 1.0, 5.0]

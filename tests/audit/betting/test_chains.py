@@ -198,16 +198,6 @@ def test_violation_is_signed():
     assert strong > weak > 0
 
 
-def test_violation_tells_pairs_inside_a_null_apart():
-    """Rare events are inside by little everywhere; the widest says by how much."""
-    family, claim = FAMILIES["pure"], FAMILIES["pure"].claimed
-    inside = [
-        violation(family, claim, laplace_events(e, 1000)) for e in (0.1, 0.3, 0.6, 0.9)
-    ]
-    assert inside == sorted(inside)
-    assert inside[0] < inside[-1] - 3
-
-
 @pytest.mark.parametrize("way", [forward, None])
 def test_both_tails_of_laplace_noise_are_found(way):
     """One event is where D is likelier, another one's complement where D' is."""
@@ -268,20 +258,6 @@ def test_pooled_chains_recover_the_shift(mu):
     p, q = (np.cumsum(law[0])[:-1] for law in (chains.p1, chains.q1))
     np.testing.assert_allclose(ndtri(p) - ndtri(q), mu, rtol=0.02)
     check(chains, events, 1)
-
-
-def test_pooled_chains_have_nearly_all_the_information_of_a_gaussian_pair():
-    """The divergence from the null is nearly that of the whole Gaussian pair.
-
-    Between N(mu, 1), N(0, 1) and the pair of a smaller m about the same centre it is
-    (mu - m)^2 / 8 nats per release.
-    """
-    family, events = FAMILIES["gaussian"], gaussian_events(1.0, 100_000)
-    null = int(np.searchsorted(family.parameter, 0.7))
-    chains = pooled_chains(family, np.array([null]), events)
-    growth = project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0]
-    limit = (1.0 - family.parameter[null]) ** 2 / 8
-    assert 0.85 * limit < growth <= 1.02 * limit
 
 
 def test_pooled_chains_keep_what_events_disagree_on():

@@ -63,21 +63,15 @@ def test_audits_detect_what_is_said_to_be_detectable(q):
         assert (refuted >= 10) == seen
 
 
-def test_more_releases_detect_less():
+def test_more_releases_and_larger_errors_detect_less():
     null, q = claim_alone(PureDP(1.0)), np.array([0.1, 0.25])
-    found = [
-        detectable_epsilon(null, q, n, 1e-3, 0.0)
-        for n in (100, 300, 1000, 10**4, 10**6)
-    ]
-    assert found == sorted(found, reverse=True)
-    assert 1.0 < found[-1] < 1.02
-    assert found[0] > 1.5
-
-
-def test_a_smaller_error_probability_detects_less():
-    null, q = claim_alone(PureDP(1.0)), np.array([0.25])
-    found = [detectable_epsilon(null, q, 1000, a, 0.0) for a in (0.05, 1e-3, 1e-9)]
-    assert 1.0 < found[0] < found[1] < found[2]
+    for known in (
+        [detectable_epsilon(null, q, n, 1e-3, 0.0) for n in (10**6, 10**4, 100)],
+        [detectable_epsilon(null, q, 10**4, a, 0.0) for a in (0.05, 1e-3, 1e-9)],
+    ):
+        assert known == sorted(set(known))
+        assert 1.0 < known[0] < 1.1
+    assert detectable_epsilon(null, q, 10**6, 1e-3, 0.0) < 1.02
 
 
 def test_the_best_event_counts():

@@ -78,33 +78,15 @@ def test_stakes_are_within_the_allowed(claim, shift):
                     assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
 
 
-def test_who_bets_for_growth_is_the_shyer_the_less_is_known():
-    """Both approach the full stake with the past, and bet nothing where it is mute."""
-    zero = np.zeros(1, dtype=int)
-    found = np.array(
-        [
-            stakes(a_plan([0.01], scored=n), zero, np.array([-3.0]), 100)[:, 0]
-            for n in (10, 100, 1000, 10**4, 10**6)
-        ]
-    )
-    eager, careful, deadline = found.T
-    for growth in (eager, careful):
-        assert growth[0] == 0
-        assert (np.diff(growth) >= 0).all()
-        assert 0.99 < growth[-1] <= 1
-    assert (careful <= eager).all()
-    assert careful[2] < eager[2] / 1.3
-    assert len(set(deadline)) == 1
-
-
 def test_stakes_for_growth_shrink_by_what_may_be_flattery():
-    """James-Stein: 1 - c/z^2, with z^2 = 2 * 1000 * 0.01 seen in the past."""
+    """James-Stein: 1 - c/z^2, with z^2 = 2 * n * 0.01 seen in the past."""
     zero = np.zeros(1, dtype=int)
-    for c in (0.0, 1.0, 5.0, 19.0, 20.0, 500.0):
-        plan = a_plan([0.01], eager=c / 2, careful=c)
-        eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
-        assert eager == pytest.approx(max(1 - c / 40, 0))
-        assert careful == pytest.approx(max(1 - c / 20, 0))
+    for n in (10, 1000, 10**6):
+        for c in (0.0, 1.0, 19.0, 20.0, 500.0):
+            plan = a_plan([0.01], eager=c / 2, careful=c, scored=n)
+            eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
+            assert eager == pytest.approx(max(1 - 50 * c / (2 * n), 0))
+            assert careful == pytest.approx(max(1 - 50 * c / n, 0))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -134,29 +116,8 @@ def test_the_deadline_account_is_the_hedge_of_a_digital_option():
             *_, stake = stakes(plan, zero, np.log([u]), remaining)
             deviation = stake[0] * np.sqrt(2 * 0.002 * remaining)
             assert deviation == pytest.approx(norm.pdf(norm.ppf(u)) / u, rel=1e-9)
-
-
-def test_the_deadline_account_plays_bolder_late_and_poor():
-    plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
-    late = [
-        stakes(plan, zero, np.array([-3.0]), n)[-1, 0] for n in (10**5, 10**4, 3000)
-    ]
-    assert late == sorted(late)
-    poor = [
-        stakes(plan, zero, np.array([x]), 10**5)[-1, 0] for x in (-0.1, -1.0, -10.0)
-    ]
-    assert poor == sorted(poor)
     # Bounded however desperate.
     assert stakes(plan, zero, np.array([-500.0]), 1)[-1, 0] == pytest.approx(0.9 * 2)
-
-
-def test_the_accounts_differ():
-    family = family_of(PureDP(0.5))
-    plan = plan_for(family, past(1.0, 500), [family.claimed])
-    staked = stakes(plan, np.zeros(1, dtype=int), np.array([-5.0]), 10**6)[:, 0]
-    eager, careful, deadline = staked
-    assert 0.5 < careful < eager
-    assert 0 < deadline < 0.2
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)

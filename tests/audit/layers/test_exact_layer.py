@@ -164,16 +164,6 @@ def test_a_claim_at_one_epsilon_says_nothing_about_others():
     )
 
 
-def test_the_wishart_mechanism_is_refuted_at_every_pure_epsilon():
-    mechanism = SymmetricNoise.as_published(1.0)
-    pair = mechanism.worst_case(3)
-    for claim in (None, PureDP(9.0), ApproxDP(3.0, 0.6)):
-        verdict = decided(mechanism, pair, claim)
-        assert verdict.refuted
-        assert verdict.exact_delta == pytest.approx(1 - np.exp(-1))
-    assert not decided(mechanism, pair, ApproxDP(0.01, 0.64)).refuted
-
-
 def test_a_pure_bound_is_no_profile():
     """It says where delta becomes positive, and bounds it from above."""
     assert outcome(PureDP(1.0), PureDP(1.0)) is ExactOutcome.HOLDS

@@ -81,15 +81,6 @@ def test_empirical_bernstein_pays_for_two_sides_and_their_variance():
     assert high == pytest.approx(values.mean() + margin)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_betting_is_tighter_than_empirical_bernstein(law):
-    draw, _ = LAWS[law]
-    values = draw(np.random.default_rng(3), 2000)
-    interval = bounds(values, 50, BettingInterval(1e-4, horizon=2000))
-    low, high = empirical_bernstein(values, 1e-4)
-    assert interval.high - interval.low < 0.95 * (high - low)
-
-
 def test_bounds_narrow_at_the_rate_of_the_central_limit_theorem():
     # 1.96 standard errors are what any asymptotic interval at 95 % has.
     n = 20_000

@@ -33,6 +33,7 @@ from dpaudit.audit.layers.whitebox import white_box, white_box_steps
 
 SURE = 1 - 1e-10
 PAIR = Pair([0.0], [1.0])
+NOBODY = AnalyzeGauss.from_mu(0.5).worst_case()
 
 
 @dataclass(frozen=True)
@@ -134,19 +135,6 @@ def test_infinite_losses_count_as_one(dimension):
     assert result.epsilon_upper(0.1) == np.inf
 
 
-def test_the_symmetrised_wishart_in_one_dimension_is_laplace():
-    mechanism = SymmetrisedWishart.calibrated(1.0)
-    epsilons = np.array([0.0, 0.5, 1.0])
-    result = white_box(
-        mechanism,
-        mechanism.worst_case(1),
-        epsilon=epsilons,
-        confidence=SURE,
-        max_samples=20_000,
-    )
-    assert contains(result, laplace_profile(epsilons, 1.0))
-
-
 def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
     """Half of all losses are epsilon itself, give or take the last bits."""
     wishart = SymmetrisedWishart.calibrated(0.7)
@@ -162,45 +150,33 @@ def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
         assert not result.refutes(mechanism.claim)
 
 
-def test_a_wrong_loss_gives_a_wrong_interval():
-    """The tests above can fail."""
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "proposal"),
+    [
+        (GaussianSum(1 / 0.3), PAIR, "auto"),
+        (GaussianSum(), PAIR, "auto"),
+        # No dataset lies on the other side of nobody; translated releases do.
+        (
+            AnalyzeGauss.from_mu(0.5),
+            AnalyzeGauss.from_mu(0.5).worst_case(),
+            "translate",
+        ),
+    ],
+    ids=["dataset, 0.3", "dataset, 1", "translated"],
+)
+def test_small_deltas_are_bounded_within_a_tenth(mechanism, pair, proposal):
+    claim = mechanism.claim
+    epsilon = claim.epsilon(1e-8)
     result = white_box(
-        GaussianSum(factor=0.8), PAIR, epsilon=1.0, confidence=SURE, max_samples=50_000
+        mechanism, pair, epsilon=epsilon, confidence=SURE, proposal=proposal
     )
-    assert not contains(result, gaussian_profile(1.0, 1.0))
-
-
-@pytest.mark.parametrize("delta", [1e-6, 1e-8])
-@pytest.mark.parametrize("mu", [0.3, 1.0])
-def test_small_deltas_by_another_dataset(mu, delta):
-    epsilon = GaussianDP(mu).epsilon(delta)
-    truth = gaussian_profile(epsilon, mu)
-    result = white_box(
-        GaussianSum(1 / mu), PAIR, epsilon=epsilon, confidence=SURE, proposal="auto"
-    )
+    truth = gaussian_profile(epsilon, claim.parameters["mu"])
     assert contains(result, truth)
     assert np.all(result.high_by_direction < 1.1 * truth)
     assert np.all(result.low_by_direction > 0.9 * truth)
-    assert result.assumptions == ()
-    assert len(result.upper_assumptions) == 1
-
-
-def test_small_deltas_by_translation():
-    """No dataset lies on the other side of nobody; translated releases do."""
-    mechanism = AnalyzeGauss.from_mu(0.5)
-    epsilon = GaussianDP(0.5).epsilon(1e-7)
-    truth = gaussian_profile(epsilon, 0.5)
-    result = white_box(
-        mechanism,
-        mechanism.worst_case(),
-        epsilon=epsilon,
-        confidence=SURE,
-        proposal="translate",
-    )
-    assert contains(result, truth)
-    assert np.all(result.high_by_direction < 1.1 * truth)
-    assert np.all(result.low_by_direction > 0.9 * truth)
-    assert len(result.assumptions) == 1
+    translated = proposal == "translate"
+    assert len(result.assumptions) == translated
+    assert len(result.upper_assumptions) >= 1
 
 
 def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
@@ -468,19 +444,6 @@ def test_white_box_intervals_share_alpha_over_directions_and_epsilons(
     options = {"confidence": 0.97, "max_samples": 100, "proposal": proposal}
     white_box(GaussianSum(), PAIR, epsilon=epsilons, **options)
     assert spent == pytest.approx([0.03 / (2 * len(epsilons))] * 2 * len(epsilons))
-
-
-def test_one_of_many_epsilons_is_bounded_as_it_is_alone_at_its_share():
-    """From the same releases."""
-    together = white_box(
-        GaussianSum(), PAIR, epsilon=[0.2, 0.5, 1.0], confidence=0.97, max_samples=500
-    )
-    alone = white_box(
-        GaussianSum(), PAIR, epsilon=0.5, confidence=0.99, max_samples=500
-    )
-    for bound in ("low_by_direction", "high_by_direction"):
-        both = getattr(together, bound)[:, 1], getattr(alone, bound)[:, 0]
-        np.testing.assert_allclose(*both, rtol=1e-9)
 
 
 def test_consistency_shares_alpha_over_sides_and_thresholds(spent):
