@@ -172,9 +172,7 @@ def test_beyond_a_billion_releases_the_method_says_so():
     both = {"two_sided": True}
     assert joint(reverse, **both) == clopper_pearson(reverse, **both)
     assert joint(reverse, **both).value > 0
-    bound = gaussian(counts)
-    assert "clopper-pearson" in bound.method
-    assert bound.value == pytest.approx(-ndtri(0.25), rel=1e-3)
+    assert "clopper-pearson" in gaussian(counts).method
 
 
 def test_bound_as_text_and_dictionary():
