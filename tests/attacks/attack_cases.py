@@ -5,6 +5,7 @@ A case draws releases of a given size on D (shift 1) or D' (shift 0).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,14 @@ class Case:
     def sides(self, size, seed):
         rng = np.random.default_rng(seed)
         return self.draw(rng, size, 1), self.draw(rng, size, 0)
+
+    @cached_property
+    def parameters(self):
+        """What is learned from 600 releases a side; no test may change it."""
+        return self.attack.fit(self.target, *self.sides(600, 0))
+
+    def score(self, parameters, releases):
+        return self.attack.score(self.target, parameters, releases)
 
     def null_sides(self, size, seed):
         rng = np.random.default_rng(seed)

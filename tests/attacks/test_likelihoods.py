@@ -9,14 +9,12 @@ from attack_cases import SCALARS, Steps, auc, black_box, transcript
 from scipy import stats
 
 from dpaudit import UnsupportedError
-from dpaudit.algorithms.textbook import OneTimeRappor
 from dpaudit.attacks import (
     GaussianTranscript,
     LaplaceLocation,
     LogisticClassifier,
     Target,
 )
-from dpaudit.mechanism import HasGaussianSteps, HasTranscript
 
 TARGET = Target(black_box, SCALARS)
 
@@ -67,22 +65,6 @@ def test_logistic_is_nearly_optimal(draw, loss):
     assert area(LogisticClassifier(), draw, 256) > best - 0.06
 
 
-def test_logistic_is_the_product_form_on_bits():
-    """Independent bits: the log-likelihood ratio is linear in them."""
-    mechanism = OneTimeRappor(1.0)
-    pair = mechanism.worst_case()
-
-    def draw(rng, size, side):
-        return mechanism.draw(pair.data if side else pair.neighbour, size, rng=rng)
-
-    def loss(y):
-        return mechanism.privacy_loss(y, pair.data, pair.neighbour)
-
-    best = best_area(loss, draw)
-    assert area(LogisticClassifier(), draw, 4096) > best - 0.01
-    assert area(LogisticClassifier(), draw, 256) > best - 0.05
-
-
 def test_logistic_takes_bits_as_they_are():
     bits = np.random.default_rng(0).integers(2, size=(2, 300, 30)).astype(float)
     parameters = LogisticClassifier().fit(TARGET, *bits)
@@ -119,19 +101,6 @@ def test_transcript_loss_is_the_difference_of_log_densities():
         log_density[0] - log_density[1],
         rtol=1e-9,
     )
-
-
-def test_transcript_loss_meets_its_own_law():
-    """E[exp(loss)] on D' is 1; beyond 7 standard errors it is not by chance."""
-    values = transcript(np.random.default_rng(0), 200_000, 0)
-    ratio = np.exp(GaussianTranscript().score(Target(Steps(), SCALARS), {}, values))
-    assert abs(ratio.mean() - 1) < 7 * ratio.std() / np.sqrt(len(ratio))
-
-
-def test_protocols_are_recognised():
-    assert isinstance(Steps(), HasTranscript)
-    assert isinstance(Steps(), HasGaussianSteps)
-    assert not isinstance(object(), HasTranscript | HasGaussianSteps)
 
 
 def test_transcripts_of_another_kind_are_declined():

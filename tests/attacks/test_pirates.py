@@ -13,7 +13,6 @@ from dpaudit.attacks.pirates import (
 )
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
-    CodeLength,
     TardosCode,
     collude,
     invalid_share,
@@ -69,24 +68,6 @@ def test_subspaces_write_a_nearly_valid_word(k):
     assert np.mean(shares) <= 0.02 * (k - 1)
 
 
-def test_a_coalition_is_traced_through_principal_components_at_the_nominal_length():
-    """A pirate with 0.9 or more, any of 100 innocents with 0.01 at most.
-
-    Here in 20 of 20 and 0 of 20 trials: the false alarm is not a matter of sampling,
-    because the word obeys the marking condition.
-    """
-    made = CodeLength.calibrated(3, false_accusation=1e-4, missing=0.1)
-    found = framed = 0
-    for i in range(20):
-        drawn = TardosCode.generate(103, made.length, cutoff=made.cutoff, rng=rng(i))
-        pirate = EigenvectorPirate(subspace(1), pad_ratio=3)
-        word = pirate.pirate(drawn.codewords[:3], rng=rng(100 + i))
-        accused = drawn.scores(word) >= made.threshold
-        found += accused[:3].any()
-        framed += accused[3:].any()
-    assert (found, framed) == (20, 0)
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_sign_is_chosen_by_the_padding(sign):
     def signed(data, rng):
@@ -123,16 +104,6 @@ def test_the_planted_vector_against_all_angles():
         found = count(planted_vector(v))
         assert found <= best
         assert found >= best - 3
-
-
-def test_counting_absolute_values_would_not_tell_the_word_from_its_complement():
-    # Line 20 as printed.
-    words = code().codewords
-    w = np.concatenate([words[0], np.ones(15 * 64)]) / 32
-    theta = 1 / (80 * np.sqrt(64))
-    half = slice(8 * 64, None)
-    assert (np.abs(w[half]) >= theta).sum() == (np.abs(-w[half]) >= theta).sum()
-    np.testing.assert_array_equal(rounded(planted_vector(-w[:, None]))[:64], words[0])
 
 
 def test_a_vector_without_padding_is_some_unit_vector():
@@ -178,11 +149,14 @@ def test_no_subspace_is_no_word(shape):
 SUBSPACES = [
     name
     for name, each in CATALOGUE.items()
-    if each.installed and isinstance(each.build(), HasComponents)
+    if each.installed
+    and isinstance(each.build(), HasComponents)
+    # The one takes seconds for rows so long, and the other needs more of them.
+    and name not in ("k-norm-covariance", "private-oja")
 ]
 
 
-@pytest.mark.parametrize("name", [n for n in SUBSPACES if n != "private-oja"])
+@pytest.mark.parametrize("name", SUBSPACES)
 def test_every_subspace_mechanism_serves_the_pirates(name):
     words = code(24, 6).codewords
     mechanism = build(name)
@@ -193,12 +167,6 @@ def test_every_subspace_mechanism_serves_the_pirates(name):
     if getattr(mechanism, "seedable", True):
         again = pirate.pirate(words, rng=rng())
         np.testing.assert_array_equal(word, again)
-
-
-def test_private_oja_with_the_rows_that_it_needs():
-    words = code(2000, 3).codewords
-    pirate = EigenvectorPirate(build("private-oja"), pad_ratio=1)
-    assert pirate.pirate(words, rng=rng()).shape == (3,)
 
 
 @pytest.mark.parametrize("name", ["block-oja", "power-method", "private-subspace"])

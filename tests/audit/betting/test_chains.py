@@ -148,19 +148,6 @@ def test_half_spaces_contain_their_null(key):
                     assert worst - limit <= 1e-9 * size
 
 
-def test_the_anchor_rises_with_the_violation_and_with_the_past():
-    family = FAMILIES["pure"]
-    found = [
-        find_anchor(family, laplace_events(epsilon, 2000))[0]
-        for epsilon in (0.3, 0.6, 1.0, 2.0, 3.0)
-    ]
-    assert found == sorted(set(found))
-    found = [
-        find_anchor(family, laplace_events(2.0, n))[0] for n in (30, 300, 3000, 30000)
-    ]
-    assert found == sorted(set(found))
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_the_anchor_is_below_the_truth_and_doubt_ends_above_it(epsilon):
     family = FAMILIES["pure"]
@@ -209,16 +196,6 @@ def test_violation_is_signed():
         violation(family, claim, laplace_events(e, 10_000)) for e in (1.5, 3.0)
     )
     assert strong > weak > 0
-
-
-def test_violation_tells_pairs_inside_a_null_apart():
-    """Rare events are inside by little everywhere; the widest says by how much."""
-    family, claim = FAMILIES["pure"], FAMILIES["pure"].claimed
-    inside = [
-        violation(family, claim, laplace_events(e, 1000)) for e in (0.1, 0.3, 0.6, 0.9)
-    ]
-    assert inside == sorted(inside)
-    assert inside[0] < inside[-1] - 3
 
 
 @pytest.mark.parametrize("way", [forward, None])
@@ -281,20 +258,6 @@ def test_pooled_chains_recover_the_shift(mu):
     p, q = (np.cumsum(law[0])[:-1] for law in (chains.p1, chains.q1))
     np.testing.assert_allclose(ndtri(p) - ndtri(q), mu, rtol=0.02)
     check(chains, events, 1)
-
-
-def test_pooled_chains_have_nearly_all_the_information_of_a_gaussian_pair():
-    """The divergence from the null is nearly that of the whole Gaussian pair.
-
-    Between N(mu, 1), N(0, 1) and the pair of a smaller m about the same centre it is
-    (mu - m)^2 / 8 nats per release.
-    """
-    family, events = FAMILIES["gaussian"], gaussian_events(1.0, 100_000)
-    null = int(np.searchsorted(family.parameter, 0.7))
-    chains = pooled_chains(family, np.array([null]), events)
-    growth = project(chains.p1, chains.q1, chains.half_spaces, 0.5).growth[0]
-    limit = (1.0 - family.parameter[null]) ** 2 / 8
-    assert 0.85 * limit < growth <= 1.02 * limit
 
 
 def test_pooled_chains_keep_what_events_disagree_on():
@@ -390,18 +353,19 @@ HARD_CASES = {
 
 @pytest.mark.parametrize("key", FAMILIES)
 @pytest.mark.parametrize("case", HARD_CASES)
-@pytest.mark.parametrize("exclusive", [0, 1], ids=["exclusive", "common"])
-def test_tiny_samples_and_ties_do_no_harm(case, key, exclusive):
+def test_tiny_samples_and_ties_do_no_harm(case, key):
     hits, n = HARD_CASES[case]
     t = hits.shape[1]
     attack, thresholds = np.zeros(t, dtype=np.intp), -np.arange(t, dtype=float)
-    events = Events(attack, thresholds, hits, np.full((2, t), n), attack == exclusive)
     family = FAMILIES[key]
     nulls = np.unique(np.linspace(0, len(family) - 1, 9).astype(np.intp))
-    anchor, top = find_anchor(family, events)
-    assert 0 <= anchor <= top < len(family)
-    assert np.isfinite(violation(family, int(nulls[-1]), events))
-    for share in (0.05, 0.5):
+    for share, common in ((0.05, False), (0.5, True)):
+        events = Events(
+            attack, thresholds, hits, np.full((2, t), n), np.full(t, common)
+        )
+        anchor, top = find_anchor(family, events)
+        assert 0 <= anchor <= top < len(family)
+        assert np.isfinite(violation(family, int(nulls[-1]), events))
         for chains in all_chains(family, nulls, events, share):
             check(chains, events, len(nulls))
             found = project(chains.p1, chains.q1, chains.half_spaces, share)

@@ -44,51 +44,34 @@ def refutes(null, p, q, samples, rng):
     return test.refutes_claim
 
 
-@pytest.mark.parametrize("samples", [500, 5000])
 @pytest.mark.parametrize("q", [0.05, 0.25])
-def test_audits_detect_what_is_said_to_be_detectable(q, samples):
-    """Between three quarters and all of the runs, at the epsilon that is reported.
+def test_audits_detect_what_is_said_to_be_detectable(q):
+    """Of 20 runs at the epsilon that is reported, half at least; and not far from it.
 
-    24 runs: a power of 0.75 would fall short of 12 with probability 2e-3, one of 0.9
-    with less than 1e-8; a power of 1/4 would reach them with less than 1e-2.
+    A power of 0.9 falls short of 10 with probability below 1e-6. A third of the way
+    from the claim, more than half of the runs see nothing.
     """
-    null = claim_alone(PureDP(1.0))
+    null, samples = claim_alone(PureDP(1.0)), 500
     epsilon = detectable_epsilon(null, np.array([q]), samples, ALPHA, 0.0)
-    p = q * math.exp(epsilon)
-    if p >= 1 or (1 - q) / (1 - p) > math.exp(epsilon):
-        p = 1 - (1 - q) * math.exp(-epsilon)
-    assert event_epsilon(p, q, 0.0) == pytest.approx(epsilon)
     rng = np.random.default_rng(0)
-    refuted = sum(refutes(null, p, q, samples, rng) for _ in range(24))
-    assert refuted >= 12
+    for shown, seen in ((epsilon, True), (1 + (epsilon - 1) / 3, False)):
+        p = q * math.exp(shown)
+        if p >= 1 or (1 - q) / (1 - p) > math.exp(shown):
+            p = 1 - (1 - q) * math.exp(-shown)
+        assert event_epsilon(p, q, 0.0) == pytest.approx(shown)
+        refuted = sum(refutes(null, p, q, samples, rng) for _ in range(20))
+        assert (refuted >= 10) == seen
 
 
-def test_what_is_said_to_be_detectable_is_not_far_from_the_least():
-    """A third of the way from the claim, most of 24 runs see nothing.
-
-    A power above 3/4 would fail this with probability above 0.99.
-    """
-    null, q = claim_alone(PureDP(1.0)), 0.05
-    epsilon = detectable_epsilon(null, np.array([q]), 500, ALPHA, 0.0)
-    p, rng = q * math.exp(1 + (epsilon - 1) / 3), np.random.default_rng(1)
-    assert sum(refutes(null, p, q, 500, rng) for _ in range(24)) <= 12
-
-
-def test_more_releases_detect_less():
+def test_more_releases_and_larger_errors_detect_less():
     null, q = claim_alone(PureDP(1.0)), np.array([0.1, 0.25])
-    found = [
-        detectable_epsilon(null, q, n, 1e-3, 0.0)
-        for n in (100, 300, 1000, 10**4, 10**6)
-    ]
-    assert found == sorted(found, reverse=True)
-    assert 1.0 < found[-1] < 1.02
-    assert found[0] > 1.5
-
-
-def test_a_smaller_error_probability_detects_less():
-    null, q = claim_alone(PureDP(1.0)), np.array([0.25])
-    found = [detectable_epsilon(null, q, 1000, a, 0.0) for a in (0.05, 1e-3, 1e-9)]
-    assert 1.0 < found[0] < found[1] < found[2]
+    for known in (
+        [detectable_epsilon(null, q, n, 1e-3, 0.0) for n in (10**6, 10**4, 100)],
+        [detectable_epsilon(null, q, 10**4, a, 0.0) for a in (0.05, 1e-3, 1e-9)],
+    ):
+        assert known == sorted(set(known))
+        assert 1.0 < known[0] < 1.1
+    assert detectable_epsilon(null, q, 10**6, 1e-3, 0.0) < 1.02
 
 
 def test_the_best_event_counts():
@@ -108,8 +91,7 @@ CURVES = [
 ]
 
 
-@pytest.mark.parametrize("samples", [300, 3000, 10**6])
-@pytest.mark.parametrize("q", [1e-3, 0.05, 0.3])
+@pytest.mark.parametrize(("samples", "q"), [(300, 0.05), (10**6, 1e-3), (10**6, 0.3)])
 @pytest.mark.parametrize("claim", CURVES, ids=str)
 def test_no_epsilon_that_the_claim_allows_is_called_a_violation(claim, q, samples):
     """Whatever the event shows at this delta: elsewhere it may be the claim's limit."""
@@ -182,10 +164,3 @@ def test_the_rarest_event_is_more_than_what_delta_allows():
 
 def test_a_handful_of_releases_sees_no_event():
     assert rarest_event(claim_alone(PureDP(1.0)), 3, 1e-3) == 1.0
-
-
-def test_rarer_events_take_more_releases():
-    null = claim_alone(PureDP(1.0))
-    found = [rarest_event(null, n, 1e-3) for n in (100, 1000, 10**4, 10**6)]
-    assert found == sorted(found, reverse=True)
-    assert found[1] > 0.03

@@ -1,7 +1,5 @@
 """What is bet on, and how much: allowed, from the past alone, and sensible."""
 
-import inspect
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -10,8 +8,7 @@ from dpaudit import ApproxDP, GaussianDP, Profile, PureDP
 from dpaudit.audit.betting.events import Events, ScoreRecord
 from dpaudit.audit.betting.evidence import Bets
 from dpaudit.audit.betting.excess import find_anchor
-from dpaudit.audit.betting.families import families_for, single_null
-from dpaudit.audit.betting.projection import HalfSpaces, project
+from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.strategy import PlannedBets, best_share, plan_bets, stakes
 
 CLAIMS = [
@@ -60,7 +57,10 @@ def a_plan(growth, worst=-0.5, scored=1000, eager=1.5, careful=7.5):
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize("shift", [0.0, 1.0, 4.0, -2.0])
 def test_stakes_are_within_the_allowed(claim, shift):
-    """In [0, largest), for every progress and deadline; 0 where nothing grows."""
+    """In [0, largest), for every progress and deadline; 0 where nothing grows.
+
+    And what they lose at most leaves a tenth of the wealth.
+    """
     family = family_of(claim)
     for n in (10, 1000):
         plan = plan_for(family, past(shift, n), some_nulls(family))
@@ -74,46 +74,19 @@ def test_stakes_are_within_the_allowed(claim, shift):
                 assert (stake < largest).all()
                 assert (stake[plan.growth[bet] <= 0] == 0).all()
                 assert np.isfinite(stake).all()
-
-
-@pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_bets_at_their_stakes_never_lose_everything(claim):
-    family = family_of(claim)
-    plan = plan_for(family, past(1.5, 300), some_nulls(family))
-    for stake in stakes(
-        plan, np.arange(len(plan.nulls)), np.full(len(plan.nulls), -2.0), 500
-    ):
-        for returns in (plan.bets.on_p, plan.bets.on_q):
-            assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
-
-
-def test_who_bets_for_growth_is_the_shyer_the_less_is_known():
-    """Both approach the full stake with the past, and bet nothing where it is mute."""
-    zero = np.zeros(1, dtype=int)
-    found = np.array(
-        [
-            stakes(a_plan([0.01], scored=n), zero, np.array([-3.0]), 100)[:, 0]
-            for n in (10, 100, 1000, 10**4, 10**6)
-        ]
-    )
-    eager, careful, deadline = found.T
-    for growth in (eager, careful):
-        assert growth[0] == 0
-        assert (np.diff(growth) >= 0).all()
-        assert 0.99 < growth[-1] <= 1
-    assert (careful <= eager).all()
-    assert careful[2] < eager[2] / 1.3
-    assert len(set(deadline)) == 1
+                for returns in (plan.bets.on_p[bet], plan.bets.on_q[bet]):
+                    assert (1 + stake[:, np.newaxis] * returns >= 0.099).all()
 
 
 def test_stakes_for_growth_shrink_by_what_may_be_flattery():
-    """James-Stein: 1 - c/z^2, with z^2 = 2 * 1000 * 0.01 seen in the past."""
+    """James-Stein: 1 - c/z^2, with z^2 = 2 * n * 0.01 seen in the past."""
     zero = np.zeros(1, dtype=int)
-    for c in (0.0, 1.0, 5.0, 19.0, 20.0, 500.0):
-        plan = a_plan([0.01], eager=c / 2, careful=c)
-        eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
-        assert eager == pytest.approx(max(1 - c / 40, 0))
-        assert careful == pytest.approx(max(1 - c / 20, 0))
+    for n in (10, 1000, 10**6):
+        for c in (0.0, 1.0, 19.0, 20.0, 500.0):
+            plan = a_plan([0.01], eager=c / 2, careful=c, scored=n)
+            eager, careful, _ = stakes(plan, zero, np.array([-3.0]), 100)[:, 0]
+            assert eager == pytest.approx(max(1 - 50 * c / (2 * n), 0))
+            assert careful == pytest.approx(max(1 - 50 * c / n, 0))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -143,29 +116,8 @@ def test_the_deadline_account_is_the_hedge_of_a_digital_option():
             *_, stake = stakes(plan, zero, np.log([u]), remaining)
             deviation = stake[0] * np.sqrt(2 * 0.002 * remaining)
             assert deviation == pytest.approx(norm.pdf(norm.ppf(u)) / u, rel=1e-9)
-
-
-def test_the_deadline_account_plays_bolder_late_and_poor():
-    plan, zero = a_plan([0.002]), np.zeros(1, dtype=int)
-    late = [
-        stakes(plan, zero, np.array([-3.0]), n)[-1, 0] for n in (10**5, 10**4, 3000)
-    ]
-    assert late == sorted(late)
-    poor = [
-        stakes(plan, zero, np.array([x]), 10**5)[-1, 0] for x in (-0.1, -1.0, -10.0)
-    ]
-    assert poor == sorted(poor)
     # Bounded however desperate.
     assert stakes(plan, zero, np.array([-500.0]), 1)[-1, 0] == pytest.approx(0.9 * 2)
-
-
-def test_the_accounts_differ():
-    family = family_of(PureDP(0.5))
-    plan = plan_for(family, past(1.0, 500), [family.claimed])
-    staked = stakes(plan, np.zeros(1, dtype=int), np.array([-5.0]), 10**6)[:, 0]
-    eager, careful, deadline = staked
-    assert 0.5 < careful < eager
-    assert 0 < deadline < 0.2
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -197,22 +149,6 @@ def test_growth_is_what_the_bet_gains_under_the_estimates():
     )
     gain = 0.5 * p @ np.log1p(plan.bets.on_p[0]) + 0.5 * q @ np.log1p(plan.bets.on_q[0])
     assert plan.growth[0] == pytest.approx(gain - plan.bets.slack[0], rel=0.1)
-
-
-def test_plans_depend_on_the_past_alone():
-    """No argument brings in the counts of the round that settles the bets."""
-    assert list(inspect.signature(plan_bets).parameters) == [
-        "family",
-        "nulls",
-        "events",
-        "n_p",
-        "n_q",
-        "anchor",
-    ]
-    family = family_of(PureDP(0.5))
-    twice = [plan_for(family, past(1.0, 300), some_nulls(family)) for _ in range(2)]
-    np.testing.assert_array_equal(twice[0].bets.on_p, twice[1].bets.on_p)
-    np.testing.assert_array_equal(twice[0].events, twice[1].events)
 
 
 def growth_at(family, events, share):
@@ -267,21 +203,3 @@ def test_a_planned_bet_is_the_best_of_its_chains():
         alone = plan_bets(family, null, one, 50, 50, family.claimed)
         best = max(best, alone.growth[0])
     assert plan.growth[0] > best > 0
-
-
-def test_one_claim_known_by_its_profile():
-    """A total-variation claim of 0.3 against a pair at 0.68."""
-    family, events = single_null(Profile((0.0,), (0.3,))), past(2.0, 2000)
-    plan = plan_for(family, events, [0], 50, 50)
-    exact = project(
-        np.array([[0.84, 0.16]]),
-        np.array([[0.16, 0.84]]),
-        plan_half_space(),
-        0.5,
-    ).growth[0]
-    assert plan.growth[0] == pytest.approx(exact, rel=0.15)
-
-
-def plan_half_space():
-    one = np.ones((1, 1))
-    return HalfSpaces(np.ones((1, 1), dtype=np.intp), one, -one, 0.3 * one)

@@ -31,7 +31,7 @@ def whole(data, neighbour, least, height):
     return Region(data, neighbour, np.arange(height), np.arange(len(least)), least, 0.0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["binomial", "poisson"])
 def test_supremum_is_the_maximum_of_brute_force(kind, seed):
     rng = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def test_supremum_is_the_maximum_of_brute_force(kind, seed):
     start, end = np.sort(rng.uniform(0, (1 - delta) / slope, size=2))
     piece = ((start, slope * start + delta), (end, slope * end + delta))
     found = supremum(region, [piece], TOLERANCE)
-    q = np.linspace(start, end, 2001)
+    q = np.linspace(start, end, 301)
     values = [direct(data, neighbour, least, slope * x + delta, x) for x in q]
     assert found >= max(values) - 1e-12  # which is the rounding of the oracle
     assert found <= max(values) + 2 * TOLERANCE + 0.01 * np.ptp(values)
@@ -60,7 +60,7 @@ def test_supremum_finds_a_narrow_peak_inside():
     least[:31] = 30
     region = whole(data, neighbour, least, 61)
     found = supremum(region, [((0.0, 0.0), (1.0, 1.0))], TOLERANCE)
-    q = np.linspace(0, 1, 4001)
+    q = np.linspace(0, 1, 401)
     values = [direct(data, neighbour, least, x, x) for x in q]
     assert max(values) <= found <= max(values) * 1.01
 

@@ -1,14 +1,25 @@
 """Bounds from counts: coverage by enumerating every outcome, tightness, refusals."""
 
 import math
-from functools import cache
+from functools import cache, partial
+from itertools import product
 
 import numpy as np
 import pytest
+from numpy.random import default_rng
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom, poisson
 
-from dpaudit.audit.bounds import Bound, Counts, clopper_pearson, gaussian, joint
+from dpaudit.audit.bounds import (
+    Bound,
+    Counts,
+    clopper_pearson,
+    fixed_scores,
+    gaussian,
+    joint,
+    one_run,
+    split_scores,
+)
 from dpaudit.audit.bounds.gaussian import mu_lower
 from dpaudit.audit.bounds.joint import epsilon_lower
 from dpaudit.audit.bounds.laws import Poisson
@@ -17,7 +28,7 @@ from dpaudit.gaussian import gaussian_epsilon
 
 METHODS = {"joint": joint, "clopper-pearson": clopper_pearson, "gaussian": gaussian}
 TRUTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 3.5)
-SHAPES = [(10, 10, 0.0, 0.95), (9, 6, 0.02, 0.8)]
+SHAPES = [(8, 8, 0.0, 0.95), (9, 6, 0.02, 0.8)]
 
 
 @cache
@@ -52,8 +63,10 @@ def worst_error(bounds, n, other, delta, *, mu=False, truths=TRUTHS):
     return worst
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [*product(("joint", "clopper-pearson"), SHAPES), ("gaussian", SHAPES[0])],
+)
 def test_coverage_by_enumeration(name, shape):
     n, other, delta, confidence = shape
     error = worst_error(table(name, *shape), n, other, delta, mu=name == "gaussian")
@@ -66,31 +79,12 @@ def test_the_enumeration_can_fail():
     n, other, delta, _ = SHAPES[0]
     loose = table("joint", n, other, delta, 0.8)
     assert worst_error(loose, n, other, delta) > 0.05
-    # Nor is a bound on mu one on epsilon.
-    assert worst_error(table("gaussian", *SHAPES[0]), n, other, delta) > 0.05
-
-
-def test_two_sided_covers_points_inside_both_directions():
-    n = 9
-    bounds = np.array(
-        [
-            [joint(Counts(k, n, m, n), two_sided=True).value for m in range(n + 1)]
-            for k in range(n + 1)
-        ]
-    )
-    assert np.allclose(bounds, bounds.T)
-    k = np.arange(n + 1)
-    for truth in (0.0, 0.3):
-        for q in np.linspace(0.01, 0.99, 50):
-            p = min(np.exp(truth) * q, 1 - np.exp(-truth) * (1 - q))
-            weights = np.outer(binom.pmf(k, n, p), binom.pmf(k, n, q))
-            assert weights[bounds > truth].sum() <= 0.05
 
 
 @pytest.mark.parametrize("kind", ["epsilon", "mu"])
 def test_coverage_of_poisson_counts_by_enumeration(kind):
     law, alpha, delta = Poisson(3.0), 0.05, 0.01
-    size = 17
+    size = 13
 
     def bound(hits):
         if kind == "epsilon":
@@ -111,76 +105,21 @@ def test_coverage_of_poisson_counts_by_enumeration(kind):
     assert 0.5 * alpha <= worst <= alpha
 
 
-@pytest.mark.parametrize(
-    ("n", "q", "epsilon", "delta"),
-    [(10**5, 0.2, 1.0, 0.0), (10**5, 3e-4, 1.0, 1e-5), (2000, 0.2689, 1.0, 0.0)],
-)
-def test_coverage_of_larger_samples_by_simulation(n, q, epsilon, delta):
-    # A valid bound fails this with probability below 1e-9.
-    audits, alpha = 80, 0.05
-    rng = np.random.default_rng(n)
-    p = min(np.exp(epsilon) * q + delta, 1 - np.exp(-epsilon) * (1 - q - delta))
-    hits = zip(rng.binomial(n, p, audits), rng.binomial(n, q, audits), strict=True)
-    over = sum(
-        joint(Counts(int(k), n, int(m), n), delta=delta).value > epsilon
-        for k, m in hits
-    )
-    assert over <= binom.isf(1e-9, audits, alpha)
-
-
-def test_never_looser_than_clopper_pearson():
-    for shape in SHAPES:
-        exact, simple = table("joint", *shape), table("clopper-pearson", *shape)
-        assert np.all(exact >= simple)
-        assert np.any(exact > simple + 0.1)
-
-
-GRID = [
-    (n, q, epsilon, delta)
-    for n in (100, 10_000, 10**6)
-    for q in (0.002, 0.05, 0.27, 0.6)
-    for epsilon in (0.5, 2.0)
-    for delta in (0.0, 1e-3)
-]
-
-
 def test_widths_on_a_grid():
+    """Never looser than two intervals, and most often clearly tighter."""
     shares = []
-    for n, q, epsilon, delta in GRID:
-        p = min(np.exp(epsilon) * q + delta, 1 - np.exp(-epsilon) * (1 - q - delta))
-        counts = Counts(round(n * p), n, round(n * q), n)
-        exact = joint(counts, delta=delta).value
-        simple = clopper_pearson(counts, delta=delta).value
-        assert exact >= simple
-        if simple > 0:
-            shares.append((epsilon - exact) / (epsilon - simple))
+    for n in (100, 10_000, 10**6):
+        for q, epsilon, delta in product((0.002, 0.27, 0.6), (0.5, 2.0), (0.0, 1e-3)):
+            p = min(np.exp(epsilon) * q + delta, 1 - np.exp(-epsilon) * (1 - q - delta))
+            counts = Counts(round(n * p), n, round(n * q), n)
+            exact = joint(counts, delta=delta).value
+            simple = clopper_pearson(counts, delta=delta).value
+            assert exact >= simple
+            if simple > 0:
+                shares.append((epsilon - exact) / (epsilon - simple))
     # One standard error at full alpha, against two at half of it.
-    assert len(shares) > 30
+    assert len(shares) > 20
     assert np.median(shares) < 0.85
-
-
-@pytest.mark.parametrize(
-    ("counts", "delta"),
-    [
-        (Counts(900, 10_000, 330, 10_000), 0.0),
-        (Counts(700, 10**6, 250, 10**6), 1e-5),
-        (Counts(8160, 10_000, 5000, 10_000), 0.0),
-    ],
-)
-def test_near_the_joint_bayesian_bound(counts, delta):
-    rng = np.random.default_rng(0)
-    draws = 400_000
-    misses = counts.releases - counts.hits, counts.releases_neighbour
-    p = rng.beta(counts.hits + 0.5, misses[0] + 0.5, draws)
-    q = rng.beta(
-        counts.hits_neighbour + 0.5, misses[1] - counts.hits_neighbour + 0.5, draws
-    )
-    with np.errstate(invalid="ignore"):
-        sides = np.log((p - delta) / q), np.log((1 - q - delta) / (1 - p))
-    credible = float(np.quantile(np.fmax(*sides), 0.05))
-    centre = float(np.median(np.fmax(*sides)))
-    bound = joint(counts, delta=delta).value
-    assert abs(bound - credible) <= 0.03 * (centre - credible)
 
 
 def test_the_complement_tells_the_same():
@@ -233,9 +172,7 @@ def test_beyond_a_billion_releases_the_method_says_so():
     both = {"two_sided": True}
     assert joint(reverse, **both) == clopper_pearson(reverse, **both)
     assert joint(reverse, **both).value > 0
-    bound = gaussian(counts)
-    assert "clopper-pearson" in bound.method
-    assert bound.value == pytest.approx(-ndtri(0.25), rel=1e-3)
+    assert "clopper-pearson" in gaussian(counts).method
 
 
 def test_bound_as_text_and_dictionary():
@@ -266,7 +203,15 @@ def test_counts_are_checked(numbers, message):
         Counts(*numbers)
 
 
-@pytest.mark.parametrize("bound", METHODS.values())
+BOUNDS = {
+    **{n: partial(method, Counts(5, 10, 1, 10)) for n, method in METHODS.items()},
+    "fixed scores": partial(fixed_scores, range(20), range(20), rng=default_rng(0)),
+    "split scores": partial(split_scores, range(20), range(20), rng=default_rng(0)),
+    "one run": partial(one_run, correct=9, guesses=10, canaries=20),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -280,4 +225,4 @@ def test_counts_are_checked(numbers, message):
 )
 def test_levels_are_checked(bound, options, message):
     with pytest.raises(InputError, match=message):
-        bound(Counts(5, 10, 1, 10), **options)
+        BOUNDS[bound](**options)

@@ -58,10 +58,8 @@ def largest_probability(canaries, guesses, correct, epsilon, delta):
     return -solved.fun
 
 
-@pytest.mark.parametrize(
-    ("canaries", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
-)
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
+@pytest.mark.parametrize(("canaries", "guesses"), [(1, 1), (2, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("epsilon", [0.0, 1.5])
 @pytest.mark.parametrize("delta", [0.0, 0.02, 0.2])
 def test_no_mechanism_exceeds_the_bound(canaries, guesses, epsilon, delta):
     for correct in range(1, guesses + 1):
@@ -78,22 +76,6 @@ def test_no_mechanism_exceeds_the_bound(canaries, guesses, epsilon, delta):
             assert bound == pytest.approx(best, abs=1e-7)
 
 
-def test_the_example_that_exceeds_the_published_expression():
-    # Guesses of four canaries, uniform among those with one right with probability l.
-    share, canaries = 0.15, 4
-    delta = share / (2**canaries - 1)
-    chance = 1 - 2.0**-canaries
-    actual = (1 - share) * chance + share
-    # It is (0, delta)-DP: the laws for two neighbours differ at two guess vectors.
-    assert share / (2**canaries - 1) <= delta
-    published = chance + 2 * canaries * delta * 2.0**-canaries
-    assert actual > published
-    ours = one_run_p_value(
-        correct=1, guesses=canaries, canaries=canaries, epsilon=0.0, delta=delta
-    )
-    assert ours >= actual
-
-
 def test_randomised_response_attains_it():
     # Exact enumeration: W ~ Bin(r, e^eps / (1 + e^eps)).
     r, epsilon = 200, 1.0
@@ -105,44 +87,13 @@ def test_randomised_response_attains_it():
     assert 0.02 < error <= 0.05
 
 
-def test_calibration_with_a_leak_by_simulation():
-    # Each canary is revealed with probability delta, else randomised response: the
-    # mechanism is (epsilon, delta)-DP. The false-alarm probability is below 1e-9.
-    rng = np.random.default_rng(0)
-    runs, m, epsilon, delta = 400, 300, 1.0, 1e-3
-    truth = 1 / (1 + np.exp(-epsilon))
-    right = np.where(rng.random((runs, m)) < delta, 1, rng.random((runs, m)) < truth)
-    options = {"guesses": m, "canaries": m, "delta": delta}
-    number, often = np.unique(right.sum(axis=1), return_counts=True)
-    bounds = [one_run(correct=int(v), **options).value for v in number]
-    over = often[np.array(bounds) > epsilon].sum()
-    assert over <= binom.isf(1e-9, runs, 0.05)
-
-
-def test_the_published_expression_is_larger_where_it_matters():
-    m, epsilon, delta = 1000, 1.0, 1e-5
-    q = 1 / (1 + np.exp(-epsilon))
-    for v in (760, 780, 800):
-        tail = binom.sf(v - 1, m, q)
-        steps = np.arange(1, v + 1)
-        slope = ((binom.sf(v - steps - 1, m, q) - tail) / steps).max()
-        ours = one_run_p_value(
-            correct=v, guesses=m, canaries=m, epsilon=epsilon, delta=delta
-        )
-        assert tail < ours < tail + 2 * m * delta * slope
-
-
-@pytest.mark.parametrize("number", [1, 2, 999, 1000, 1001, 1500, 5000])
+@pytest.mark.parametrize("number", [1, 2, 1000, 1001, 5000])
 @pytest.mark.parametrize("success", [0.5, 0.73, 0.999])
 def test_sum_of_modes(number, success):
-    exact = sum(
-        binom.pmf(np.arange(j + 1), j, success).max()
-        if j < 60
-        else binom.pmf(int((j + 1) * success), j, success)
-        for j in range(number)
-    )
+    j = np.arange(number)
+    exact = binom.pmf(np.minimum(np.floor((j + 1) * success), j), j, success).sum()
     (found,) = _sum_of_modes(number, np.array([1 - success]))
-    assert exact * (1 - 1e-12) <= found <= exact * 1.02
+    assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-12 + 0.02 * (number > 1000))
 
 
 STEP = 2.0**-17
@@ -227,14 +178,6 @@ def test_bound_and_p_value_never_contradict_each_other(case):
         assert [p <= 1 - confidence for p in p_values] == [e <= bound for e in claims]
 
 
-def test_the_p_value_grows_with_epsilon():
-    options = {"correct": 95, "guesses": 100, "canaries": 2000, "delta": 1e-3}
-    epsilons = np.sort(np.random.default_rng(1).uniform(0, 6, 40))
-    p_values = [one_run_p_value(**options, epsilon=e) for e in epsilons]
-    assert p_values == sorted(p_values)
-    assert p_values[0] < p_values[-1] == 1.0
-
-
 def test_beyond_its_reach_nothing_is_rejected():
     many = {"correct": 10**15, "guesses": 10**15, "canaries": 10**15}
     assert one_run_p_value(**many, epsilon=25.0) < 1e-9
@@ -268,8 +211,6 @@ def test_extremes():
         ({"correct": -1}, "correct must be an integer"),
         ({"guesses": 0}, "guesses must be an integer >= 1"),
         ({"canaries": 2.5}, "canaries must be an integer"),
-        ({"delta": 1.0}, "delta must be in"),
-        ({"confidence": 0.0}, "confidence must be in"),
     ],
 )
 def test_arguments_are_checked(change, message):

@@ -70,15 +70,6 @@ def test_a_tenth_of_a_percent_of_a_small_delta_is_seen(delta):
     )
 
 
-@pytest.mark.parametrize("mu", [1e-4, 0.03, 1.0, 7.0])
-def test_gaussian_claims_are_told_apart(mu):
-    assert outcome(GaussianDP(mu), GaussianDP(mu)) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(mu), GaussianDP(mu * (1 + 1e-12))) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(mu), GaussianDP(mu * (1 - 1e-12))) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(mu), GaussianDP(mu * 1.001)) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(mu), GaussianDP(mu * 0.999)) is ExactOutcome.REFUTED
-
-
 def test_the_published_analyze_gauss_is_refuted_where_the_theory_says():
     """The row replaced: true delta 3.74e-5 at (1, 1e-5); true epsilon 1.098."""
     mechanism = AnalyzeGauss.as_published(1.0, 1e-5, relation="replace-one")
@@ -91,12 +82,6 @@ def test_the_published_analyze_gauss_is_refuted_where_the_theory_says():
     for epsilon, delta, refuted in ((7.0, 1e-3, False), (8.0, 1e-3, True)):
         added = AnalyzeGauss.as_published(epsilon, delta)
         assert decided(added, added.worst_case()).refuted is refuted
-
-
-def test_a_gaussian_breaks_every_pure_claim_and_keeps_its_concentrated_one():
-    assert outcome(GaussianDP(0.3), PureDP(5.0)) is ExactOutcome.REFUTED
-    assert outcome(GaussianDP(0.3), ZeroConcentratedDP(0.045)) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(0.3), ZeroConcentratedDP(0.02)) is ExactOutcome.REFUTED
 
 
 # Their deltas at the epsilon: 0.0027, 1e-61, and 1e-1000, which no double can hold.
@@ -156,55 +141,59 @@ def test_pure_epsilons_are_held_apart_by_the_same_tolerance():
             assert outcome(PureDP(epsilon), claim) is expected
 
 
-def test_a_claim_at_one_epsilon_says_nothing_about_others():
-    claim = ApproxDP(1.0, float(gaussian_delta(1.0, 1.0)))
-    assert outcome(GaussianDP(1.0), claim) is ExactOutcome.HOLDS
-    assert outcome(GaussianDP(1.0), Profile((1.0, 2.0), (0.13, 0.001))) is (
-        ExactOutcome.REFUTED
-    )
+AT_POINTS = np.linspace(0.0, 8.0, 9)
+TABLE = Profile(AT_POINTS, gaussian_delta(AT_POINTS, 1.0))
+REFUTED, HOLDS, UNDECIDED = ExactOutcome
 
 
-def test_the_wishart_mechanism_is_refuted_at_every_pure_epsilon():
-    mechanism = SymmetricNoise.as_published(1.0)
-    pair = mechanism.worst_case(3)
-    for claim in (None, PureDP(9.0), ApproxDP(3.0, 0.6)):
-        verdict = decided(mechanism, pair, claim)
-        assert verdict.refuted
-        assert verdict.exact_delta == pytest.approx(1 - np.exp(-1))
-    assert not decided(mechanism, pair, ApproxDP(0.01, 0.64)).refuted
+@pytest.mark.parametrize(
+    ("exact", "claim", "expected"),
+    [
+        (GaussianDP(mu), GaussianDP(mu * factor), expected)
+        for mu in (1e-4, 0.03, 1.0, 7.0)
+        for factor, expected in (
+            (1.0, HOLDS),
+            (1 + 1e-12, HOLDS),
+            (1 - 1e-12, HOLDS),
+            (1.001, HOLDS),
+            (0.999, REFUTED),
+        )
+    ]
+    + [
+        # It breaks every pure claim, and keeps its concentrated one.
+        (GaussianDP(0.3), PureDP(5.0), REFUTED),
+        (GaussianDP(0.3), ZeroConcentratedDP(0.045), HOLDS),
+        (GaussianDP(0.3), ZeroConcentratedDP(0.02), REFUTED),
+        # A claim at one epsilon says nothing about others.
+        (GaussianDP(1.0), ApproxDP(1.0, float(gaussian_delta(1.0, 1.0))), HOLDS),
+        (GaussianDP(1.0), Profile((1.0, 2.0), (0.13, 0.001)), REFUTED),
+        # A pure bound says where delta becomes positive, and bounds it from above.
+        (PureDP(1.0), PureDP(1.0), HOLDS),
+        (PureDP(1.0), PureDP(1 - 1e-12), HOLDS),
+        (PureDP(1.0), PureDP(0.999), REFUTED),
+        (PureDP(1.0), ApproxDP(0.9, 0.5), HOLDS),
+        # A Laplace mechanism at epsilon 1 keeps this one; randomised response does not.
+        (PureDP(1.0), ApproxDP(0.5, 0.25), UNDECIDED),
+        # A table is exact at its points only, not on the chords between them.
+        (TABLE, GaussianDP(1.0), UNDECIDED),
+        (TABLE, GaussianDP(0.99), REFUTED),
+        (TABLE, TABLE, HOLDS),
+        # Other forms can only show that a claim holds.
+        (ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.6), HOLDS),
+        (ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.4), UNDECIDED),
+        (ApproxDP(1.0, 0.1), ApproxDP(1.0, 0.05), REFUTED),
+        (ApproxDP(1.0, 0.1), ApproxDP(0.9, 0.1), UNDECIDED),
+    ],
+)
+def test_outcomes(exact, claim, expected):
+    assert outcome(exact, claim) is expected
 
 
-def test_a_pure_bound_is_no_profile():
-    """It says where delta becomes positive, and bounds it from above."""
-    assert outcome(PureDP(1.0), PureDP(1.0)) is ExactOutcome.HOLDS
-    assert outcome(PureDP(1.0), PureDP(1 - 1e-12)) is ExactOutcome.HOLDS
-    assert outcome(PureDP(1.0), PureDP(0.999)) is ExactOutcome.REFUTED
-    assert outcome(PureDP(1.0), ApproxDP(0.9, 0.5)) is ExactOutcome.HOLDS
-    # A Laplace mechanism at epsilon 1 keeps this claim; randomised response does not.
-    assert outcome(PureDP(1.0), ApproxDP(0.5, 0.25)) is ExactOutcome.UNDECIDED
+def test_a_pure_bound_has_no_exact_delta():
     verdict = decided(Known(PureDP(1.0)), PAIR, PureDP(0.9))
     assert verdict.exact_delta is None
     assert verdict.excess is None
     assert "positive" in str(verdict)
-
-
-def test_a_table_is_exact_at_its_points_only():
-    epsilons = np.linspace(0.0, 8.0, 9)
-    table = Profile(epsilons, gaussian_delta(epsilons, 1.0))
-    assert outcome(table, GaussianDP(1.0)) is ExactOutcome.UNDECIDED  # its chords
-    assert outcome(table, GaussianDP(0.99)) is ExactOutcome.REFUTED
-    assert outcome(table, table) is ExactOutcome.HOLDS
-
-
-def test_other_forms_can_only_show_that_a_claim_holds():
-    assert outcome(ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.6)) is (
-        ExactOutcome.HOLDS
-    )
-    assert outcome(ZeroConcentratedDP(0.5), ZeroConcentratedDP(0.4)) is (
-        ExactOutcome.UNDECIDED
-    )
-    assert outcome(ApproxDP(1.0, 0.1), ApproxDP(1.0, 0.05)) is ExactOutcome.REFUTED
-    assert outcome(ApproxDP(1.0, 0.1), ApproxDP(0.9, 0.1)) is ExactOutcome.UNDECIDED
 
 
 def test_mechanisms_without_a_profile_get_no_verdict():
