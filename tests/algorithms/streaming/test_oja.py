@@ -77,14 +77,6 @@ def test_starts_are_independent_and_uniform():
     assert min(p_values) >= 1e-9 / 3
 
 
-def test_many_starts_are_split(monkeypatch):
-    monkeypatch.setattr(module, "_WORK", 12)
-    draws = Oja(STEPS).draw(ROWS, 10, rng=rng())
-    assert draws.shape == (10, 3)
-    assert Oja(STEPS).draw(ROWS, 0, rng=rng()).shape == (0, 3)
-    np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1)
-
-
 def test_the_error_falls_as_the_root_of_the_number_of_rows():
     # Fixed seeds: sin^2 times n stays within a factor of 4 of d lambda_1 lambda_2/gap^2
     # (about what PCA itself has) as n grows thirtyfold.

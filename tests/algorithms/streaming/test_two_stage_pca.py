@@ -22,8 +22,6 @@ from dpaudit.algorithms.streaming.moments import (
 )
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.algorithms.streaming.windows import Ball
-from dpaudit.attacks import Abnormal, Atoms, Identity, LinearDiscriminant
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP
 from dpaudit.codec import encode, rebuild
 from dpaudit.datasets.streaming_models import signal_in_noise
@@ -36,9 +34,7 @@ from dpaudit.mechanism import (
 )
 from dpaudit.neighbours import Relation
 from dpaudit.subspace import projector_distance, top_components
-from dpaudit.testing import check_scaling, run_conformance
 
-QUICK = (Abnormal(), Atoms(), Identity(), LinearDiscriminant())
 # So little noise that nothing is bottom on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1}
 PAIRS = ("far row", "two directions", "two bins", "threshold", "far from zero")
@@ -189,13 +185,6 @@ def test_releases_are_orthonormal_and_never_bottom(k):
     np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(2))[0])
     assert mechanism.draw(rows, 0, rng=rng()).shape == (0, 3, k)
     np.testing.assert_array_equal(mechanism.components(draws, k), draws)
-
-
-def test_trials_are_made_in_pieces(monkeypatch):
-    mechanism = TwoStagePCA.calibrated(**LOUD)
-    monkeypatch.setattr("dpaudit.algorithms.streaming.two_stage_pca._WORK", 700)
-    draws = mechanism.draw(graded(300, [1.0, 0.5, 0.2]), 7, rng=rng(1))
-    assert len(np.unique(draws[:, 0, 0])) == 7
 
 
 # Streams
@@ -377,44 +366,6 @@ def test_a_row_of_the_first_half_shows_its_full_sensitivity():
     expected = stats.norm.cdf(mu / 2)
     assert stats.binomtest(nearer, size, expected).pvalue > 1e-9
     assert expected > 0.7
-
-
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("number", range(5), ids=PAIRS)
-def test_it_conforms(number, k):
-    mechanism = TwoStagePCA.calibrated(8.0, 1e-2, n_components=k)
-    run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=200)
-
-
-@pytest.mark.parametrize("number", range(5), ids=PAIRS)
-def test_an_audit_does_not_refute_it(number):
-    mechanism = TwoStagePCA.calibrated(4.0, 1e-2)
-    result = audit(
-        mechanism,
-        pair=mechanism.canonical_pairs()[number],
-        confidence=1 - 1e-6,
-        max_samples=600,
-        seed=1,
-        attacks=QUICK,
-    )
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-
-
-@pytest.mark.parametrize("step", ["covariance", "mean"])
-def test_too_little_noise_in_either_half_is_refuted(step):
-    # Sixteen times the epsilon in one step, which the other half cannot hide.
-    mechanism = TwoStagePCA.calibrated(1.0, 1e-3)
-    loud = TwoStagePCA.calibrated(16.0, 1e-3)
-    wrong = replace(mechanism, **{step: getattr(loud, step)})
-    pair = wrong.canonical_pairs()[{"covariance": 1, "mean": 0}[step]]
-    result = audit(wrong, pair=pair, max_samples=1500, seed=1, attacks=QUICK)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
-def test_the_unit_of_the_row_norm_is_that_of_the_rows():
-    check_scaling(
-        lambda norm: TwoStagePCA.calibrated(8.0, 1e-2, row_norm=norm, n_components=2)
-    )
 
 
 def test_rows_are_clipped():
