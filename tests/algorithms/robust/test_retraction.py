@@ -9,6 +9,7 @@ from dpaudit.algorithms.robust.grassmannian import (
     geodesic_step,
     polar,
     settle,
+    squared_distance,
     to_tangent,
 )
 from dpaudit.subspace import principal_angles
@@ -115,3 +116,11 @@ def test_retractions_of_stacks_are_those_of_their_members():
         alone = geodesic_step(bases[place], tangents[place])
         assert np.allclose(geodesic_step(bases, tangents)[place], alone, atol=1e-13)
         assert np.allclose(settle(bases)[place], settle(bases[place]), atol=1e-13)
+
+
+def test_distances_keep_their_digits():
+    first, second = polar(rng(1).standard_normal((2, 5, 2)))
+    expected = 1 - np.linalg.svd(first.T @ second, compute_uv=False)[-1]
+    assert np.isclose(squared_distance(first, second), expected)
+    tiny = polar(np.array([[1.0], [1e-9]]))
+    assert np.isclose(squared_distance([[1.0], [0.0]], tiny), 0.5e-18, rtol=1e-6)

@@ -1,7 +1,6 @@
 """DP-PCA with overlapping halves breaks its promise where the right one does not.
 
-Type-I error: 1e-9 for each null hypothesis that is named, 1e-6 for the audit of the
-true claim (the seeds are fixed).
+Type-I error: 1e-9 for each null hypothesis that is named (the seeds are fixed).
 """
 
 import numpy as np

@@ -125,13 +125,6 @@ def test_rows_are_a_faster_form_of_their_matrices():
     )
 
 
-def test_it_finds_the_direction_of_very_many_steps():
-    rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [3800, 200], axis=0)
-    mechanism = PrivateOja.calibrated(0.5, 1e-3)
-    draws = mechanism.draw(rows, 20, rng=rng())
-    assert np.median(np.abs(draws @ [0.6, 0.8])) > 0.95
-
-
 # No epsilon is refused, and bad input is
 
 

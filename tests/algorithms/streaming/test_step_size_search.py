@@ -1,8 +1,7 @@
-"""The search for step sizes: the grid, the runs, the choice, the two parts, audits.
+"""The search for step sizes: the grid, the runs, the choice, the two parts.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each case of conformance, 1e-9 for the audit of the true claim;
-8e-9 in all, at fixed seeds.
+Nothing here is random from run to run: seeds are fixed, and no null hypothesis is
+tested.
 """
 
 from dataclasses import replace
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.step_size_search import (
@@ -144,23 +142,6 @@ def test_runs_and_choice_are_those_by_hand(form):
     )
 
 
-def test_the_choice_is_that_of_the_exponential_mechanism():
-    # Null hypothesis: given the runs, j is chosen with probability p_j in proportion
-    # to exp(epsilon u_j/(2 Delta_u)). So sums of indicators less p_j, over the root of
-    # the sum of p_j (1 - p_j), are about normal.
-    mechanism = replace(BASE, claim=ApproxDP(4.0, 1e-3))
-    rows = prepared(mechanism, ROWS)
-    transcript = mechanism.transcript(ROWS, 20_000, rng=rng())
-    utilities = ((transcript["runs"] @ rows[24:].T) ** 2).sum(axis=-1)
-    weights = np.exp(4.0 * utilities / 2)
-    chances = weights / weights.sum(axis=1, keepdims=True)
-    chosen = transcript["choice"][:, None] == np.arange(3)
-    scores = (chosen - chances).sum(axis=0)
-    scores /= np.sqrt((chances * (1 - chances)).sum(axis=0))
-    assert np.abs(scores).max() <= stats.norm.isf(TYPE_I_ERROR / 6)
-    assert np.abs(chosen.mean(axis=0) - 1 / 3).max() > 0.05
-
-
 @given(st.integers(0, 2**32), st.sampled_from(list(FORMS)))
 @settings(max_examples=60)
 def test_no_utility_moves_further_than_its_sensitivity(seed, form):
@@ -188,34 +169,6 @@ def test_the_sensitivity_of_the_utility_is_attained():
     assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
-def test_a_row_is_in_one_part_only():
-    # From one state of the generator: a row of the first part changes the runs, a row
-    # of the second changes the choice at most.
-    first, second = ROWS.copy(), ROWS.copy()
-    first[23], second[24] = (0.0, 0.0, -9.0), (0.0, 0.0, -9.0)
-    base, one, two = (
-        BASE.transcript(rows, 300, rng=rng()) for rows in (ROWS, first, second)
-    )
-    assert not np.array_equal(base["runs"], one["runs"])
-    np.testing.assert_array_equal(base["runs"], two["runs"])
-    assert not np.array_equal(base["choice"], two["choice"])
-
-
-def test_the_choice_prefers_the_better_run():
-    rows = rng(3).permutation(np.repeat(np.eye(3)[:2], [4000, 1000], axis=0))
-    mechanism = StepSizeSearch.calibrated(
-        1.0, 1e-5, candidates=[HarmonicSteps(1e-6), HarmonicSteps(30.0)]
-    )
-    transcript = mechanism.transcript(rows, 40, rng=rng())
-    runs = transcript["runs"][..., 0] ** 2
-    better = runs.argmax(axis=1)
-    assert (transcript["choice"] == better).mean() > 0.9
-    assert np.median(np.abs(mechanism.draw(rows, 40, rng=rng())[:, 0])) > 0.99
-
-
-# Audits
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
 def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
     for form, mechanism in FORMS.items():
@@ -237,9 +190,6 @@ def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("epsilon", 0.0),
-        ("delta", 0.0),
-        ("row_norm", 0.0),
         ("clip", -1.0),
         ("iterations", 0),
         ("share", 0.0),
