@@ -1,8 +1,9 @@
 """Sequences of subspaces: what they are made of and promise, how they end epochs.
 
-Type-I error: 2e-9 for each case of conformance; the chance that an epoch ends for its noise alone is bounded by beta = 0.05 each way, and the test leaves
-room for 400 runs that would fail with probability 1e-9 at that rate; the law of
-transcripts is compared with their loss 24 times at 1e-10.
+Type-I error: 2e-9 for each case of conformance; the chance that an epoch ends for its
+noise alone is bounded by beta = 0.05 each way, and the test leaves room for 400 runs
+that would fail with probability 1e-9 at that rate; the law of transcripts is compared
+with their loss 24 times at 1e-10.
 """
 
 from dataclasses import dataclass, replace

@@ -17,7 +17,6 @@ from dpaudit.algorithms.robust.initialisation import (
 )
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError
@@ -68,24 +67,6 @@ def test_steps_are_those_of_the_paper():
 def test_descent_goes_down_and_finds_the_subspace(geometry):
     descent = GeodesicDescent(n_components=2, iterations=2000, geometry=geometry)
     assert squared_distance(descent.release(HAY.rows, rng=rng()), HAY.subspace) < 1e-20
-
-
-def test_every_restart_halves_the_angle():
-    # Theorem 5 promises half the d_r^2 for half the step; here it is a quarter, half
-    # the angle, for the full batch and for batches of 20.
-    full = GeodesicDescent(n_components=2, iterations=1000)
-    few = MinibatchGeodesicDescent(
-        n_components=2, iterations=1000, batches=WithReplacement(batch_size=20)
-    )
-    for descent, trials in ((full, 1), (few, 5)):
-        path = [
-            float(squared_distance(bases, HAY.subspace).mean())
-            for bases in descent.iterates([HAY.rows] * trials, rng=rng(1))
-        ]
-        restarts = np.array(path[1:]).reshape(20, 50).mean(axis=1)
-        ratios = restarts[1:] / restarts[:-1]
-        assert ratios.max() < 0.5
-        assert 0.2 < np.exp(np.log(ratios).mean()) < 0.3
 
 
 def test_batches_of_trials_are_their_trials():
@@ -193,15 +174,6 @@ def test_planted_claims_conform():
     assert GeodesicDescent(n_components=1).claim is None
 
 
-def test_no_noise_is_refuted_within_twenty_releases():
-    for components in (1, 2):
-        mechanism = NoiselessGGD.as_published(0.8, 2000**-0.5, n_components=components)
-        assert mechanism.claim == ApproxDP(0.8, 2000**-0.5)
-        assert mechanism.start == PrincipalStart()
-        result = audit(mechanism, confidence=0.999, max_samples=20)
-        assert result.verdict is Verdict.REFUTED
-
-
 @pytest.mark.parametrize("components", [1, 2, 3])
 def test_the_refuting_pair_meets_the_condition_of_theorem_11(components):
     """Nine inliers and more in each direction, and one outlier of length one.
@@ -210,6 +182,8 @@ def test_the_refuting_pair_meets_the_condition_of_theorem_11(components):
     theorem asks for, (0.9 lambda_r - 1)/N or more, is positive.
     """
     mechanism = NoiselessGGD.as_published(1.0, 1e-5, n_components=components)
+    assert mechanism.claim == ApproxDP(1.0, 1e-5)
+    assert mechanism.start == PrincipalStart()
     pair = mechanism.worst_case()
     for rows in (pair.data, pair.neighbour):
         outlying = np.abs(rows[:, components:]).max(axis=1) > 0

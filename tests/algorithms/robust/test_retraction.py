@@ -26,32 +26,6 @@ def test_polar_is_the_polar_factor(shape):
     assert np.allclose(polar(matrices), expected, rtol=0, atol=1e-11)
 
 
-def test_polar_is_the_nearest_that_a_generic_solver_finds():
-    matrix = rng(2).standard_normal((3, 2))
-
-    def distance(flat):
-        return np.sum((flat.reshape(3, 2) - matrix) ** 2)
-
-    def defect(flat):
-        basis = flat.reshape(3, 2)
-        return (basis.T @ basis - np.eye(2))[np.triu_indices(2)]
-
-    found = min(
-        (
-            scipy.optimize.minimize(
-                distance,
-                np.linalg.qr(rng(seed).standard_normal((3, 2))).Q.ravel(),
-                method="SLSQP",
-                constraints={"type": "eq", "fun": defect},
-                options={"ftol": 1e-15, "maxiter": 500},
-            )
-            for seed in range(5)
-        ),
-        key=lambda result: result.fun,
-    )
-    assert np.allclose(polar(matrix), found.x.reshape(3, 2), atol=1e-6)
-
-
 @pytest.mark.parametrize("ratio", [1.0, 1e-3, 1e-9, 1e-14, 0.0])
 def test_polar_of_nearly_dependent_columns_is_orthonormal(ratio):
     first, second = rng(3).standard_normal((2, 5))
