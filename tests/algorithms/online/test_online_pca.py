@@ -36,12 +36,10 @@ from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
     HasComponents,
     HasExactClaim,
     HasGaussianSteps,
     HasTranscript,
-    Mechanism,
 )
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
@@ -134,13 +132,7 @@ def test_bases_are_orthonormal_and_oriented(form):
 @forms
 def test_what_a_mechanism_offers(form):
     mechanism = FORMS[form]
-    for capability in (
-        Mechanism,
-        HasTranscript,
-        HasGaussianSteps,
-        HasCanonicalPairs,
-        HasComponents,
-    ):
+    for capability in (HasTranscript, HasGaussianSteps, HasComponents):
         assert isinstance(mechanism, capability)
     # What is known of the sums is an upper bound for the subspaces.
     assert not isinstance(mechanism, HasExactClaim)
@@ -320,7 +312,9 @@ def test_padding_gives_the_noise_one_law():
     rows = np.zeros((15, 2))
     rows[0, 0] = 1.0
     loud = replace(mechanism, rule=Padded(8.0), claim=GaussianDP(8.0))
-    tilt = loud.draw(rows, 4000, rng=rng(3))[:, :, 1, 0]
+    # A median errs by 1.5 %: the largest is 15 % above the least of the 15 with a
+    # probability below 1e-8.
+    tilt = loud.draw(rows, 6000, rng=rng(3))[:, :, 1, 0]
     spread = np.median(np.abs(tilt), axis=0)
     assert spread.max() / spread.min() < 1.15
     plain = replace(loud, rule=CalibratedRule(8.0))

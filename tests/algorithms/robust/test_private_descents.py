@@ -293,18 +293,15 @@ def test_without_noise_descent_minimises(kind):
 def test_private_descent_finds_the_subspace_where_rows_are_many(name):
     data = haystack(20_000, 6, 2, inlier_share=0.7, rng=rng(9))
     full, few = KINDS[name]
-    steps = HalvingSteps(0.5, period=20) if "ggd" in name else RootSteps(1.0)
-    options = FULL | {"epsilon": 2.0, "iterations": 50, "step_sizes": steps}
-    if "reap" in name:
-        full_options = options | {"step_sizes": None}
-    else:
-        full_options = options
+    on_glad = HalvingSteps(0.5, period=20) if "ggd" in name else None
+    options = FULL | {"epsilon": 2.0, "iterations": 50}
     for mechanism in (
-        full.calibrated(**full_options),
-        few.calibrated(**options, rows=20_000),
+        full.calibrated(**options, step_sizes=on_glad),
+        few.calibrated(**options, step_sizes=on_glad or RootSteps(1.0), rows=20_000),
     ):
+        # On many datasets a tenth of that was seen.
         bases = mechanism.draw(data.rows, 2, rng=rng(10))
-        assert squared_distance(bases, data.subspace).max() < 0.02
+        assert squared_distance(bases, data.subspace).max() < 0.01
 
 
 # Calibration
@@ -461,8 +458,8 @@ def test_entries_build_and_say_what_they_are(entry):
     assert pair.relation is mechanism.relation
     assert pair.data.shape[1] == 5
     # Two further directions, where one row goes from one to the other.
-    apart = entry.name in ("dp-gd-reap", "dp-md-reap", "dp-sgd-reap", "dp-smd-reap")
-    apart = apart or entry.name in ("dp-gd-reap-published", "dp-md-reap-published")
+    random = entry.name in ("dp-sgd-reap-published", "dp-smd-reap-published")
+    apart = entry.name.endswith(("-reap", "-reap-published")) and not random
     assert entry.build().worst_case().data.shape[1] == 2 + apart
     with pytest.raises(InputError, match=f"an integer >= {3 + apart}, got 2"):
         mechanism.worst_case(2)

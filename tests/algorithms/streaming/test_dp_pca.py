@@ -19,8 +19,6 @@ from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
 from dpaudit.claims import ApproxDP
 from dpaudit.errors import InputError
 
-TYPE_I_ERROR = 1e-9
-# All but those that learn slowly.
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
 # So little noise that nothing fails on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}

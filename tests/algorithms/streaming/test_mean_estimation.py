@@ -23,7 +23,6 @@ from dpaudit.algorithms.streaming.planted import mean_with_constant_8
 from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
-# All but those that learn slowly.
 MAKERS = [MeanEstimation.calibrated, MeanEstimation.as_published]
 
 

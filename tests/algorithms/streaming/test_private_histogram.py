@@ -19,7 +19,6 @@ from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 from dpaudit.neighbours import Pair
 
 TYPE_I_ERROR = 1e-9
-# All but those that learn slowly.
 
 
 def rng(seed=0):

@@ -21,7 +21,6 @@ from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
 
-TYPE_I_ERROR = 1e-9
 ROWS = np.random.default_rng(0).standard_normal((12, 3))
 STEPS = HarmonicSteps(2.0, 3.0)
 BASE = PrivateOja(claim=ApproxDP(0.5, 1e-3), step_sizes=STEPS, multiplier=0.4)

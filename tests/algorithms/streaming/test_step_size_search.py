@@ -22,7 +22,6 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.neighbours import Relation
 
-TYPE_I_ERROR = 1e-9
 ROWS = np.random.default_rng(0).standard_normal((30, 3))
 BASE = StepSizeSearch(
     claim=ApproxDP(1.0, 1e-3),

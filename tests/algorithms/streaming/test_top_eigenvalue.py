@@ -16,7 +16,6 @@ from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
-# All but those that learn slowly.
 
 
 def rng(seed=0):
