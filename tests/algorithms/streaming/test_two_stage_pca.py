@@ -143,6 +143,7 @@ def test_releases_are_orthonormal_and_never_bottom(k):
         # Too few rows for a histogram: the start is released.
         runs = mechanism.transcript(rows, 50, rng=rng(1))
         assert np.isnan(runs["means"]).all()
+        assert runs["eigenvalues"].min() >= 0
         assert (projector_distance(draws, runs["starts"]) < 1e-6).all()
     one = mechanism.release(rows, rng=rng(2))
     np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(2))[0])
