@@ -29,7 +29,6 @@ FORMS = {
     "clipped products": replace(BASE, row_norm=None, clip=0.7),
     "both": replace(BASE, row_norm=1.5, clip=0.4),
 }
-forms = pytest.mark.parametrize("form", list(FORMS))
 
 
 def rng(seed=0):
@@ -64,7 +63,7 @@ def test_the_noise_is_the_amplified_multiple_of_the_diameter():
         ({"row_norm": None, "clip": 2.0}, 4.0),
     ):
         mechanism = PrivateOja.calibrated(0.4, 1e-5, **options)
-        for count in (100, 400):
+        for count in (1, 400):
             alpha = amplified_multiplier(0.4, 1e-5, count)
             assert mechanism.noise_scale(count) == pytest.approx(diameter * alpha)
         assert mechanism.claim == ApproxDP(0.4, 1e-5)
@@ -88,16 +87,24 @@ def prepared(mechanism, rows):
     return rows * np.minimum(1.0, norm / lengths)
 
 
-@forms
-def test_batches_are_many_runs_by_hand(form):
-    mechanism, size = FORMS[form], 6
-    rows, n = prepared(mechanism, ROWS), len(ROWS)
-    draws = mechanism.draw(ROWS, size, rng=rng(1))
-    transcript = mechanism.transcript(ROWS, size, rng=rng(1))
+# The last of rows so long that they are read in parts, four at a time.
+@pytest.mark.parametrize(
+    ("form", "data", "size"),
+    [
+        *((form, ROWS, 6) for form in FORMS),
+        ("rows", np.random.default_rng(1).standard_normal((6, 2**18)), 1),
+    ],
+    ids=[*FORMS, "long rows"],
+)
+def test_batches_are_many_runs_by_hand(form, data, size):
+    mechanism = FORMS[form]
+    rows, (n, d) = prepared(mechanism, data), data.shape
+    draws = mechanism.draw(data, size, rng=rng(1))
+    transcript = mechanism.transcript(data, size, rng=rng(1))
     generator = rng(1)
     order = generator.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
-    starts = generator.standard_normal((size, 3))
-    noise = mechanism.noise_scale(n) * generator.standard_normal((n, size, 3))
+    starts = generator.standard_normal((size, d))
+    noise = mechanism.noise_scale(n) * generator.standard_normal((n, size, d))
     for trial in range(size):
         w = starts[trial] / np.linalg.norm(starts[trial])
         for t in range(n):
@@ -111,7 +118,7 @@ def test_batches_are_many_runs_by_hand(form):
             w /= np.linalg.norm(w)
         np.testing.assert_allclose(draws[trial], w, atol=1e-9)
     np.testing.assert_array_equal(
-        mechanism.release(ROWS, rng=rng(2)), mechanism.draw(ROWS, 1, rng=rng(2))[0]
+        mechanism.release(data, rng=rng(2)), mechanism.draw(data, 1, rng=rng(2))[0]
     )
 
 
