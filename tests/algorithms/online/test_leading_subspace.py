@@ -24,7 +24,7 @@ def walk(steps, dimension, gap, noise, seed=0):
 @pytest.mark.parametrize("noise", [0.0, 0.1, 10.0])
 def test_angles_are_within_the_tolerance(tolerance, noise):
     leading = LeadingSubspace(20, 3, tolerance=tolerance)
-    for matrix in walk(150, 20, 4.0, noise):
+    for matrix in walk(80, 20, 4.0, noise):
         basis = leading.of(matrix)
         np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
         exact = leading_bases(matrix, 3)

@@ -1,9 +1,9 @@
 """Sequences of subspaces: what they are made of and promise, how they end epochs.
 
-Type-I error: audits of what is true are at confidence 1 - 1e-9; the chance that an
-epoch ends for its noise alone is bounded by beta = 0.05 each way, and the test leaves
-room for 400 runs that would fail with probability 1e-9 at that rate; the law of
-transcripts is compared with their loss 24 times at 1e-10.
+Type-I error: 2e-9 for each case of conformance; the chance that an epoch ends for its
+noise alone is bounded by beta = 0.05 each way, and the test leaves room for 400 runs
+that would fail with probability 1e-9 at that rate; the law of transcripts is compared
+with their loss 24 times at 1e-10.
 """
 
 from dataclasses import dataclass, replace
@@ -24,26 +24,22 @@ from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
+from dpaudit.algorithms.online.planted import EagerRule
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (
     SubspaceSequence,
     leading_bases,
     orient,
 )
-from dpaudit.attacks import Atoms, GaussianTranscript
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
     HasComponents,
     HasExactClaim,
     HasGaussianSteps,
     HasTranscript,
-    Mechanism,
 )
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
@@ -88,7 +84,7 @@ def test_entries_are_built_and_conform(entry):
     assert rebuild(encode(other)) == other
     pair = next(iter(mechanism.canonical_pairs()))
     short = Pair(pair.data[:7], pair.neighbour[:7])
-    run_conformance(mechanism, pair=short, size=200)
+    run_conformance(mechanism, pair=short, size=100)
 
 
 @pytest.mark.parametrize(
@@ -136,13 +132,7 @@ def test_bases_are_orthonormal_and_oriented(form):
 @forms
 def test_what_a_mechanism_offers(form):
     mechanism = FORMS[form]
-    for capability in (
-        Mechanism,
-        HasTranscript,
-        HasGaussianSteps,
-        HasCanonicalPairs,
-        HasComponents,
-    ):
+    for capability in (HasTranscript, HasGaussianSteps, HasComponents):
         assert isinstance(mechanism, capability)
     # What is known of the sums is an upper bound for the subspaces.
     assert not isinstance(mechanism, HasExactClaim)
@@ -322,7 +312,9 @@ def test_padding_gives_the_noise_one_law():
     rows = np.zeros((15, 2))
     rows[0, 0] = 1.0
     loud = replace(mechanism, rule=Padded(8.0), claim=GaussianDP(8.0))
-    tilt = loud.draw(rows, 4000, rng=rng(3))[:, :, 1, 0]
+    # A median errs by 1.5 %: the largest is 15 % above the least of the 15 with a
+    # probability below 1e-8.
+    tilt = loud.draw(rows, 6000, rng=rng(3))[:, :, 1, 0]
     spread = np.median(np.abs(tilt), axis=0)
     assert spread.max() / spread.min() < 1.15
     plain = replace(loud, rule=CalibratedRule(8.0))
@@ -358,7 +350,7 @@ def test_epochs_end_for_the_data_and_not_for_the_noise(signal):
     assert plan.guess == pytest.approx(4 * plan.margin)
 
 
-# Audits
+# Transcripts
 
 
 @pytest.mark.parametrize("form", ["online", "doubling", "doubling-published", "eager"])
@@ -388,32 +380,6 @@ def test_the_loss_of_transcripts_is_that_of_their_law(form):
             found = np.mean(np.exp(two) * (two <= t))
             slack = sqrt(np.log(2e10) * (1 + np.exp(2 * t)) / (2 * size))
             assert abs(found - expected) <= slack
-
-
-def test_a_transcript_is_not_refuted_and_with_half_the_noise_it_is():
-    mechanism = FORMS["online"]
-    options = {"layer": "transcript", "attacks": [GaussianTranscript()]}
-    pair = mechanism.worst_case()
-    result = audit(
-        mechanism, pair=pair, max_samples=100, confidence=1 - 1e-9, **options
-    )
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-    sums = mechanism.sums
-    noise = replace(sums.noise, mu=2 * MU)
-    less = replace(mechanism, sums=replace(sums, noise=noise))
-    result = audit(less, pair=pair, max_samples=3000, claim=GaussianDP(MU), **options)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
-def test_an_exact_line_8_is_found_out_and_a_private_one_is_not():
-    planted = ExactTestDoubling.planted(1.0, 1e-5)
-    pair = planted.worst_case()
-    options = {"pair": pair, "attacks": [Atoms()]}
-    result = audit(planted, max_samples=100, **options)
-    assert result.verdict is Verdict.REFUTED, str(result)
-    right = DoublingOnlinePCA(rule=planted.rule, claim=planted.claim)
-    result = audit(right, max_samples=100, confidence=1 - 1e-9, **options)
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
 
 
 # Bad input

@@ -130,7 +130,7 @@ def test_memory_is_of_the_order_of_the_levels():
 
 
 def test_memory_is_of_the_order_of_the_poles():
-    d, m = 4, 2**20
+    d, m = 4, 2**14
     mechanism = FactorisedOnlinePCA.calibrated(1.0, 1e-5, length=m, poles=6)
     stream = mechanism.start(d, rng=rng())
     for row in ROWS:

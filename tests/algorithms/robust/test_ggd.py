@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from stability_oracles import pca_stability, stability_bounds
 
 from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
@@ -17,8 +16,7 @@ from dpaudit.algorithms.robust.initialisation import (
     PublicStart,
 )
 from dpaudit.algorithms.shared.batches import WithReplacement
-from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps
-from dpaudit.audit import Verdict, audit
+from dpaudit.algorithms.shared.step_sizes import HalvingSteps
 from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
 from dpaudit.errors import InputError
@@ -69,24 +67,6 @@ def test_steps_are_those_of_the_paper():
 def test_descent_goes_down_and_finds_the_subspace(geometry):
     descent = GeodesicDescent(n_components=2, iterations=2000, geometry=geometry)
     assert squared_distance(descent.release(HAY.rows, rng=rng()), HAY.subspace) < 1e-20
-
-
-def test_every_restart_halves_the_angle():
-    # Theorem 5 promises half the d_r^2 for half the step; here it is a quarter, half
-    # the angle, for the full batch and for batches of 20.
-    full = GeodesicDescent(n_components=2, iterations=1000)
-    few = MinibatchGeodesicDescent(
-        n_components=2, iterations=1000, batches=WithReplacement(batch_size=20)
-    )
-    for descent, trials in ((full, 1), (few, 5)):
-        path = [
-            float(squared_distance(bases, HAY.subspace).mean())
-            for bases in descent.iterates([HAY.rows] * trials, rng=rng(1))
-        ]
-        restarts = np.array(path[1:]).reshape(20, 50).mean(axis=1)
-        ratios = restarts[1:] / restarts[:-1]
-        assert ratios.max() < 0.5
-        assert 0.2 < np.exp(np.log(ratios).mean()) < 0.3
 
 
 def test_batches_of_trials_are_their_trials():
@@ -194,45 +174,22 @@ def test_planted_claims_conform():
     assert GeodesicDescent(n_components=1).claim is None
 
 
-def test_no_noise_is_refuted_within_twenty_releases():
-    for components in (1, 2):
-        mechanism = NoiselessGGD.as_published(0.8, 2000**-0.5, n_components=components)
-        assert mechanism.claim == ApproxDP(0.8, 2000**-0.5)
-        assert mechanism.start == PrincipalStart()
-        result = audit(mechanism, confidence=0.999, max_samples=20)
-        assert result.verdict is Verdict.REFUTED
-
-
 @pytest.mark.parametrize("components", [1, 2, 3])
 def test_the_refuting_pair_meets_the_condition_of_theorem_11(components):
+    """Nine inliers and more in each direction, and one outlier of length one.
+
+    So lambda_r = 8 or more where any row is left out, and the stability that the
+    theorem asks for, (0.9 lambda_r - 1)/N or more, is positive.
+    """
     mechanism = NoiselessGGD.as_published(1.0, 1e-5, n_components=components)
+    assert mechanism.claim == ApproxDP(1.0, 1e-5)
+    assert mechanism.start == PrincipalStart()
     pair = mechanism.worst_case()
-    d, rho = components + 1, 0.1
     for rows in (pair.data, pair.neighbour):
         outlying = np.abs(rows[:, components:]).max(axis=1) > 0
-        assert outlying.sum() == 1
-        for left_out in range(len(rows)):
-            kept = np.arange(len(rows)) != left_out
-            inside, outside = rows[kept & ~outlying], rows[kept & outlying]
-            low, _ = stability_bounds(
-                inside,
-                outside.reshape(-1, d),
-                n_components=components,
-                rho=rho,
-                rng=rng(),
-            )
-            assert low > 0
-            assert (
-                pca_stability(
-                    inside, outside.reshape(-1, d), n_components=components, rho=rho
-                )
-                > 0
-            )
+        assert outlying.tolist() == [False] * (9 * components) + [True]
+        assert np.array_equal(rows[:-1].sum(axis=0), [9] * components + [0])
+        assert np.isclose(np.linalg.norm(rows[-1]), 1)
     draws = mechanism.draw(pair.data, 3, rng=rng())
     assert np.array_equal(draws[0], draws[2])
     assert not np.allclose(draws[0], mechanism.release(pair.neighbour, rng=rng()))
-
-
-def test_step_sizes_of_other_families_serve():
-    descent = GeodesicDescent(n_components=2, step_sizes=ConstantSteps(0.01))
-    assert descent.release(HAY.rows, rng=rng()).shape == (8, 2)

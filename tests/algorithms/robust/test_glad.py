@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_objectives import glad, glad_gradient
 
-from dpaudit.algorithms.robust import glad as module
 from dpaudit.algorithms.robust.glad import spherise, term_sum
 from dpaudit.algorithms.robust.grassmannian import geodesic_step, polar, to_tangent
 from dpaudit.errors import InputError
@@ -33,7 +32,7 @@ def term(row, basis):
 
 
 @pytest.mark.parametrize(("d", "r"), [(2, 1), (5, 2), (7, 6)])
-def test_terms_are_what_a_loop_computes(d, r, monkeypatch):
+def test_terms_are_what_a_loop_computes(d, r):
     rows, bases = spherise(rng(1).standard_normal((11, d))), bases_of(d, r, 4)
     expected = np.array([sum(term(x, v) for x in rows) for v in bases])
     assert np.allclose(term_sum(rows, bases), expected, rtol=0, atol=1e-12)
@@ -42,16 +41,26 @@ def test_terms_are_what_a_loop_computes(d, r, monkeypatch):
         [sum(term(x, v) for x in some) for some, v in zip(own, bases, strict=True)]
     )
     assert np.allclose(term_sum(own, bases), apart, rtol=0, atol=1e-12)
-    for work in (1, 3 * d, 20 * d):
-        monkeypatch.setattr(module, "_WORK", work)
-        assert np.allclose(term_sum(rows, bases), expected, rtol=0, atol=1e-12)
-        assert np.allclose(term_sum(own, bases), apart, rtol=0, atol=1e-12)
+
+
+def test_many_terms_are_made_in_parts():
+    # So many that the bases are taken two at a time, and that not all rows are.
+    rows, bases = spherise(rng(1).standard_normal((5000, 200))), bases_of(200, 2, 5)
+    together = term_sum(rows, bases)
+    for place in range(5):
+        halves = [term_sum(part, bases[[place]])[0] for part in np.split(rows, 2)]
+        assert np.allclose(together[place], sum(halves), rtol=0, atol=1e-10)
+    own = rng(2).standard_normal((5, 4000, 200))
+    together = term_sum(own, bases)
+    for place in range(5):
+        alone = term_sum(own[place], bases[[place]])[0]
+        assert np.allclose(together[place], alone, rtol=0, atol=1e-10)
 
 
 def test_the_gradient_is_that_of_the_objective():
     rows, basis = spherise(rng(3).standard_normal((30, 6))), bases_of(6, 2)[0]
     gradient = glad_gradient(rows, basis)
-    assert np.abs(basis.T @ gradient).max() < 1e-14
+    assert np.abs(basis.T @ gradient).max() < 1e-12
     for seed in range(5):
         direction = to_tangent(basis, rng(seed).standard_normal((6, 2)))
         ends = [geodesic_step(basis, h * direction) for h in (1e-5, -1e-5)]
@@ -74,7 +83,7 @@ def test_rows_of_the_subspace_and_rows_of_zeros_add_nothing():
     basis = bases_of(6, 3)[0]
     inside = spherise(rng(5).standard_normal((20, 3)) @ basis.T)
     assert np.array_equal(term_sum(inside, basis[None]), np.zeros((1, 6, 3)))
-    assert glad(inside, basis) < 1e-14
+    assert glad(inside, basis) < 1e-12
     padded = np.zeros((1, 4, 6))
     padded[0, 0] = spherise(rng(6).standard_normal((1, 6)))
     assert np.allclose(term_sum(padded, basis[None])[0], term(padded[0, 0], basis))
@@ -96,8 +105,8 @@ def test_no_row_adds_more_than_one(seed, d, data):
     inside = rows @ basis[0] @ basis[0].T
     rows = spherise(inside + lean * (rows - inside))
     first, second = (term_sum(row[None], basis) for row in rows)
-    assert max(map(np.linalg.norm, (first, second))) <= 1 + 1e-14
-    assert np.linalg.norm(first - second) <= 2 * (1 + 1e-14)
+    assert max(map(np.linalg.norm, (first, second))) <= 1 + 1e-12
+    assert np.linalg.norm(first - second) <= 2 * (1 + 1e-12)
 
 
 def test_the_sensitivities_are_approached():

@@ -1,10 +1,8 @@
 """Random batches, the noise that they need, and the likelihood of a noisy sum.
 
-Type-I error: 1e-9 for each test of a law, 2e-9 for each case of conformance; 2e-8 in
-all, at fixed seeds.
+Type-I error: 1e-9 for each test of a law; 1e-8 in all, at fixed seeds.
 """
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,36 +12,20 @@ from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 
-from dpaudit.algorithms.robust.glad import spherise, term_sum
-from dpaudit.algorithms.robust.grassmannian import polar
-from dpaudit.algorithms.robust.initialisation import (
-    GaussianStart,
-    PublicStart,
-    WishartStart,
-)
-from dpaudit.algorithms.robust.pairs import added_pair, odd_pair
-from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.robust.private_ggd import PrivateSGGD
 from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
 from dpaudit.algorithms.shared.batches import (
-    PoissonBatches,
     WithReplacement,
     poisson_batches,
 )
 from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
-from dpaudit.audit.layers.layer import view_transcript
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.mechanism import HasTranscriptLoss
-from dpaudit.neighbours import Relation
-from dpaudit.testing import run_conformance
 
 TYPE_I_ERROR = 1e-9
-ADD_REMOVE, REPLACE_ONE = Relation
 
 
 def rng(seed=0):
@@ -146,9 +128,9 @@ def test_one_step_is_the_closed_form(rate, multiplier, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1e-3, 1e-9), (0.01, 1e-6), (0.2, 1e-7)]
+    ("epsilon", "delta", "rate"),
+    [(1e-3, 1e-9, 0.01), (0.01, 1e-6, 0.3), (0.2, 1e-7, 0.01)],
 )
-@pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_the_noise_is_not_lost_in_the_grid(rate, epsilon, delta):
     # What it keeps by a grid eight times finer: all of the claim, and not much more.
     multiplier = noise_multiplier(epsilon, delta, rate=rate, steps=50)
@@ -183,7 +165,7 @@ def test_a_replaced_row_that_is_always_read_moves_a_normal_law(steps, replaced, 
 
 def divergence(epsilon, rate, u, v):
     """That of (1 - q) N(0) + q N(u) from the same with v, by the midpoint rule."""
-    grid = np.arange(-11, 11, 0.02) + 0.01
+    grid = np.arange(-8, 8, 0.025) + 0.0125
     x, y = grid[:, np.newaxis], grid
     none = np.exp(-(x**2 + y**2) / 2)
     p, q = (
@@ -192,7 +174,7 @@ def divergence(epsilon, rate, u, v):
         for each in (u, v)
     )
     excess = np.maximum(p - np.exp(epsilon) * q, 0.0)
-    return float(excess.sum()) * 0.02**2 / (2 * np.pi)
+    return float(excess.sum()) * 0.025**2 / (2 * np.pi)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
@@ -222,19 +204,14 @@ def test_no_two_terms_lose_more_than_the_pair_that_dominates(rate, epsilon):
     assert most["orthogonal"] < 0.99 * most["opposite"]
 
 
-@pytest.mark.parametrize("replaced", ["opposite", "orthogonal"])
-def test_a_replaced_row_costs_more_than_one_that_is_added(replaced):
-    # At the paper's parameters; 2 or sqrt 2 times as much in the Gaussian limit.
+def test_noise_at_the_parameters_of_the_paper():
+    # A replaced row costs up to 2 or sqrt 2 times as much as one that is added; the
+    # accountant of Renyi divergences is above.
     options = {"rate": 0.01, "steps": 2000}
-    added = noise_multiplier(0.8, 2000**-0.5, **options)
-    multiplier = noise_multiplier(0.8, 2000**-0.5, **options, replaced=replaced)
-    expected = {"opposite": 1.697, "orthogonal": 1.362}[replaced]
-    assert multiplier == pytest.approx(expected, rel=2e-3)
-    assert 1.2 * added < multiplier < 2 * added
-
-
-def test_the_accountant_of_renyi_divergences_is_above():
-    multiplier = noise_multiplier(0.8, 2000**-0.5, rate=0.01, steps=2000)
+    for replaced, expected in (("opposite", 1.697), ("orthogonal", 1.362)):
+        multiplier = noise_multiplier(0.8, 2000**-0.5, **options, replaced=replaced)
+        assert multiplier == pytest.approx(expected, rel=2e-3)
+    multiplier = noise_multiplier(0.8, 2000**-0.5, **options)
     assert np.isclose(multiplier, 1.0751, rtol=2e-3)
     step = PoissonSampledDpEvent(0.01, GaussianDpEvent(multiplier))
     accountant = RdpAccountant().compose(SelfComposedDpEvent(step, 2000))
@@ -291,118 +268,8 @@ def test_the_numbers_with_replacement_are_multinomial():
     assert np.isclose(np.exp(law.log_weights).sum(), 1, atol=1e-12)
 
 
-def replayed(mechanism, transcript, rows, batches, weights):
-    """The log-likelihood of one transcript, by a sum over all batches."""
-    values = {key: value for key, value in transcript.items() if key != "steps"}
-    bases = mechanism.start.points(values, (1, rows.shape[1], mechanism.n_components))
-    sigma, total = mechanism.noise_scale(len(rows)), 0.0
-    for step, rate in enumerate(mechanism.rates(len(rows))):
-        noisy = transcript["steps"][:, step]
-        logs = [
-            np.log(weight)
-            - np.sum((noisy - term_sum(rows[list(batch)], bases)) ** 2) / (2 * sigma**2)
-            for batch, weight in zip(batches, weights, strict=True)
-        ]
-        total += np.logaddexp.reduce(logs)
-        bases = polar(bases + rate * noisy)
-    return total
-
-
-def test_the_loss_of_poisson_samples_is_that_of_all_batches():
-    mechanism = PrivateSGGD(
-        n_components=2,
-        claim=ApproxDP(1.0, 1e-5),
-        start=PublicStart(),
-        iterations=3,
-        noise=FixedNoise(0.3),
-        batches=PoissonBatches(rate=0.4, batch_size=2.0),
-    )
-    rows = spherise(rng(4).standard_normal((3, 4)))[[0, 1, 1, 2]]
-    other = rows[:-1]
-    transcript = mechanism.transcript(rows, 1, rng=rng(5))
-    sides = []
-    for data in (rows, other):
-        coins = list(product((False, True), repeat=len(data)))
-        batches = [np.flatnonzero(coin) for coin in coins]
-        weights = [np.prod(np.where(coin, 0.4, 0.6)) for coin in coins]
-        sides.append(replayed(mechanism, transcript, data, batches, weights))
-    loss = mechanism.transcript_loss(transcript, rows, other)
-    assert np.isclose(loss[0], sides[0] - sides[1])
-    back = mechanism.transcript_loss(transcript, other, rows)
-    assert np.isclose(back[0], -loss[0])
-
-
-def test_the_loss_with_replacement_is_that_of_all_batches():
-    mechanism = PrivateSGGD(
-        n_components=1,
-        claim=ApproxDP(1.0, 1e-5),
-        start=PublicStart(),
-        iterations=3,
-        noise=PublishedNoise(1.2),
-        batches=WithReplacement(batch_size=2),
-    )
-    rows = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 1]]
-    other = spherise(rng(6).standard_normal((3, 3)))[[0, 0, 2]]
-    transcript = mechanism.transcript(rows, 1, rng=rng(7))
-    batches = list(product(range(3), repeat=2))
-    weights = [1 / 9] * 9
-    sides = [
-        replayed(mechanism, transcript, data, batches, weights)
-        for data in (rows, other)
-    ]
-    loss = mechanism.transcript_loss(transcript, rows, other)
-    assert np.isclose(loss[0], sides[0] - sides[1])
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "pair"),
-    [
-        (
-            PrivateSGGD(
-                n_components=1,
-                claim=ApproxDP(1.0, 1e-5),
-                start=GaussianStart(0.5),
-                iterations=4,
-                noise=FixedNoise(0.8),
-                batches=PoissonBatches(rate=0.4, batch_size=3.0),
-                relation=ADD_REMOVE,
-            ),
-            added_pair(1, 2, count=3),
-        ),
-        (
-            PrivateSGGD.as_published(1.0, 1e-2, iterations=4, batch_size=2),
-            odd_pair(1, 2, count=4),
-        ),
-    ],
-    ids=["poisson", "with replacement"],
-)
-def test_watched_descents_conform_and_their_losses_are_theirs(mechanism, pair):
-    watched = view_transcript(mechanism)
-    assert watched.claim == mechanism.claim
-    assert watched.worst_case().relation is watched.relation
-    run_conformance(watched, pair=pair, size=4000)
-
-
-def test_likelihoods_that_are_long_sums_are_refused():
-    mechanism = PrivateSGGD(
-        n_components=1,
-        claim=ApproxDP(1.0, 1e-3),
-        start=GaussianStart(0.5),
-        iterations=2,
-        noise=FixedNoise(1.0),
-        batches=PoissonBatches(rate=0.1, batch_size=10.0),
-        relation=ADD_REMOVE,
-    )
-    assert isinstance(mechanism, HasTranscriptLoss)
-    rows = rng(8).standard_normal((6, 3))
-    transcript = mechanism.transcript(rows, 2, rng=rng(9))
-    with pytest.raises(UnsupportedError, match="at most 4 distinct rows, got 6"):
-        mechanism.transcript_loss(transcript, rows, rows[1:])
+def test_long_sums_are_refused():
     with pytest.raises(UnsupportedError, match="at most 20000 terms"):
         poisson_numbers(np.array([900, 900, 900]), 0.5)
     with pytest.raises(UnsupportedError, match="at most 20000 terms"):
         multinomial_numbers(np.array([9, 9, 9]), 400)
-    wishart = replace(mechanism, start=WishartStart(0.2))
-    transcript = wishart.transcript(rows[:2], 2, rng=rng(9))
-    with pytest.raises(UnsupportedError, match="closed form"):
-        wishart.transcript_loss(transcript, rows[:2], rows[:1])

@@ -4,13 +4,10 @@ No test here is random.
 """
 
 from fractions import Fraction
-from itertools import product
-from math import comb, exp, log
+from math import comb, exp
 
 import numpy as np
 import pytest
-from scipy import stats
-from scipy.special import ndtr
 
 from dpaudit.algorithms.streaming.amplification import (
     amplified_multiplier,
@@ -81,48 +78,6 @@ def test_shuffled_randomised_response_is_no_worse_than_the_sum(count, local):
                 assert true <= shuffled_delta(epsilon, local, count) + 1e-12
 
 
-def test_adaptive_randomisers_are_no_worse_either():
-    # Each step answers on the bit, or on its negation if the answers before have an
-    # odd sum, with randomised response: the outputs of all orders, enumerated.
-    count, local = 4, 1.2
-    flip = 1 / (1 + exp(local))
-
-    def law(values):
-        found = {}
-        orders = set()
-        for index in product(range(count), repeat=count):
-            if len(set(index)) == count:
-                orders.add(index)
-        for order in orders:
-            for output in product((0, 1), repeat=count):
-                mass, parity = 1 / len(orders), 0
-                for place, answer in zip(order, output, strict=True):
-                    said = values[place] ^ parity
-                    mass *= (1 - flip) if answer == said else flip
-                    parity ^= answer
-                found[output] = found.get(output, 0.0) + mass
-        return found
-
-    first, second = law([1, 0, 0, 1]), law([0, 0, 0, 1])
-    assert sum(first.values()) == pytest.approx(1)
-    for epsilon in (0.0, 0.1, 0.4, 0.8):
-        for p, q in ((first, second), (second, first)):
-            true = sum(max(0.0, p[key] - exp(epsilon) * q[key]) for key in p)
-            assert true <= shuffled_delta(epsilon, local, count) + 1e-12
-
-
-@pytest.mark.parametrize("count", [1000, 100_000])
-@pytest.mark.parametrize("delta", [1e-4, 1e-8])
-def test_the_sum_is_sharper_than_the_closed_form_of_the_theorem(delta, count):
-    most = log(count / (16 * log(4 / delta)))
-    for local in (0.1, 0.5, 0.9 * most):
-        share = exp(local) / count
-        inner = 8 * np.sqrt(share * log(4 / delta)) + 8 * share
-        epsilon = log(1 + (exp(local) - 1) / (exp(local) + 1) * inner)
-        assert local <= most
-        assert shuffled_delta(epsilon, local, count) <= delta
-
-
 def test_the_tails_that_are_not_summed_are_added():
     exact = shuffled_delta(0.2, 1.0, 500)
     rough = shuffled_delta(0.2, 1.0, 500, tail=1e-3)
@@ -132,56 +87,23 @@ def test_the_tails_that_are_not_summed_are_added():
 # Normal noise
 
 
-@pytest.mark.parametrize("shift", [0.1, 0.5, 1.0])
-@pytest.mark.parametrize("local", [0.5, 2.0])
-def test_a_normal_density_is_moved_between_bounds_at_that_cost(shift, local):
-    # On a fine grid of cells: N(shift, 1) cut to e^(+-local/2) times N(0, 1).
-    edges = np.linspace(-12, 12, 48_001)
-    centre, moved = np.diff(ndtr(edges)), np.diff(ndtr(edges - shift))
-    low, high = exp(-local / 2) * centre, exp(local / 2) * centre
-    cut = np.maximum(moved - high, 0).sum()
-    raised = np.maximum(low - moved, 0).sum()
-    expected = float(gaussian_delta(local / 2, shift))
-    assert cut == pytest.approx(expected, rel=1e-4, abs=1e-12)
-    assert raised == pytest.approx(exp(-local / 2) * expected, rel=1e-4, abs=1e-12)
-    inside = np.clip(moved, low, high)
-    room = high - inside
-    inside += room * (1 - inside.sum()) / room.sum()
-    assert inside.sum() == pytest.approx(1)
-    assert (inside <= high * (1 + 1e-9)).all()
-    assert (inside >= low * (1 - 1e-9)).all()
-    distance = np.abs(inside - moved).sum() / 2
-    assert distance == pytest.approx(expected, rel=1e-4, abs=1e-12)
-
-
-CASES = [
-    (0.05, 1e-5, 1000),
-    (0.5, 1e-5, 421),
-    (0.9, 1e-6, 20_000),
-    (0.01, 1e-8, 5000),
-    # Beyond the range of the theorem's closed form.
-    (2.0, 1e-6, 20_000),
-    (0.3, 1e-9, 100),
-]
-
-
-def total_delta(multiplier, epsilon, delta, count):
-    """The delta that the docstring's formula gives, at the best epsilon_0 of a grid."""
-    best = 1.0
-    for local in np.geomspace(epsilon, epsilon + 6, 250):
-        pure = shuffled_delta(epsilon, float(local), count, tail=1e-6 * delta)
-        moved = float(gaussian_delta(local / 2, 1 / (2 * multiplier)))
-        best = min(best, pure + (1 + exp(epsilon)) * count * moved)
-    return best
-
-
-@pytest.mark.parametrize(("epsilon", "delta", "count"), CASES)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "count"),
+    # The last is beyond the range of the theorem's closed form.
+    [(0.05, 1e-5, 1000), (0.3, 1e-9, 100), (2.0, 1e-6, 2000)],
+)
 def test_the_noise_is_enough_and_not_more(epsilon, delta, count):
+    """By the docstring's formula, at the best epsilon_0 of a grid."""
     multiplier = amplified_multiplier(epsilon, delta, count)
-    assert multiplier < 0.8 / gaussian_mu(epsilon, delta)
-    # The grid of epsilon_0 misses the best one by a little.
-    assert total_delta(1.01 * multiplier, epsilon, delta, count) <= delta
-    assert total_delta(0.99 * multiplier, epsilon, delta, count) > delta
+    assert multiplier < 0.9 / gaussian_mu(epsilon, delta)
+    grid = np.geomspace(epsilon, epsilon + 6, 120)
+    pure = [shuffled_delta(epsilon, each, count, tail=1e-6 * delta) for each in grid]
+    less, more = (
+        pure + (1 + exp(epsilon)) * count * gaussian_delta(grid / 2, 1 / (2 * noise))
+        for noise in (0.99 * multiplier, 1.01 * multiplier)
+    )
+    # The grid misses the best by a little.
+    assert more.min() <= delta < less.min()
 
 
 def test_epsilon_0_is_chosen():
@@ -195,13 +117,6 @@ def test_epsilon_0_is_chosen():
 def test_where_shuffling_hides_nothing_one_step_is_all(epsilon, count):
     found = amplified_multiplier(epsilon, 1e-5, count)
     assert found == pytest.approx(1 / gaussian_mu(epsilon, 1e-5), rel=1e-12)
-
-
-def test_more_rows_need_less_noise():
-    few, more, many = (amplified_multiplier(0.3, 1e-6, 10**k) for k in (3, 4, 5))
-    assert few > more > many
-    # Where amplification helps, it helps much.
-    assert many < 0.2 / gaussian_mu(0.3, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -219,14 +134,3 @@ def test_more_rows_need_less_noise():
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-def test_the_oracle_is_one():
-    # The fractions above against SciPy's binomial law.
-    first, _ = count_laws(6, 1.0)
-    total = {}
-    for (zero, one), mass in first.items():
-        total[zero + one] = total.get(zero + one, 0.0) + float(mass)
-    law = stats.binom(5, exp(-1.0))
-    for number, mass in total.items():
-        assert mass == pytest.approx(law.pmf(number - 1), rel=1e-9)

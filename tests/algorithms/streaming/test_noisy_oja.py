@@ -1,8 +1,7 @@
-"""Minibatch and block Oja: sensitivities, runs by hand, transcripts, audits, bad input.
+"""Minibatch and block Oja: sensitivities, runs by hand, transcripts, bad input.
 
 Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each case of conformance, 1e-9 for each audit of a true claim;
-2e-8 in all, at fixed seeds.
+makes several); 4e-9 in all, at fixed seeds.
 """
 
 from dataclasses import replace
@@ -15,27 +14,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming import noisy_oja
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.moments import as_moments
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
-from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.attacks import CanaryOverlap, GaussianTranscript, Target
-from dpaudit.audit import Verdict, audit
+from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
-    HasExactClaim,
-    HasGaussianSteps,
-    HasTranscript,
-    Mechanism,
-)
 from dpaudit.neighbours import Relation
-from dpaudit.testing import run_conformance
 
 TYPE_I_ERROR = 1e-9
 STEPS = HarmonicSteps(3.0, 1.0)
@@ -43,7 +28,7 @@ ROWS = np.random.default_rng(0).standard_normal((25, 3))
 MATRICES = np.random.default_rng(1).standard_normal((25, 3, 3))
 ONE = MinibatchOja(sigma=0.7, step_sizes=STEPS, claim=GaussianDP(1.0), iterations=4)
 CLIPPED = replace(ONE, row_norm=None, clip=0.9)
-BOTH = replace(ONE, row_norm=1.5, clip=0.4)
+BOTH = replace(ONE, row_norm=1.5, clip=1.6)  # reached: below the norm's square
 BLOCK = BlockOja(
     n_components=2, sigma=0.7, step_sizes=STEPS, claim=GaussianDP(1.0), iterations=4
 )
@@ -160,24 +145,6 @@ def test_a_local_search_over_rows_attains_the_bound(d, k, clip, share):
     assert share * bound * (1 - 2e-3) <= found <= bound * (1 + 1e-9)
 
 
-def test_without_a_row_norm_rows_come_as_near_as_one_likes():
-    w = np.array([[1.0], [0.0]])
-    for tilt in (1e-1, 1e-3):
-        first, second = (
-            np.outer(row, row) * 1e12 for row in np.array([[tilt, 1.0], [tilt, -1.0]])
-        )
-        assert moved(first, second, w, 1.0) >= 2 * (1 - tilt)
-
-
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_matrices_attain_the_bound_whatever_the_basis(k):
-    for seed in range(5):
-        basis = np.linalg.qr(rng(seed).standard_normal((4, k))).Q
-        matrix = np.eye(4) * 0.7 / np.sqrt(k)
-        assert moved(matrix, -matrix, basis, 0.7) == pytest.approx(1.4)
-    assert batch_sensitivity(k, clip=0.7) == 1.4
-
-
 # Calibration
 
 
@@ -229,16 +196,12 @@ def test_default_steps_are_in_the_unit_of_the_products():
 
 
 def by_hand(mechanism, data, generator, size):
-    """Starts, noisy sums and ends, in the order of the paper, run by run."""
+    """Noise, noisy sums and ends, in the order of the paper, run by run."""
     matrices, k = prepared(mechanism, data), mechanism.rank
     steps, d = mechanism.iterations, matrices.shape[1]
     batch = len(matrices) // steps
     starts = generator.standard_normal((size, d, k))
-    noise = [mechanism.sigma * generator.standard_normal((size, d, k))]
-    noise += [
-        mechanism.sigma * generator.standard_normal((size, d, k))
-        for _ in range(steps - 1)
-    ]
+    noise = mechanism.sigma * generator.standard_normal((steps, size, d, k))
     ends, sums = [], []
     for trial in range(size):
         basis, own = gram_schmidt(starts[trial]), []
@@ -251,7 +214,7 @@ def by_hand(mechanism, data, generator, size):
             own.append(total)
         ends.append(basis)
         sums.append(own)
-    return np.array(sums), np.array(ends)
+    return noise.swapaxes(0, 1), np.array(sums), np.array(ends)
 
 
 DATA = {"rows": ROWS, "few rows": ROWS[:4], "matrices": MATRICES}
@@ -266,121 +229,22 @@ HANDMADE = [
 @pytest.mark.parametrize(("form", "name"), HANDMADE)
 def test_batches_are_many_runs_by_hand(form, name):
     mechanism, data = FORMS[form], DATA[name]
-    sums, ends = by_hand(mechanism, data, rng(2), 6)
+    noise, sums, ends = by_hand(mechanism, data, rng(2), 6)
     draws = mechanism.draw(data, 6, rng=rng(2))
     transcript = mechanism.transcript(data, 6, rng=rng(2))
     bases = mechanism.components(draws, mechanism.rank)
     np.testing.assert_allclose(bases, ends, atol=1e-9)
-    np.testing.assert_allclose(transcript["steps"].reshape(sums.shape), sums, atol=1e-9)
+    steps = transcript["steps"].reshape(sums.shape)
+    np.testing.assert_allclose(steps, sums, atol=1e-9)
+    means = mechanism.step_means(transcript, data)["steps"].reshape(sums.shape)
+    np.testing.assert_allclose(steps - means, noise, atol=1e-9)
+    assert dict(mechanism.step_scales) == {"steps": 0.7}
     assert draws.shape[1:] == ((3,) if mechanism.rank == 1 else (3, 2))
     one = mechanism.release(data, rng=rng(3))
     np.testing.assert_array_equal(one, mechanism.draw(data, 1, rng=rng(3))[0])
 
 
-@forms
-def test_rows_that_fill_no_batch_are_not_looked_at(form):
-    mechanism = FORMS[form]
-    changed = ROWS.copy()
-    changed[24] = 100.0
-    np.testing.assert_array_equal(
-        mechanism.draw(ROWS, 3, rng=rng()), mechanism.draw(changed, 3, rng=rng())
-    )
-
-
-@pytest.mark.parametrize("form", ["clipped products", "clipped block"])
-def test_rows_are_a_faster_form_of_their_matrices(form):
-    mechanism = FORMS[form]
-    matrices = ROWS[:, :, None] * ROWS[:, None]
-    rows = mechanism.draw(ROWS, 40, rng=rng())
-    np.testing.assert_allclose(mechanism.draw(matrices, 40, rng=rng()), rows, atol=1e-9)
-    np.testing.assert_array_equal(mechanism.draw(as_moments(ROWS), 40, rng=rng()), rows)
-
-
-@forms
-def test_many_runs_are_split_so_that_memory_is_bounded(form, monkeypatch):
-    mechanism = FORMS[form]
-    widest = 0
-    run = type(mechanism)._run
-
-    def watched(self, moments, size, generator, seen):
-        nonlocal widest
-        widest = max(widest, size)
-        return run(self, moments, size, generator, seen)
-
-    monkeypatch.setattr(type(mechanism), "_run", watched)
-    monkeypatch.setattr(noisy_oja, "_WORK", 60)
-    draws = mechanism.draw(ROWS, 37, rng=rng())
-    assert widest == 60 // (3 * mechanism.rank)
-    assert len(draws) == 37
-    assert len(np.unique(draws.reshape(37, -1)[:, 0])) == 37
-    assert mechanism.draw(ROWS, 0, rng=rng()).shape == (0, *draws.shape[1:])
-
-
-@pytest.mark.parametrize("data", [ROWS, MATRICES], ids=["rows", "any"])
-def test_without_noise_it_is_ojas_algorithm(data):
-    for iterations, batch in ((25, 1), (5, 5)):
-        mechanism = MinibatchOja(
-            sigma=1e-12,
-            step_sizes=STEPS,
-            claim=GaussianDP(1.0),
-            iterations=iterations,
-            row_norm=None,
-            clip=1e9,
-        )
-        private = mechanism.draw(data, 5, rng=rng(4))
-        np.testing.assert_allclose(
-            Oja(STEPS, batch).draw(data, 5, rng=rng(4)), private, atol=1e-7
-        )
-
-
 # Transcripts
-
-
-@forms
-def test_the_noise_of_every_step_is_normal(form):
-    # Null hypothesis: every entry of every step, its mean taken off, is N(0, 0.7^2),
-    # and all are independent: sums of squares are chi-square.
-    mechanism, size = FORMS[form], 3000
-    transcript = mechanism.transcript(ROWS, size, rng=rng(5))
-    means = mechanism.step_means(transcript, ROWS)
-    columns = ((transcript["steps"] - means["steps"]) / 0.7).reshape(size, -1)
-    p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in columns.T]
-    squares = (columns**2).sum(axis=1)
-    p_values.append(stats.kstest(squares, stats.chi2(columns.shape[1]).cdf).pvalue)
-    sums = columns.sum(axis=1) / np.sqrt(columns.shape[1])
-    p_values.append(stats.kstest(sums, stats.norm.cdf).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-    assert stats.kstest(columns.ravel() * 1.1, stats.norm.cdf).pvalue < TYPE_I_ERROR
-    assert dict(mechanism.step_scales) == {"steps": 0.7}
-
-
-@forms
-def test_the_start_is_uniform(form):
-    # Null hypothesis: an entry of a uniformly random unit vector of R^3, or of a
-    # uniformly random basis, is uniform on [-1, 1].
-    start = FORMS[form].transcript(ROWS, 3000, rng=rng(6))["start"].reshape(3000, -1)
-    uniform = stats.uniform(-1, 2).cdf
-    p_values = [stats.kstest(column, uniform).pvalue for column in start.T]
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
-@forms
-@pytest.mark.parametrize("place", [0, 7, 23])
-def test_the_means_move_in_one_batch_by_no_more_than_proven(form, place):
-    mechanism = FORMS[form]
-    neighbour = ROWS.copy()
-    neighbour[place] = (5.0, -5.0, 1.0)
-    transcript = mechanism.transcript(ROWS, 20, rng=rng(7))
-    shift = (
-        mechanism.step_means(transcript, ROWS)["steps"]
-        - mechanism.step_means(transcript, neighbour)["steps"]
-    ).reshape(20, 4, -1)
-    distance = np.linalg.norm(shift, axis=-1)
-    bound = sensitivity_of_sum(mechanism)
-    assert (distance <= bound * (1 + 1e-9)).all()
-    batch = place // 6
-    assert (distance[:, batch] > 0).all()
-    assert not np.delete(distance, batch, axis=1).any()
 
 
 EXACT = {
@@ -411,51 +275,6 @@ def test_the_loss_of_transcripts_is_exactly_that_of_one_normal_variable(name):
         assert stats.kstest(loss, wrong.cdf).pvalue < TYPE_I_ERROR
 
 
-# Audits
-
-AUDITED = {
-    "rows": MinibatchOja.from_mu(1.0, iterations=3),
-    "matrices": MinibatchOja.from_mu(1.0, row_norm=None, clip=0.5, iterations=3),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "layer", "attack"),
-    [
-        ("rows", "transcript", GaussianTranscript()),
-        ("rows", "black-box", CanaryOverlap()),
-        ("matrices", "transcript", GaussianTranscript()),
-    ],
-)
-def test_half_the_noise_is_found_out_and_all_of_it_is_not(name, layer, attack):
-    # Planted bug: the noise for sensitivity beta where it is 2 beta; R^2/2 where it is
-    # R^2.
-    mechanism = AUDITED[name]
-    options = {"pair": mechanism.worst_case(), "layer": layer, "attacks": [attack]}
-    result = audit(mechanism, max_samples=400, confidence=1 - 1e-9, **options)
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-    bug = replace(mechanism, sigma=mechanism.sigma / 2)
-    result = audit(bug, max_samples=400, **options)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
-@forms
-def test_they_conform(form):
-    run_conformance(replace(FORMS[form], iterations=2), size=200)
-
-
-def test_what_a_mechanism_offers():
-    for mechanism in FORMS.values():
-        assert isinstance(mechanism, Mechanism)
-        assert isinstance(mechanism, HasTranscript)
-        assert isinstance(mechanism, HasGaussianSteps)
-        assert isinstance(mechanism, HasCanonicalPairs)
-        assert isinstance(mechanism, HasComponents)
-        # An upper bound for the last step is not the truth about it.
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-
-
 # Pairs, scale, utility
 
 
@@ -480,39 +299,6 @@ def test_the_sum_moves_almost_as_far_as_it_can_on_the_worst_pair(form):
         mechanism.worst_case(k - 1)
 
 
-def test_the_release_shows_about_as_much_as_the_transcript():
-    # Of the direction in the plane of the worst pair, the tangent is about normal.
-    mechanism = MinibatchOja.from_mu(2.0, iterations=3)
-    pair = mechanism.worst_case()
-    tangents = []
-    for seed, data in enumerate((pair.data, pair.neighbour)):
-        draws = mechanism.draw(data, 20_000, rng=rng(seed))
-        tangents.append(draws[:, 1] / draws[:, 0])
-    low, high = np.quantile(tangents[0], [0.16, 0.84])
-    shift = abs(np.median(tangents[0]) - np.median(tangents[1]))
-    assert shift / ((high - low) / 2) >= 0.85 * 2.0
-
-
-def test_only_the_ratio_of_rows_to_their_bound_matters():
-    for make in (
-        lambda **options: MinibatchOja.calibrated(1.0, 1e-5, **options),
-        lambda **options: BlockOja.calibrated(1.0, 1e-5, n_components=2, **options),
-    ):
-        small = make().draw(ROWS, 5, rng=rng())
-        large = make(row_norm=8.0).draw(8 * ROWS, 5, rng=rng())
-        np.testing.assert_allclose(small, large, atol=1e-9)
-
-
-def test_they_find_the_subspace_of_many_rows():
-    rows = rng(9).permutation(np.repeat(np.eye(4)[[1, 3]], [24_000, 12_000], axis=0))
-    draws = MinibatchOja.calibrated(1.0, 1e-5).draw(rows, 20, rng=rng())
-    assert (np.abs(draws[:, 1]) > 0.99).all()
-    bases = BlockOja.calibrated(1.0, 1e-5, n_components=2).draw(rows, 20, rng=rng())
-    assert (np.linalg.norm(bases[:, [1, 3]], axis=(1, 2)) > 1.41).all()
-    gram = bases.swapaxes(1, 2) @ bases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (20, 1, 1)), atol=1e-12)
-
-
 def test_degenerate_data_have_a_release():
     for mechanism in FORMS.values():
         for rows in (np.zeros((8, 2)), np.ones((8, 2)), np.eye(2)[[0, 1] * 4]):
@@ -528,18 +314,11 @@ def test_degenerate_data_have_a_release():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("epsilon", 0.0),
-        ("epsilon", np.nan),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("row_norm", 0.0),
-        ("row_norm", np.inf),
         ("clip", -1.0),
         ("iterations", 0),
         ("iterations", 1.5),
         ("step_sizes", 0.0),
         ("step_sizes", -3.0),
-        ("n_components", 0),
         ("n_components", True),
     ],
 )

@@ -1,11 +1,7 @@
-"""The private histogram: exact privacy by integration, laws, and audits.
+"""The private histogram: exact privacy by integration, and laws.
 
-Type-I error: 1e-9 for each test that names a null hypothesis, 2e-9 for each of the
-four cases of conformance, 1e-6 for each of the audits of a true claim (the seeds are
-fixed).
+Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fixed).
 """
-
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,24 +12,13 @@ from scipy import stats
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
-from dpaudit.attacks import (
-    Abnormal,
-    Atoms,
-    ExactLoss,
-    Identity,
-    LinearDiscriminant,
-)
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, Profile
 from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 from dpaudit.neighbours import Pair
-from dpaudit.testing import run_conformance
 
 TYPE_I_ERROR = 1e-9
-# All but those that learn slowly.
-QUICK = (Abnormal(), Atoms(), Identity(), ExactLoss(), LinearDiscriminant())
 
 
 def rng(seed=0):
@@ -154,14 +139,6 @@ def test_the_window_shows_the_bins_that_it_names():
     assert mechanism.draw(values, 0, rng=rng()).shape == (0, 3)
 
 
-def test_long_batches_are_made_in_pieces(monkeypatch):
-    monkeypatch.setattr("dpaudit.algorithms.streaming.private_histogram._CHUNK", 4)
-    mechanism = PrivateHistogram.calibrated(1.0, 1e-2)
-    draws = mechanism.draw(np.repeat([0.5, 1.5], 50), 7, rng=rng())
-    assert draws.shape == (7, 5)
-    assert len(np.unique(draws[:, :2])) == 14
-
-
 # Exact privacy of pairs
 
 
@@ -246,42 +223,6 @@ def test_what_it_offers():
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
 
 
-@pytest.mark.parametrize(
-    ("make", "number"),
-    [
-        *((PrivateHistogram.calibrated, number) for number in range(3)),
-        *((UnthresholdedHistogram.planted, number) for number in range(2)),
-    ],
-)
-def test_it_conforms(make, number):
-    mechanism = make(1.0, 1e-2)
-    run_conformance(mechanism, pair=mechanism.canonical_pairs()[number], size=500)
-
-
-# Audits
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_an_audit_does_not_refute_it(number):
-    mechanism = PrivateHistogram.calibrated(1.0, 1e-2)
-    pair = mechanism.canonical_pairs()[number]
-    result = audit(
-        mechanism,
-        pair=pair,
-        confidence=1 - 1e-6,
-        max_samples=2000,
-        seed=1,
-        attacks=QUICK,
-    )
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-
-
-def test_an_audit_refutes_it_without_a_threshold():
-    mechanism = UnthresholdedHistogram.planted(1.0, 1e-5)
-    result = audit(mechanism, confidence=0.999, max_samples=500)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
 # Bad input
 
 
@@ -296,10 +237,6 @@ def test_an_audit_refutes_it_without_a_threshold():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("epsilon", 0.0),
-        ("epsilon", np.nan),
-        ("delta", 0.0),
-        ("delta", 1.0),
         ("width", 0.0),
         ("first", 0.5),
         ("first", -(2**53) - 1),
@@ -309,7 +246,7 @@ def test_an_audit_refutes_it_without_a_threshold():
 )
 def test_bad_arguments_are_named(make, name, bad):
     with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):
-        make(**{"epsilon": 1.0, "delta": 1e-5} | {name: bad})
+        make(1.0, 1e-5, **{name: bad})
 
 
 def test_the_bare_constructors_are_validated_too():
@@ -334,9 +271,3 @@ def test_bad_data_are_named(data):
 def test_rows_of_another_length_are_refused():
     with pytest.raises(InputError, match="dimension must be an integer"):
         PrivateHistogram.calibrated(1.0, 1e-5).worst_case(2)
-
-
-def test_thresholds_fall_as_delta_grows():
-    deltas = (1e-9, 1e-5, 1e-2, 0.3)
-    thresholds = [CountNoise.calibrated(1.0, delta).threshold for delta in deltas]
-    assert all(high > low for high, low in pairwise(thresholds))

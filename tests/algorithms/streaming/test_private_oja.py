@@ -1,42 +1,26 @@
-"""Private Oja: the ball of the means, runs by hand, shuffling, range, audits.
+"""Private Oja: the ball of the means, runs by hand, range.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for conformance, 1e-9 for the audit of the true claim, 5e-9 in all,
-at fixed seeds.
+Nothing here is random from run to run: seeds are fixed, and no null hypothesis is
+tested.
 """
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming import private_oja as module
+from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import own_products
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.attacks import CanaryOverlap
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.mechanism import (
-    HasComponents,
-    HasExactClaim,
-    HasTranscript,
-    HasWorstCase,
-    Mechanism,
-)
 from dpaudit.neighbours import Relation
-from dpaudit.testing import run_conformance
 
-TYPE_I_ERROR = 1e-9
 ROWS = np.random.default_rng(0).standard_normal((12, 3))
 STEPS = HarmonicSteps(2.0, 3.0)
 BASE = PrivateOja(claim=ApproxDP(0.5, 1e-3), step_sizes=STEPS, multiplier=0.4)
@@ -45,7 +29,6 @@ FORMS = {
     "clipped products": replace(BASE, row_norm=None, clip=0.7),
     "both": replace(BASE, row_norm=1.5, clip=0.4),
 }
-forms = pytest.mark.parametrize("form", list(FORMS))
 
 
 def rng(seed=0):
@@ -80,7 +63,7 @@ def test_the_noise_is_the_amplified_multiple_of_the_diameter():
         ({"row_norm": None, "clip": 2.0}, 4.0),
     ):
         mechanism = PrivateOja.calibrated(0.4, 1e-5, **options)
-        for count in (1000, 5000):
+        for count in (1, 400):
             alpha = amplified_multiplier(0.4, 1e-5, count)
             assert mechanism.noise_scale(count) == pytest.approx(diameter * alpha)
         assert mechanism.claim == ApproxDP(0.4, 1e-5)
@@ -104,16 +87,24 @@ def prepared(mechanism, rows):
     return rows * np.minimum(1.0, norm / lengths)
 
 
-@forms
-def test_batches_are_many_runs_by_hand(form):
-    mechanism, size = FORMS[form], 6
-    rows, n = prepared(mechanism, ROWS), len(ROWS)
-    draws = mechanism.draw(ROWS, size, rng=rng(1))
-    transcript = mechanism.transcript(ROWS, size, rng=rng(1))
+# The last of rows so long that they are read in parts, four at a time.
+@pytest.mark.parametrize(
+    ("form", "data", "size"),
+    [
+        *((form, ROWS, 6) for form in FORMS),
+        ("rows", np.random.default_rng(1).standard_normal((6, 2**18)), 1),
+    ],
+    ids=[*FORMS, "long rows"],
+)
+def test_batches_are_many_runs_by_hand(form, data, size):
+    mechanism = FORMS[form]
+    rows, (n, d) = prepared(mechanism, data), data.shape
+    draws = mechanism.draw(data, size, rng=rng(1))
+    transcript = mechanism.transcript(data, size, rng=rng(1))
     generator = rng(1)
     order = generator.permuted(np.tile(np.arange(n), (size, 1)), axis=1)
-    starts = generator.standard_normal((size, 3))
-    noise = mechanism.noise_scale(n) * generator.standard_normal((n, size, 3))
+    starts = generator.standard_normal((size, d))
+    noise = mechanism.noise_scale(n) * generator.standard_normal((n, size, d))
     for trial in range(size):
         w = starts[trial] / np.linalg.norm(starts[trial])
         for t in range(n):
@@ -127,104 +118,23 @@ def test_batches_are_many_runs_by_hand(form):
             w /= np.linalg.norm(w)
         np.testing.assert_allclose(draws[trial], w, atol=1e-9)
     np.testing.assert_array_equal(
-        mechanism.release(ROWS, rng=rng(2)), mechanism.draw(ROWS, 1, rng=rng(2))[0]
+        mechanism.release(data, rng=rng(2)), mechanism.draw(data, 1, rng=rng(2))[0]
     )
 
 
-def test_rows_are_a_faster_form_of_their_matrices(monkeypatch):
+def test_rows_are_a_faster_form_of_their_matrices():
     mechanism = FORMS["clipped products"]
     expected = mechanism.draw(ROWS, 9, rng=rng())
     matrices = ROWS[:, :, None] * ROWS[:, None]
-    monkeypatch.setattr(module, "_STATE", 9 * 9 * len(ROWS))  # all in one part
     np.testing.assert_allclose(
         mechanism.draw(matrices, 9, rng=rng()), expected, atol=1e-9
     )
 
 
-def test_memory_is_bounded(monkeypatch):
-    mechanism = FORMS["rows"]
-    monkeypatch.setattr(module, "_WORK", 60)  # five trials of twelve rows at a time
-    monkeypatch.setattr(module, "_STATE", 30)  # two steps of theirs
-    draws = mechanism.draw(ROWS, 13, rng=rng())
-    assert len(np.unique(draws[:, 0])) == 13
-    assert mechanism.draw(ROWS, 0, rng=rng()).shape == (0, 3)
-
-
-def test_the_order_is_uniform():
-    # Null hypothesis: each of the 24 orders of four rows has the same probability.
-    # Without noise to speak of, the products tell the order.
-    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [-0.6, 0.8]])
-    mechanism = PrivateOja(
-        claim=ApproxDP(0.5, 1e-3), step_sizes=ConstantSteps(1e-9), multiplier=1e-9
-    )
-    steps = mechanism.transcript(rows, 4800, rng=rng())["steps"]
-    unit = steps / np.linalg.norm(steps, axis=-1, keepdims=True)
-    order = np.abs(unit @ rows.T).argmax(axis=-1)
-    counts = [
-        (order == np.array(each)).all(axis=1).sum() for each in permutations(range(4))
-    ]
-    assert sum(counts) == 4800
-    assert stats.chisquare(counts).pvalue >= TYPE_I_ERROR
-
-
-def test_the_noise_is_normal():
-    # Null hypothesis: with a row of zeros only, the products are the noise.
-    steps = BASE.transcript(np.zeros((5, 2)), 2000, rng=rng())["steps"]
-    columns = steps.reshape(2000, -1) / 0.4
-    p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in columns.T]
-    squares = (columns**2).sum(axis=1)
-    p_values.append(stats.kstest(squares, stats.chi2(columns.shape[1]).cdf).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
-def test_it_finds_the_direction_of_very_many_steps():
-    rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], [3800, 200], axis=0)
-    mechanism = PrivateOja.calibrated(0.5, 1e-3)
-    draws = mechanism.draw(rows, 20, rng=rng())
-    assert np.median(np.abs(draws @ [0.6, 0.8])) > 0.95
-
-
-# Audits
-
-AUDITED = PrivateOja.calibrated(0.5, 1e-3, step_sizes=HarmonicSteps(8.0, 20.0))
-
-
-def test_too_little_noise_is_found_out_and_enough_is_not():
-    # Planted bug: noise as if each row were used among n^2 others.
-    pair = AUDITED.worst_case()
-    options = {"pair": pair, "attacks": [CanaryOverlap()]}
-    result = audit(AUDITED, max_samples=200, confidence=1 - 1e-9, **options)
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-    count = len(pair.data)
-    bug = replace(AUDITED, multiplier=AUDITED.noise_scale(count) / count)
-    result = audit(bug, max_samples=200, **options)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
-@forms
-def test_they_conform(form):
-    mechanism = replace(FORMS[form], multiplier=None)
-    pair = mechanism.worst_case()
-    run_conformance(mechanism, pair=pair, size=100)
-
-
-def test_what_it_offers():
-    for mechanism in FORMS.values():
-        for each in (Mechanism, HasTranscript, HasWorstCase, HasComponents):
-            assert isinstance(mechanism, each)
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-        draws = mechanism.draw(ROWS, 4, rng=rng())
-        np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
-        with pytest.raises(InputError, match="n_components must be the 1"):
-            mechanism.components(draws, 2)
-
-
 # No epsilon is refused, and bad input is
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.9, 1.2, 5.0, 50.0])
-@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize(("epsilon", "count"), [(0.01, 1), (0.9, 1), (50.0, 100)])
 def test_every_epsilon_and_number_of_rows_is_covered(epsilon, count):
     mechanism = PrivateOja.calibrated(epsilon, 1e-5)
     scale = mechanism.noise_scale(count)
@@ -243,11 +153,6 @@ def test_the_canonical_pair_takes_any_length_of_rows():
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("epsilon", 0.0),
-        ("epsilon", np.inf),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("row_norm", 0.0),
         ("clip", np.nan),
         ("step_sizes", 0.0),
         ("step_sizes", -1.0),

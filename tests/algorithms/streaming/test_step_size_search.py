@@ -1,37 +1,27 @@
-"""The search for step sizes: the grid, the runs, the choice, the two parts, audits.
+"""The search for step sizes: the grid, the runs, the choice, the two parts.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each case of conformance, 1e-9 for the audit of the true claim;
-8e-9 in all, at fixed seeds.
+Nothing here is random from run to run: seeds are fixed, and no null hypothesis is
+tested.
 """
 
 from dataclasses import replace
-from fractions import Fraction
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming import step_size_search as module
 from dpaudit.algorithms.streaming.step_size_search import (
     StepSizeSearch,
     step_size_grid,
 )
-from dpaudit.attacks import CanaryOverlap
-from dpaudit.audit import Verdict, audit
 from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.mechanism import HasComponents, HasTranscript, HasWorstCase, Mechanism
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import run_conformance
+from dpaudit.neighbours import Relation
 
-TYPE_I_ERROR = 1e-9
 ROWS = np.random.default_rng(0).standard_normal((30, 3))
 BASE = StepSizeSearch(
     claim=ApproxDP(1.0, 1e-3),
@@ -70,18 +60,6 @@ def test_the_grid_is_the_union_of_the_papers_rings():
     pairs = [(each.numerator, each.offset) for each in scaled]
     expected = [(3.0 * one, 5.0 * two) for one in (0.1, 1, 10) for two in (0.1, 1, 10)]
     np.testing.assert_allclose(pairs, expected)
-
-
-def test_the_printed_budget_does_not_add_up():
-    # What the docstring says of the paper: as listed, and without repeated pairs.
-    listed = distinct = Fraction(0)
-    for i in range(1, 61):
-        each = Fraction(1, 2 ** (i + 1) * (2 * i - 1))
-        listed += 4 * (2 * i - 1) * each
-        distinct += (1 if i == 1 else 8 * (i - 1)) * each
-        assert (distinct > 1) == (i >= 10)
-    assert float(listed) == pytest.approx(2)
-    assert float(distinct) == pytest.approx(1.0035, abs=1e-4)
 
 
 # Calibration
@@ -163,23 +141,6 @@ def test_runs_and_choice_are_those_by_hand(form):
     )
 
 
-def test_the_choice_is_that_of_the_exponential_mechanism():
-    # Null hypothesis: given the runs, j is chosen with probability p_j in proportion
-    # to exp(epsilon u_j/(2 Delta_u)). So sums of indicators less p_j, over the root of
-    # the sum of p_j (1 - p_j), are about normal.
-    mechanism = replace(BASE, claim=ApproxDP(4.0, 1e-3))
-    rows = prepared(mechanism, ROWS)
-    transcript = mechanism.transcript(ROWS, 20_000, rng=rng())
-    utilities = ((transcript["runs"] @ rows[24:].T) ** 2).sum(axis=-1)
-    weights = np.exp(4.0 * utilities / 2)
-    chances = weights / weights.sum(axis=1, keepdims=True)
-    chosen = transcript["choice"][:, None] == np.arange(3)
-    scores = (chosen - chances).sum(axis=0)
-    scores /= np.sqrt((chances * (1 - chances)).sum(axis=0))
-    assert np.abs(scores).max() <= stats.norm.isf(TYPE_I_ERROR / 6)
-    assert np.abs(chosen.mean(axis=0) - 1 / 3).max() > 0.05
-
-
 @given(st.integers(0, 2**32), st.sampled_from(list(FORMS)))
 @settings(max_examples=60)
 def test_no_utility_moves_further_than_its_sensitivity(seed, form):
@@ -207,74 +168,6 @@ def test_the_sensitivity_of_the_utility_is_attained():
     assert FORMS["clipped products"].utility_sensitivity == 1.4  # 0.7 I and -0.7 I
 
 
-def test_a_row_is_in_one_part_only():
-    # From one state of the generator: a row of the first part changes the runs, a row
-    # of the second changes the choice at most.
-    first, second = ROWS.copy(), ROWS.copy()
-    first[23], second[24] = (0.0, 0.0, -9.0), (0.0, 0.0, -9.0)
-    base, one, two = (
-        BASE.transcript(rows, 300, rng=rng()) for rows in (ROWS, first, second)
-    )
-    assert not np.array_equal(base["runs"], one["runs"])
-    np.testing.assert_array_equal(base["runs"], two["runs"])
-    assert not np.array_equal(base["choice"], two["choice"])
-
-
-def test_the_choice_prefers_the_better_run():
-    rows = rng(3).permutation(np.repeat(np.eye(3)[:2], [4000, 1000], axis=0))
-    mechanism = StepSizeSearch.calibrated(
-        1.0, 1e-5, candidates=[HarmonicSteps(1e-6), HarmonicSteps(30.0)]
-    )
-    transcript = mechanism.transcript(rows, 40, rng=rng())
-    runs = transcript["runs"][..., 0] ** 2
-    better = runs.argmax(axis=1)
-    assert (transcript["choice"] == better).mean() > 0.9
-    assert np.median(np.abs(mechanism.draw(rows, 40, rng=rng())[:, 0])) > 0.99
-
-
-def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(module, "_WORK", 40)  # four trials of three runs in R^3
-    assert len(np.unique(BASE.draw(ROWS, 11, rng=rng())[:, 0])) == 11
-    assert BASE.draw(ROWS, 0, rng=rng()).shape == (0, 3)
-
-
-# Audits
-
-
-def test_a_twentieth_of_the_noise_is_found_out_and_all_of_it_is_not():
-    # The release is one run of nine, which alone may have a third of the noise.
-    mechanism = StepSizeSearch.calibrated(1.0, 1e-3, iterations=3)
-    bug = replace(mechanism, sigma=mechanism.sigma / 20)
-    options = {"attacks": [CanaryOverlap()], "max_samples": 400}
-    result = audit(mechanism, confidence=1 - 1e-9, **options)
-    assert result.verdict is Verdict.NOT_REFUTED, str(result)
-    result = audit(bug, pair=mechanism.worst_case(), **options)
-    assert result.verdict is Verdict.REFUTED, str(result)
-
-
-@forms
-def test_they_conform(form):
-    run_conformance(replace(FORMS[form], iterations=2), size=200)
-
-
-def test_they_conform_where_a_judge_differs():
-    rows = np.repeat([[0.6, 0.8], [0.8, -0.6]], 20, axis=0)
-    other = rows.copy()
-    other[-1] = (0.0, 0.0)
-    run_conformance(BASE, pair=Pair(rows, other), size=200)
-
-
-def test_what_it_offers():
-    for mechanism in FORMS.values():
-        for each in (Mechanism, HasTranscript, HasWorstCase, HasComponents):
-            assert isinstance(mechanism, each)
-        assert rebuild(encode(mechanism)) == mechanism
-        draws = mechanism.draw(ROWS, 4, rng=rng())
-        np.testing.assert_array_equal(mechanism.components(draws, 1)[..., 0], draws)
-        with pytest.raises(InputError, match="n_components must be the 1"):
-            mechanism.components(draws, 2)
-
-
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.9])
 def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
     for form, mechanism in FORMS.items():
@@ -296,9 +189,6 @@ def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        ("epsilon", 0.0),
-        ("delta", 0.0),
-        ("row_norm", 0.0),
         ("clip", -1.0),
         ("iterations", 0),
         ("share", 0.0),
@@ -341,10 +231,3 @@ def test_bad_data_are_named(data, message):
             use(data, 2, rng=rng())
     with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
         BASE.draw(ROWS, -1, rng=rng())
-
-
-def test_the_exponent_is_half_of_epsilon_per_sensitivity():
-    # Two candidates whose utilities differ by Delta_u on one dataset and by -Delta_u
-    # on the other: the odds move by e^epsilon, and no further.
-    odds = exp(1.0 / 2) / exp(-1.0 / 2)
-    assert odds == pytest.approx(exp(BASE.claim.parameters["epsilon"]))

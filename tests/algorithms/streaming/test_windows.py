@@ -16,11 +16,11 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 50, 1000])
-@pytest.mark.parametrize("power", [-300, -3, -1, 0, 1, 3, 200, 300])
+@pytest.mark.parametrize("d", [1, 3, 1000])
+@pytest.mark.parametrize("power", [-300, -1, 0, 1, 200, 300])
 def test_no_vector_leaves_the_ball_whatever_is_rounded(d, power):
-    generator = rng(d)
-    vectors = 10.0**power * generator.standard_normal((40, d))
+    # In fractions, which take long: of long vectors a few.
+    vectors = 10.0**power * rng(d).standard_normal((min(40, 4 + 100 // d), d))
     vectors[0] = 10.0**power / np.sqrt(d)  # on the sphere, if the power is 0
     vectors[1] = np.inf
     for count in (1, 1000, 2**20 + 1):
