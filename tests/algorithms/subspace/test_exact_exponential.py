@@ -29,7 +29,6 @@ from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import NO_LOSS, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import run_conformance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -120,31 +119,6 @@ def test_releases_are_orthonormal_bases(relation, n, d, k):
     assert mechanism.components(releases, k) is releases
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.full((7, 4), 0.5),
-        np.repeat(np.eye(4)[:1], 9, axis=0),
-        np.repeat(np.eye(4), 5, axis=0),
-        np.zeros((3, 4)),
-    ],
-    ids=["constant", "rank one", "repeated eigenvalues", "zero"],
-)
-def test_degenerate_data_are_welcome(rows):
-    releases = ExactExponential(n_components=2).draw(
-        rows, 20, rng=np.random.default_rng(0)
-    )
-    assert np.isfinite(releases).all()
-
-
-def test_a_million_rows_give_the_top_eigenvectors():
-    moment = 1e6 * np.diag([0.5, 0.3, 0.15, 0.05])
-    draws = ExactExponential(n_components=2).draw_from(
-        moment, 50, rng=np.random.default_rng(0)
-    )
-    assert (draws[:, :2] ** 2).sum(axis=(-2, -1)).min() > 2 - 1e-3
-
-
 def test_the_estimate_of_acceptance():
     mechanism = ExactExponential(n_components=2)
     rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
@@ -182,21 +156,6 @@ def test_the_coefficient_is_that_of_one_component(relation, row_norm):
     for k in (1, 2, 5):
         mechanism = build("exponential-pca-acg", n_components=k, **options)
         assert mechanism.coefficient == one.coefficient
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": float("nan")}, "epsilon must be"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"row_norm": -1.0}, "row_norm must be"),
-        ({"relation": "swap"}, "relation must be one of"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        ExactExponential(**options)
 
 
 def test_bad_data_are_refused():
@@ -329,13 +288,3 @@ def test_canonical_pairs(relation, k):
 
 
 # Conformance
-
-
-def test_it_conforms():
-    for mechanism in (
-        ExactExponential(n_components=2),
-        ExactExponential(n_components=1, relation=Relation.REPLACE_ONE),
-    ):
-        run_conformance(mechanism, size=100)
-    pair = ExactExponential(n_components=2).worst_case(3)
-    run_conformance(ExactExponential(n_components=2, epsilon=4.0), pair=pair, size=500)

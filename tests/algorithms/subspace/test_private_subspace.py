@@ -12,8 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms.subspace.perturbation import (
@@ -37,7 +35,6 @@ from dpaudit.mechanism import (
 )
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.subspace import projector_distance
-from dpaudit.testing import run_conformance
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
@@ -403,20 +400,6 @@ def test_what_a_mechanism_offers():
     )
 
 
-@pytest.mark.parametrize("name", list(MAKERS))
-@pytest.mark.parametrize("relation", list(Relation))
-def test_they_conform(relation, name):
-    run_conformance(
-        MAKERS[name](1.0, 1e-5, n_components=2, relation=relation), size=500
-    )
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_the_correction_conforms_where_bottom_is_frequent(relation):
-    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, relation=relation)
-    run_conformance(mechanism, pair=mechanism.canonical_pairs()[1], size=500)
-
-
 # Pairs
 
 
@@ -462,27 +445,6 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
 # Bad and degenerate input
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.empty((0, 3)),
-        np.array([[0.6, 0.0, 0.8]]),
-        np.zeros((5, 3)),
-        np.tile([0.6, 0.0, 0.8], (50, 1)),
-        np.repeat(np.eye(3), 200, axis=0),
-    ],
-)
-def test_degenerate_data(rows):
-    # With k = 2 the eigengap is 0: nothing is certified but with probability d1.
-    for name, make in MAKERS.items():
-        mechanism = make(1.0, 1e-5, n_components=2)
-        draws = mechanism.draw(rows, 40, rng=rng())
-        assert draws.shape == (40, 3, 2)
-        assert np.isnan(draws).all() == (name == "corrected")
-        assert mechanism.draw(rows, 0, rng=rng()).shape == (0, 3, 2)
-        assert mechanism.transcript(rows, 0, rng=rng())["projector"].shape == (0, 3, 3)
-
-
 def test_a_denominator_of_zero_is_bottom():
     class Exactly(PublishedPrivateSubspace):
         def projector_scale(self, gaps):
@@ -490,51 +452,6 @@ def test_a_denominator_of_zero_is_bottom():
 
     mechanism = Exactly.as_published(1.0, 1e-5, n_components=1)
     assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.integers(2, 5), st.data())
-def test_any_data_have_a_release(seed, d, data):
-    k = data.draw(st.integers(1, d - 1))
-    rows = 100 * rng(seed).standard_normal((data.draw(st.integers(0, 5)), d))
-    for make in MAKERS.values():
-        assert make(1.0, 1e-5, n_components=k).draw(rows, 2, rng=rng()).shape == (
-            2,
-            d,
-            k,
-        )
-
-
-CONSTRUCTORS = [
-    lambda make=make, **bad: make(
-        **{"epsilon": 1.0, "delta": 1e-5, "n_components": 1} | bad
-    )
-    for make in MAKERS.values()
-]
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("epsilon", 0.0),
-        ("epsilon", -1.0),
-        ("epsilon", np.nan),
-        ("epsilon", "1"),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("delta", np.nan),
-        ("row_norm", 0.0),
-        ("n_components", 0),
-        ("n_components", 1.5),
-        ("relation", "swap"),
-    ],
-)
-def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError) as caught:
-        make(**{name: bad})
-    assert str(caught.value).startswith(f"{name} must be")
-    assert repr(bad) in str(caught.value)
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, np.nan])
