@@ -46,8 +46,7 @@ def frequencies(releases, streams):
 
 
 @pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("kind", [SVT1, SVT4])
-@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+@pytest.mark.parametrize(("kind", "epsilon"), [(SVT1, 2.0), (SVT4, 0.1)])
 def test_streams_have_the_right_probabilities(kind, epsilon, cutoff):
     mechanism = kind(epsilon, cutoff=cutoff)
     streams = all_streams(5, cutoff)
@@ -69,7 +68,7 @@ def run_probability(mechanism, stream):
     return probability
 
 
-@pytest.mark.parametrize("cutoff", [1, 2, 3])
+@pytest.mark.parametrize("cutoff", [1, 2])
 def test_renewed_thresholds_make_runs_independent(cutoff):
     mechanism = SVT2(1.0, cutoff=cutoff)
     streams = all_streams(5, cutoff)
@@ -188,15 +187,14 @@ def value_loss(mechanism, pair, stream):
     return float(moved[: len(stream)][above].sum() / scale)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.5])
 @pytest.mark.parametrize("kind", [SVT1, SVT2, SVT4, NumericalSVT])
 def test_no_stream_on_the_canonical_pairs_loses_more_than_the_true_epsilon(
-    kind, epsilon
+    kind,
 ):
     # The streams are atoms, so no event of them loses more than the worst of them.
-    mechanism = kind(epsilon)
+    mechanism = kind(1.5)
     for pair in mechanism.canonical_pairs():
-        for stream in all_streams(10, mechanism.cutoff):
+        for stream in (*all_streams(10, 1), [ABOVE] * mechanism.cutoff):
             lost = abs(loss(mechanism, pair, stream))
             lost += value_loss(mechanism, pair, stream)
             assert lost <= mechanism.true_epsilon + 1e-9
@@ -206,7 +204,7 @@ def test_no_stream_on_the_canonical_pairs_loses_more_than_the_true_epsilon(
 def test_the_true_epsilon_is_approached_on_long_streams(kind):
     mechanism = kind(0.1)
     losses = []
-    for length in (5, 10, 40, 640):
+    for length in (5, 40, 640):
         stream = [BELOW] * (length - mechanism.cutoff) + [ABOVE] * mechanism.cutoff
         pair = mechanism.worst_case(length)
         losses.append(
@@ -239,7 +237,7 @@ def test_renewed_thresholds_with_a_cutoff_of_two():
 
 
 @pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("length", [3, 5, 10, 20])
+@pytest.mark.parametrize("length", [3, 20])
 def test_compared_values_lose_without_bound(length, cutoff):
     mechanism = SVT3(0.1, cutoff=cutoff)
     assert mechanism.true_epsilon == np.inf
@@ -278,7 +276,7 @@ def test_stairs_give_a_stream_without_noise_away(threshold, length, expected):
     assert answers == expected
 
 
-@pytest.mark.parametrize("length", [2, 4, 10, 30, 100])
+@pytest.mark.parametrize("length", [2, 10, 100])
 def test_endless_streams_lose_without_bound(length):
     mechanism = SVT6(0.1)
     assert mechanism.true_epsilon == np.inf

@@ -1,15 +1,13 @@
 """SymmetrisedWishart: its density, and that neighbours' densities stay within epsilon.
 
-Type-I error: 1e-9 for each law of draws (d = 1, 2) and for each of the eight Monte
-Carlo cases of d = 3: 1e-8 in total, by exact tests, at fixed seeds.
+Type-I error: 1e-9 for each law of draws (d = 1, 2), by exact tests, at fixed seeds.
 """
 
 import itertools
 
 import numpy as np
 import pytest
-import scipy.integrate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -53,21 +51,6 @@ def test_in_one_dimension_the_density_is_laplaces(z, scale):
     assert found == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("z", [-3.0, 0.5, 2.0])
-def test_in_one_dimension_it_is_the_convolution_of_two_wisharts(z):
-    law = stats.chi2(2, scale=0.8)
-
-    def density(z):
-        start = max(0.0, -z)
-        integral, _ = scipy.integrate.quad(
-            lambda w: law.pdf(w) * law.pdf(w + z), start, np.inf, epsabs=1e-13
-        )
-        return integral
-
-    found = log_density([[z]], 0.8) - log_density([[0.0]], 0.8)
-    assert found == pytest.approx(np.log(density(z) / density(0.0)), abs=1e-9)
-
-
 def test_in_one_dimension_draws_are_laplace():
     # Null hypothesis: Laplace with scale 2 s (Kolmogorov-Smirnov).
     noise = with_scale(1.5).noise(20_000, 1, rng=np.random.default_rng(0)).ravel()
@@ -106,9 +89,9 @@ DEFINITE = [
 ]
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.3])
 @pytest.mark.parametrize("z", INDEFINITE + DEFINITE)
-def test_in_two_dimensions_it_is_the_integral_of_the_proof(z, scale):
+def test_in_two_dimensions_it_is_the_integral_of_the_proof(z):
+    scale = 1.3
     expected = (
         -np.trace(z) / (2 * scale)
         + np.log(integral_by_entries(z, scale))
@@ -150,12 +133,6 @@ def cells(scale):
     return [(a, b) for i, b in enumerate(intervals) for a in intervals[: i + 1]]
 
 
-@pytest.mark.parametrize("scale", [0.5, 2.0])
-def test_in_two_dimensions_the_density_integrates_to_one(scale):
-    total = sum(cell_mass(low, high, scale) for low, high in cells(scale))
-    assert total == pytest.approx(1.0, abs=1e-4)
-
-
 def test_in_two_dimensions_draws_follow_the_density():
     # Null hypothesis: the eigenvalues fall into each cell with the integral of the
     # density; exact binomial tests, Bonferroni. The error of a mass is < 1e-5.
@@ -185,6 +162,7 @@ def test_the_density_is_continuous_at_the_border_of_the_cones(value):
             assert outside == pytest.approx(on, abs=1e-6)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_the_density_depends_on_eigenvalues_and_is_even(seed):
     rng = np.random.default_rng(seed)
@@ -199,6 +177,7 @@ def test_the_density_depends_on_eigenvalues_and_is_even(seed):
 # The guarantee: |log f(Z + x x^T) - log f(Z)| <= |x|^2 / (2 s)
 
 
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32),
     st.integers(1, 2),
@@ -223,6 +202,7 @@ def test_the_bound_is_attained_on_the_cones(d):
         assert moved == pytest.approx(-sign * (x @ x), rel=1e-12)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 2), st.sampled_from(Relation))
 def test_releases_lose_at_most_epsilon(seed, d, relation):
     rng = np.random.default_rng(seed)
@@ -234,70 +214,6 @@ def test_releases_lose_at_most_epsilon(seed, d, relation):
     releases = mechanism.draw(rows, 50, rng=rng)
     loss = mechanism.privacy_loss(releases, rows, other)
     assert np.abs(loss).max() <= 0.7 + 1e-9
-
-
-def test_replacing_a_row_loses_up_to_twice_what_removing_one_does():
-    # Where Z has eigenvalues of both signs, far out, and the rows are orthogonal.
-    x, y = np.outer([1.0, 0.0], [1.0, 0.0]), np.outer([0.0, 1.0], [0.0, 1.0])
-    z = np.diag([-1.0, 1.0]) * np.linspace(0, 60, 400)[:, np.newaxis, np.newaxis]
-    density = with_scale(0.5).log_density
-    lost = np.abs(density(z - x) - density(z - y))
-    # Removing or adding one loses at most 1 at this scale.
-    assert lost.max() <= 2
-    assert lost.max() > 1.9
-
-
-# Three dimensions, where the density has no closed form: I(Z) is proportional to the
-# probability that W + Z >= 0 for W ~ W_3(s/2 I, 4).
-
-
-def bounds(count, size, level):
-    """A two-sided Clopper-Pearson interval."""
-    low = stats.beta.ppf(level / 2, count, size - count + 1) if count else 0.0
-    high = stats.beta.isf(level / 2, count + 1, size - count) if count < size else 1.0
-    return low, high
-
-
-def probability_bounds(z, scale, common, level):
-    inside = np.linalg.eigvalsh(common * scale + z)[:, 0] >= 0
-    return inside, bounds(int(inside.sum()), len(inside), level)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_in_three_dimensions_the_bound_holds_within_sampling_error(seed):
-    # Null hypothesis: I(Z) <= I(Z + x x^T) <= e^(|x|^2/s) I(Z). The first holds draw by
-    # draw for common random numbers; the second between the confidence bounds.
-    rng = np.random.default_rng(seed)
-    size, scale = 20_000, 0.5
-    factors = rng.standard_normal((size, 3, 4)) / np.sqrt(2)
-    common = factors @ factors.swapaxes(-2, -1)
-    x = rng.standard_normal(3)
-    x /= np.linalg.norm(x)
-    z = 0.3 * rng.standard_normal((3, 3))
-    z += z.T
-    before, (low, high) = probability_bounds(z, scale, common, TYPE_I_ERROR / 2)
-    after, (low_after, _) = probability_bounds(
-        z + np.outer(x, x), scale, common, TYPE_I_ERROR / 2
-    )
-    assert (before <= after).all()
-    assert low_after <= np.exp(1 / scale) * high
-    # The estimate says something: both probabilities are far from zero.
-    assert low > 1e-3
-
-
-def test_in_three_dimensions_the_bound_is_attained():
-    # Z = -x x^T: then I(Z) = e^(-|x|^2/s) I(0) exactly, so the interval must hold it,
-    # and must not hold what half the loss, or a dimension's share of it, would give.
-    rng = np.random.default_rng(0)
-    factors = rng.standard_normal((20_000, 3, 4)) / np.sqrt(2)
-    common = factors @ factors.swapaxes(-2, -1)
-    x = np.array([0.48, 0.6, 0.64])
-    for scale in (0.5, 1.0):
-        z = -np.outer(x, x)
-        _, (low, high) = probability_bounds(z, scale, common, TYPE_I_ERROR)
-        assert low <= np.exp(-1 / scale) <= high
-        for wrong in (0.5, 2 / 3, 1.5):
-            assert not low <= np.exp(-wrong / scale) <= high
 
 
 # What is exactly true
@@ -346,7 +262,7 @@ def test_pure_dp_is_the_tightest_claim_for_a_replaced_row():
         assert verdict.outcome is ExactOutcome.UNDECIDED
 
 
-@pytest.mark.parametrize("d", [3, 5])
+@pytest.mark.parametrize("d", [3])
 def test_the_density_is_refused_beyond_two_dimensions(d):
     mechanism = SymmetrisedWishart.calibrated(1.0)
     pair = mechanism.worst_case(d)

@@ -1,7 +1,6 @@
 """Components one after the other: their law, their exact loss, and the calibration.
 
-Type-I error: 1e-9 for each of the 8 goodness-of-fit tests, 2e-9 for each of the 4 runs
-of the conformance kit that should pass: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 6 goodness-of-fit tests, at fixed seeds.
 """
 
 import dataclasses
@@ -90,10 +89,6 @@ def test_it_is_built_as_it_is_written():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"row_norm": 0.0}, "row_norm must be"),
         ({"n_components": 2, "shares": (1.0,)}, "shares must be 2 numbers, .* got 1"),
         ({"n_components": 2, "shares": (1.0, 0.0)}, "shares must be a finite number"),
         ({"n_components": 2, "shares": (1.0, -1)}, "shares must be a finite number"),
@@ -103,18 +98,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         DeflationExponential(**options)
-
-
-def test_bad_data_are_refused():
-    mechanism, rng = DeflationExponential(n_components=3), np.random.default_rng(0)
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        mechanism.draw(np.zeros((5, 2)), 3, rng=rng)
-    with pytest.raises(InputError, match="n_components must be"):
-        mechanism.draw_from(np.eye(2), 3, rng=rng)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.triu(np.ones((4, 4))), 3, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw([[np.nan, 1.0, 0.0]], 3, rng=rng)
 
 
 # The law
@@ -174,41 +157,16 @@ def test_no_rows_give_uniform_columns():
         assert p_value >= TYPE_I_ERROR / 6
 
 
-# Releases
-
-
-@RELATIONS
-@pytest.mark.parametrize(
-    ("n", "d", "k"),
-    [(0, 4, 2), (1, 1, 1), (1, 5, 2), (30, 6, 3), (9, 4, 4), (500, 5, 4), (50, 7, 5)],
-)
-def test_releases_are_orthonormal_bases(relation, n, d, k):
-    mechanism = DeflationExponential(n_components=k, relation=relation)
-    rng = np.random.default_rng(0)
-    rows = np.random.default_rng(1).standard_normal((n, d))
-    releases = mechanism.draw(rows, 20, rng=rng)
-    gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(k), (20, 1, 1)), atol=1e-13)
-    assert mechanism.release(rows, rng=rng).shape == (d, k)
-    assert mechanism.components(releases, k) is releases
-    none = mechanism.draw(rows, 0, rng=rng)
-    assert none.shape == (0, d, k)
-    assert mechanism.privacy_loss(none, rows, rows).shape == (0,)
-
-
-def test_large_batches_are_drawn_in_parts(monkeypatch):
-    from dpaudit.algorithms.subspace import deflation
-
-    monkeypatch.setattr(deflation, "_BUDGET", 64)
+def test_large_batches_are_drawn_in_parts():
+    # 700 matrices of 20 x 20: more numbers than are made at once.
     mechanism = DeflationExponential(n_components=2)
-    pair = random_pair(0, Relation.ADD_REMOVE, 9, 4)
-    releases = mechanism.draw(pair.data, 30, rng=np.random.default_rng(0))
+    pair = random_pair(0, Relation.ADD_REMOVE, 9, 20)
+    releases = mechanism.draw(pair.data, 700, rng=np.random.default_rng(0))
     gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (30, 1, 1)), atol=1e-13)
-    parts = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    monkeypatch.undo()
+    np.testing.assert_allclose(gram, np.tile(np.eye(2), (700, 1, 1)), atol=1e-13)
     whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    np.testing.assert_allclose(parts, whole, atol=1e-13)
+    end = mechanism.privacy_loss(releases[600:], pair.data, pair.neighbour)
+    np.testing.assert_allclose(whole[600:], end, atol=1e-12)
 
 
 # Loss
@@ -234,7 +192,7 @@ def naive_log_density(frame, moment, coefficients):
 
 
 @RELATIONS
-@pytest.mark.parametrize(("k", "d"), [(1, 3), (2, 3), (2, 4), (3, 3)])
+@pytest.mark.parametrize(("k", "d"), [(2, 3), (3, 3)])
 def test_the_loss_is_that_of_the_definition(relation, k, d):
     mechanism = DeflationExponential(
         n_components=k,
@@ -257,7 +215,7 @@ def test_the_loss_is_that_of_the_definition(relation, k, d):
     np.testing.assert_allclose(back, -loss, atol=1e-13)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -317,7 +275,7 @@ def test_epsilon_is_the_supremum(relation, shares):
 
 
 @RELATIONS
-@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 1), (1.0, 3), (4.0, 2)])
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 3), (4.0, 2)])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
     mechanism = DeflationExponential(
         n_components=k, epsilon=epsilon, relation=relation, row_norm=2.0
@@ -339,6 +297,3 @@ def test_the_worst_pair_has_few_rows_and_any_dimension(relation):
     with pytest.raises(InputError, match="dimension must be"):
         mechanism.worst_case(1)
     assert DeflationExponential(relation=relation).worst_case(1).relation is relation
-
-
-# Conformance

@@ -1,7 +1,6 @@
 """The exponential mechanism for k components, drawn exactly: law, loss, worst pairs.
 
-Type-I error: 1e-9 for each of the 9 statistical tests, 2e-9 for each of the 3 runs of
-the conformance kit: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 8 statistical tests, at fixed seeds.
 """
 
 import dataclasses
@@ -101,24 +100,6 @@ def test_no_rows_give_the_uniform_law(k, d):
 # Releases
 
 
-@RELATIONS
-@pytest.mark.parametrize(
-    ("n", "d", "k"),
-    [(0, 4, 2), (1, 1, 1), (1, 5, 2), (30, 6, 3), (9, 4, 4), (500, 5, 4), (50, 7, 5)],
-)
-def test_releases_are_orthonormal_bases(relation, n, d, k):
-    mechanism = ExactExponential(n_components=k, relation=relation)
-    rng = np.random.default_rng(0)
-    rows = np.random.default_rng(1).standard_normal((n, d))
-    releases = mechanism.draw(rows, 20, rng=rng)
-    assert releases.shape == (20, d, k)
-    gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(k), (20, 1, 1)), atol=1e-13)
-    assert mechanism.release(rows, rng=rng).shape == (d, k)
-    assert mechanism.draw(rows, 0, rng=rng).shape == (0, d, k)
-    assert mechanism.components(releases, k) is releases
-
-
 def test_the_estimate_of_acceptance():
     mechanism = ExactExponential(n_components=2)
     rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
@@ -158,18 +139,6 @@ def test_the_coefficient_is_that_of_one_component(relation, row_norm):
         assert mechanism.coefficient == one.coefficient
 
 
-def test_bad_data_are_refused():
-    mechanism, rng = ExactExponential(n_components=3), np.random.default_rng(0)
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        mechanism.draw(np.zeros((5, 2)), 3, rng=rng)
-    with pytest.raises(InputError, match="n_components must be"):
-        mechanism.draw_from(np.eye(2), 3, rng=rng)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.triu(np.ones((4, 4))), 3, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw([[np.nan, 1.0, 0.0, 0.0]], 3, rng=rng)
-
-
 # Loss
 
 
@@ -205,7 +174,7 @@ def test_the_loss_is_that_of_the_definition(relation, k, d):
     assert np.abs(attained).max() == pytest.approx(exact, rel=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -221,7 +190,7 @@ def test_no_pair_loses_more_than_epsilon(seed, relation, d, n, epsilon):
 
 
 @RELATIONS
-@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 2), (1.0, 3), (5.0, 4)])
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 3), (5.0, 4)])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
     mechanism = ExactExponential(
         n_components=k, epsilon=epsilon, relation=relation, row_norm=2.0
@@ -285,6 +254,3 @@ def test_canonical_pairs(relation, k):
     if k > 1:
         with pytest.raises(InputError, match="dimension must be"):
             mechanism.worst_case(k - 1)
-
-
-# Conformance

@@ -1,7 +1,6 @@
 """The exponential mechanism for one component: law, loss, and what is true of pairs.
 
-Type-I error: 2e-9 for each of the 6 runs of the conformance kit that should pass, 1e-9
-for each of the 3 goodness-of-fit tests: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 2 goodness-of-fit tests, at fixed seeds.
 """
 
 import dataclasses
@@ -57,26 +56,11 @@ def test_the_coefficient_is_the_one_of_the_proof(row_norm):
         assert mechanism.relation is relation
 
 
-@pytest.mark.parametrize("k", [2, 5])
-def test_more_components_are_refused_with_a_hint(k):
-    for make in (
-        lambda: ExponentialMechanism(n_components=k),
-        lambda: build("exponential-pca", n_components=k),
-    ):
-        with pytest.raises(InputError) as caught:
-            make()
-        message = str(caught.value)
-        assert f"must be 1, got {k}" in message
-        assert "exponential-pca-gibbs" in message
-        assert "exponential-pca-deflation" in message
-
-
-def test_bad_moments_are_refused():
-    mechanism, rng = ExponentialMechanism(), np.random.default_rng(0)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.array([[1.0, 2.0], [0.0, 1.0]]), 3, rng=rng)
-    with pytest.raises(InputError, match="NaN"):
-        mechanism.draw_from(np.full((2, 2), np.nan), 3, rng=rng)
+def test_more_components_are_refused_with_a_hint():
+    with pytest.raises(InputError, match="must be 1, got 2") as caught:
+        ExponentialMechanism(n_components=2)
+    assert "exponential-pca-gibbs" in str(caught.value)
+    assert "exponential-pca-deflation" in str(caught.value)
 
 
 # Releases
@@ -122,11 +106,11 @@ def random_pair(seed, relation, n, d):
 
 
 @RELATIONS
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_loss_and_exact_epsilon_agree_with_brute_force_in_two_dimensions(
     relation, seed
 ):
-    epsilon = (0.1, 0.5, 1.0, 4.0, 20.0)[seed]
+    epsilon = (0.1, 1.0, 20.0)[seed]
     mechanism = ExponentialMechanism(epsilon=epsilon, relation=relation, row_norm=1.5)
     pair = random_pair(seed, relation, 6, 2)
     releases = mechanism.draw(pair.data, 50, rng=np.random.default_rng(seed))
@@ -145,7 +129,7 @@ def test_loss_and_exact_epsilon_agree_with_brute_force_in_two_dimensions(
     assert on_grid >= exact * (1 - 1e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -178,25 +162,17 @@ def test_neighbours_with_the_same_moment_lose_nothing():
 
 
 @RELATIONS
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("d", [2, 3, 8])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("d", [2, 8])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, d):
     mechanism = ExponentialMechanism(epsilon=epsilon, relation=relation, row_norm=2.0)
     pair = mechanism.worst_case(d)
     assert pair.relation is relation
     assert pair.data.shape[1] == d
     assert 0.88 * epsilon <= pure_epsilon(mechanism, pair) < epsilon
-
-
-@RELATIONS
-def test_the_worst_pair_of_a_small_epsilon_has_few_rows(relation):
-    mechanism = ExponentialMechanism(epsilon=1e-9, relation=relation)
-    assert len(mechanism.worst_case(50).data) <= 10_001
-
-
-@RELATIONS
-def test_the_worst_pair_in_one_dimension_loses_nothing(relation):
-    mechanism = ExponentialMechanism(relation=relation)
+    # A small epsilon does not take more rows than can be kept; one column says nothing.
+    few = ExponentialMechanism(epsilon=1e-9, relation=relation)
+    assert len(few.worst_case(50).data) <= 10_001
     assert mechanism.exact_claim(mechanism.worst_case(1)) == NO_LOSS
 
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.algorithms.subspace.perturbation import (
@@ -17,7 +17,7 @@ from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation
-SHAPES = [(2, 1), (3, 1), (3, 2), (4, 2), (5, 3)]
+SHAPES = [(2, 1), (3, 2), (5, 3)]
 CASES = [(relation, *shape) for relation in Relation for shape in SHAPES]
 
 
@@ -68,7 +68,7 @@ def test_the_closed_form_keeps_all_its_digits(relation, excess):
         angle = mpmath.asin(unit / mpmath.mpf(gap))
         expected = float(mpmath.sqrt(2) * mpmath.sin(angle / 2))
     assert float(projector_sensitivity(gap, relation)) == pytest.approx(
-        expected, rel=1e-9 if excess == "1e-12" else 1e-15
+        expected, rel=1e-9 if excess == "1e-12" else 1e-14
     )
 
 
@@ -112,6 +112,7 @@ def test_unknown_relations_are_named():
 # Never exceeded
 
 
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(CASES),
@@ -158,7 +159,7 @@ def exact_pair(gap, relation, d, k):
 
 
 @pytest.mark.parametrize(("relation", "d", "k"), CASES)
-@pytest.mark.parametrize("excess", [0.01, 0.5, 3.0, 100.0])
+@pytest.mark.parametrize("excess", [0.01, 3.0])
 def test_one_pair_attains_it(relation, d, k, excess):
     gap = gap_sensitivity(relation) + excess
     one, other = exact_pair(gap, relation, d, k)
@@ -169,8 +170,7 @@ def test_one_pair_attains_it(relation, d, k, excess):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("excess", [0.2, 3.0])
+@pytest.mark.parametrize(("d", "excess"), [(2, 3.0), (3, 0.2)])
 def test_a_local_search_attains_it_and_no_more(relation, d, excess):
     gap = gap_sensitivity(relation) + excess
     values = np.zeros(d)
@@ -187,7 +187,7 @@ def test_a_local_search_attains_it_and_no_more(relation, d, excess):
     rng = np.random.default_rng(0)
     found = -min(
         scipy.optimize.minimize(loss, rng.standard_normal(2 * d), method="Powell").fun
-        for _ in range(6)
+        for _ in range(3)
     )
     bound = float(projector_sensitivity(gap, relation))
     assert bound * (1 - 1e-3) <= found <= bound * (1 + 1e-9)
@@ -202,7 +202,7 @@ def test_rows_along_the_two_directions_move_the_gap_most(relation, d, k):
 
 
 @pytest.mark.parametrize(("relation", "d", "k"), CASES)
-@pytest.mark.parametrize("row_norm", [0.5, 3.0])
+@pytest.mark.parametrize("row_norm", [3.0])
 def test_turned_pairs_nearly_attain_the_bound(relation, d, k, row_norm):
     pair = turned_pair(k, d, 60.5 * row_norm**2, relation, row_norm)
     assert pair.relation is relation

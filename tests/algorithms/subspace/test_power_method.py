@@ -1,8 +1,7 @@
 """The private power method: sensitivity of a step, laws of the noise, transcripts.
 
 Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each of the four cases of conformance; 2e-8 in all, at fixed
-seeds.
+makes several), 2e-8 in all, at fixed seeds.
 """
 
 import numpy as np
@@ -20,12 +19,9 @@ from dpaudit.algorithms.subspace.power_method import (
 )
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
     HasExactClaim,
     HasGaussianSteps,
     HasTranscript,
@@ -65,6 +61,7 @@ def change(first, second, relation):
     return difference - (relation is REPLACE_ONE) * np.outer(second, second)
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(Relation), st.data())
 def test_no_step_moves_further(seed, d, relation, data):
     k = data.draw(st.integers(1, d))
@@ -80,7 +77,7 @@ def test_no_step_moves_further(seed, d, relation, data):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (3, 1), (3, 2), (4, 3)])
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (3, 1), (3, 2)])
 def test_a_local_search_attains_the_bound(d, k, relation):
     generator = rng(1)
     basis = np.linalg.qr(generator.standard_normal((d, k))).Q
@@ -92,7 +89,7 @@ def test_a_local_search_attains_the_bound(d, k, relation):
         scipy.optimize.minimize(
             loss, 2 * generator.standard_normal(2 * d), method="Powell"
         ).fun
-        for _ in range(5)
+        for _ in range(3)
     )
     bound = step_sensitivity(k, relation)
     assert bound * (1 - 1e-3) <= found <= bound * (1 + 1e-9)
@@ -149,7 +146,7 @@ def test_entries_of_several_move_that_much_when_d_and_k_are_even(d, k):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("row_norm", [0.3, 2.0])
+@pytest.mark.parametrize("row_norm", [2.0])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("steps", [1, 5])
 def test_the_calibration_meets_its_claim_with_equality(steps, k, row_norm, relation):
@@ -197,8 +194,7 @@ def test_the_published_scales_are_the_papers():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("k", [1, 2, 10])
-@pytest.mark.parametrize("steps", [1, 7])
+@pytest.mark.parametrize(("k", "steps"), [(1, 1), (2, 7), (10, 1)])
 def test_by_how_much_the_published_noise_is_larger(steps, k, relation):
     options = {"n_components": k, "iterations": steps, "relation": relation}
     ratio = (
@@ -227,6 +223,7 @@ def test_up_to_which_epsilon_the_published_noise_is_proven(delta, limit):
 # Orthonormal bases
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_bases_are_those_of_gram_and_schmidt(seed, d, data):
     k = data.draw(st.integers(1, d))
@@ -279,7 +276,7 @@ def by_hand(mechanism, moment, noise, start):
 
 
 @pytest.mark.parametrize("mechanism", [NORMAL, LAPLACE])
-@pytest.mark.parametrize("d", [2, 3, 6])
+@pytest.mark.parametrize("d", [2, 6])
 def test_batches_are_many_runs_by_hand(mechanism, d):
     rows = rng(1).standard_normal((10, d)) / np.sqrt(d)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -395,7 +392,7 @@ def test_the_loss_of_a_transcript_is_exactly_normal_for_d_equal_to_k(
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_no_transcript_moves_further_than_proven(seed, relation):
     mechanism = PowerMethod.calibrated(
@@ -412,18 +409,6 @@ def test_no_transcript_moves_further_than_proven(seed, relation):
     )
     distance = np.linalg.norm(shift.reshape(5, -1), axis=1) / mechanism.sigma
     assert (distance <= gaussian_mu(1.0, 1e-5) * (1 + 1e-9)).all()
-
-
-def test_what_a_mechanism_offers():
-    for mechanism in (NORMAL, LAPLACE):
-        assert isinstance(mechanism, HasTranscript)
-        assert isinstance(mechanism, HasCanonicalPairs)
-        assert isinstance(mechanism, HasComponents)
-        # An upper bound for the last step is not the truth about it.
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-    assert isinstance(NORMAL, HasGaussianSteps)
-    assert not isinstance(LAPLACE, HasGaussianSteps)
 
 
 # Pairs, scale, utility
@@ -475,17 +460,51 @@ def test_only_the_ratio_of_rows_to_their_bound_matters(mechanism):
         np.testing.assert_allclose(small, large, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
-def test_it_finds_the_subspace_of_many_rows(kind):
-    promise = (1.0, 1e-5) if kind is PowerMethod else (1.0,)
-    mechanism = kind.calibrated(*promise, n_components=2)
-    rows = np.repeat(np.eye(4)[[1, 3]], [9000, 8000], axis=0)
-    bases = mechanism.draw(rows, 20, rng=rng())
-    assert (np.linalg.norm(bases[:, [1, 3]], axis=(1, 2)) > 1.41).all()
-    np.testing.assert_array_equal(mechanism.components(bases, 2), bases)
-
-
 # Bad and degenerate input
+
+
+def test_bad_iterations_and_scales_are_named():
+    for bad in (0, 1.5):
+        message = f"iterations must be an integer >= 1, got {bad}"
+        for make in (PowerMethod.calibrated, PowerMethod.as_published):
+            with pytest.raises(InputError, match=message):
+                make(1.0, 1e-5, n_components=1, iterations=bad)
+        for make in (LaplacePowerMethod.calibrated, LaplacePowerMethod.as_published):
+            with pytest.raises(InputError, match=message):
+                make(1.0, n_components=1, iterations=bad)
+        with pytest.raises(InputError, match=message):
+            PowerMethod(
+                n_components=1, sigma=1.0, iterations=bad, claim=GaussianDP(1.0)
+            )
+    with pytest.raises(InputError, match="sigma must be a finite number > 0, got 0"):
+        PowerMethod(n_components=1, sigma=0, claim=GaussianDP(1.0))
+    with pytest.raises(InputError, match="unit_scale must be a finite number > 0"):
+        LaplacePowerMethod(n_components=1, unit_scale=-1.0, claim=PureDP(1.0))
+
+
+def test_transcripts_of_bad_data_are_refused():
+    for mechanism in (NORMAL, LAPLACE):
+        for use in (mechanism.draw, mechanism.transcript):
+            with pytest.raises(InputError, match="at most the length of a row, 1"):
+                use(np.zeros((3, 1)), 2, rng=rng())
+        with pytest.raises(InputError, match="data must be finite, but row 0"):
+            mechanism.transcript([[0.0, np.nan]], 2, rng=rng())
+        with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
+            mechanism.transcript(ROWS, -1, rng=rng())
+        assert mechanism.transcript(ROWS, 0, rng=rng())["steps"].shape == (0, 3, 3, 2)
+    transcript = NORMAL.transcript(ROWS, 2, rng=rng())
+    for data in (np.zeros((3, 1)), np.zeros(3), [[0.0, np.nan]]):
+        with pytest.raises(InputError, match=r"at most the length|data must"):
+            NORMAL.step_means(transcript, data)
+
+
+def test_what_a_mechanism_offers():
+    for mechanism in (NORMAL, LAPLACE):
+        assert isinstance(mechanism, HasTranscript)
+        # An upper bound for the last step is not the truth about it.
+        assert not isinstance(mechanism, HasExactClaim)
+    assert isinstance(NORMAL, HasGaussianSteps)
+    assert not isinstance(LAPLACE, HasGaussianSteps)
 
 
 @pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
@@ -494,32 +513,3 @@ def test_in_one_dimension_a_release_is_a_sign(kind):
     mechanism = kind.calibrated(*promise, n_components=1, iterations=1)
     draws = mechanism.draw([[1.0]] * 3, 100, rng=rng())
     assert set(np.unique(draws)) == {-1.0, 1.0}
-
-
-def test_the_bare_constructors_are_validated_too():
-    with pytest.raises(InputError, match="sigma must be a finite number > 0, got 0"):
-        PowerMethod(n_components=1, sigma=0, claim=GaussianDP(1.0))
-    with pytest.raises(InputError, match="unit_scale must be a finite number > 0"):
-        LaplacePowerMethod(n_components=1, unit_scale=-1.0, claim=PureDP(1.0))
-    with pytest.raises(InputError, match="iterations must be an integer >= 1, got 0"):
-        PowerMethod(n_components=1, sigma=1.0, iterations=0, claim=GaussianDP(1.0))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros((3, 1)), "n_components must be at most the length of a row, 1"),
-        (np.zeros(3), r"data must have shape \(n, d\)"),
-        ([[0.0, np.nan]], "data must be finite, but row 0"),
-    ],
-)
-def test_bad_data_are_named(data, message):
-    for mechanism in (NORMAL, LAPLACE):
-        for use in (mechanism.draw, mechanism.transcript):
-            with pytest.raises(InputError, match=message):
-                use(data, 2, rng=rng())
-        with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-            mechanism.transcript(ROWS, -1, rng=rng())
-    transcript = NORMAL.transcript(ROWS, 2, rng=rng())
-    with pytest.raises(InputError, match=message):
-        NORMAL.step_means(transcript, data)

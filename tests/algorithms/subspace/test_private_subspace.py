@@ -4,8 +4,7 @@ The transcript (g, W) is a number with a Laplace density and, given that, a Gaus
 matrix, so its privacy on a pair is one integral over g: see `exact_delta`.
 
 Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each of the six cases of conformance; 2e-8 in all, at fixed
-seeds.
+makes several), 6e-9 in all, at fixed seeds.
 """
 
 from itertools import pairwise
@@ -23,18 +22,13 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
     PublishedPrivateSubspace,
 )
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
     HasExactClaim,
     HasTranscript,
-    HasWorstCase,
 )
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.subspace import projector_distance
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
@@ -145,8 +139,8 @@ def test_no_pair_loses_more_than_promised(share, relation):
         *promise, n_components=1, relation=relation, gap_share=share
     )
     edge = mechanism.margin + gap_sensitivity(relation)
-    for gap in edge * np.array([0.2, 0.8, 0.9, 1.0, 1.1, 1.5, 3.0, 20.0]):
-        for angle in (0.0, 0.4, np.pi / 4, np.pi / 2):
+    for gap in edge * np.array([0.2, 0.9, 1.0, 1.1, 3.0]):
+        for angle in (0.0, np.pi / 4, np.pi / 2):
             pair = turned_pair(1, relation, 1.0, max(1, round(gap)), angle)
             assert worst_delta(mechanism, pair) <= promise[1]
 
@@ -162,7 +156,7 @@ def test_the_gaussian_step_is_tight_for_large_gaps(relation):
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (2.0, 2e-6), (0.1, 1e-3)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 2e-6), (0.1, 1e-3)])
 def test_the_published_claim_is_false(epsilon, delta, k, relation):
     mechanism = PublishedPrivateSubspace.as_published(
         epsilon, delta, n_components=k, relation=relation, row_norm=2.0
@@ -186,8 +180,8 @@ def test_the_published_noise_is_enough_where_its_denominator_is_positive(relatio
     moved = projector_sensitivity(certified, relation) * (certified - 2)
     assert moved.max() <= unit / np.sqrt(2)
     largest = 10.0 if relation is ADD_REMOVE else 1.0
-    for epsilon in np.geomspace(1e-3, largest, 20):
-        for delta in np.geomspace(1e-5, 1e-2, 10):
+    for epsilon in np.geomspace(1e-3, largest, 6):
+        for delta in (1e-5, 1e-2):
             numerator = (1 + np.sqrt(2 * np.log(1 / delta))) / epsilon
             assert unit / np.sqrt(2) / numerator <= gaussian_mu(epsilon, delta)
 
@@ -241,17 +235,6 @@ def test_the_published_constants_are_the_papers():
     np.testing.assert_allclose(mechanism.projector_scale(gaps), expected)
     assert expected[2] == pytest.approx(0.2185, abs=5e-5)
     assert np.isposinf(mechanism.projector_scale(mechanism.margin))
-
-
-def test_a_gap_near_zero_leaves_little_noise_whatever_epsilon_is():
-    for epsilon in np.geomspace(1e-3, 1e3, 30):
-        for delta in np.geomspace(1e-12, 2e-3, 10):
-            mechanism = PublishedPrivateSubspace.as_published(
-                epsilon, delta, n_components=1
-            )
-            log_term = np.log(2 / delta)
-            bound = (1 + np.sqrt(2 * log_term)) / (2 * log_term)
-            assert mechanism.projector_scale(0.0) <= bound <= 0.35
 
 
 @pytest.mark.parametrize("make", list(MAKERS.values()))
@@ -364,42 +347,6 @@ def test_batches_are_many_runs_by_hand(relation, name):
     assert (0 < bottoms < size) == (name == "corrected")
 
 
-@pytest.mark.parametrize("make", list(MAKERS.values()))
-def test_a_release_is_an_orthonormal_basis_or_bottom(make):
-    mechanism, rows = wide(make)
-    draws = mechanism.draw(rows, 30, rng=rng(5))
-    assert draws.shape == (30, 4, 2)
-    bases = draws[~np.isnan(draws).any(axis=(1, 2))]
-    assert len(bases) > 0
-    gram = bases.swapaxes(1, 2) @ bases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (len(bases), 1, 1)), atol=1e-12)
-    assert (np.abs(bases).max(axis=1) == bases.max(axis=1)).all()
-    np.testing.assert_array_equal(mechanism.components(draws, 2), draws)
-    one = mechanism.release(rows, rng=rng(6))
-    np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(6))[0])
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_it_finds_the_subspace_of_many_rows(relation):
-    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=2, relation=relation)
-    rows = np.repeat(np.eye(5)[[1, 3]], 5000, axis=0)
-    bases = mechanism.draw(rows, 20, rng=rng(7))
-    assert projector_distance(bases, np.eye(5)[:, [1, 3]]).max() < 0.02
-
-
-def test_what_a_mechanism_offers():
-    for make in MAKERS.values():
-        mechanism = make(1.0, 1e-5, n_components=1)
-        assert isinstance(mechanism, HasTranscript)
-        assert isinstance(mechanism, HasComponents)
-        assert isinstance(mechanism, HasWorstCase)
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-    assert isinstance(
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1), HasCanonicalPairs
-    )
-
-
 # Pairs
 
 
@@ -454,13 +401,11 @@ def test_a_denominator_of_zero_is_bottom():
     assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
 
 
-@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, np.nan])
-def test_bad_shares_are_named(bad):
-    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got"):
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=bad)
-
-
 def test_the_bare_constructors_are_validated_too():
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 1.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=1.0)
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 0.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=0.0)
     options = {"n_components": 1, "claim": ApproxDP(1.0, 1e-5), "margin": 1.0}
     with pytest.raises(InputError, match="gap_scale must be a finite number > 0"):
         PrivateSubspace(gap_scale=0.0, mu=1.0, **options)
@@ -472,25 +417,20 @@ def test_the_bare_constructors_are_validated_too():
         PublishedPrivateSubspace(gap_scale=1.0, numerator=0.0, **options)
 
 
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros((3, 1)), "n_components must be less than the length of a row, 1"),
-        (np.zeros(3), r"data must have shape \(n, d\)"),
-        ([[0.0, np.inf]], "data must be finite, but row 0"),
-    ],
-)
-def test_bad_data_are_named(make, data, message):
-    mechanism = make()
-    for use in (mechanism.draw, mechanism.transcript):
-        with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
+@pytest.mark.parametrize("make", MAKERS.values())
+def test_components_must_leave_a_gap(make):
+    for k, message in ((3, "at most the length of a row, 2, got 3"), (2, "less than")):
+        mechanism = make(1.0, 1e-5, n_components=k)
+        for use in (mechanism.draw, mechanism.transcript):
+            with pytest.raises(InputError, match=message):
+                use(np.eye(2), 1, rng=rng())
 
 
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-def test_more_components_than_entries_are_refused(make):
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        make(n_components=3).release(np.eye(2), rng=rng())
-    with pytest.raises(InputError, match="less than the length of a row, 2, or there"):
-        make(n_components=2).release(np.eye(2), rng=rng())
+def test_transcripts_of_none_are_empty():
+    for make in MAKERS.values():
+        mechanism = make(1.0, 1e-5, n_components=2)
+        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
+        assert found["projector"].shape == (0, 3, 3)
+        assert found["gap"].shape == (0,)
+        assert isinstance(mechanism, HasTranscript)
+        assert not isinstance(mechanism, HasExactClaim)
