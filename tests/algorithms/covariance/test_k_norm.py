@@ -20,8 +20,7 @@ from dpaudit.algorithms.covariance.nuclear_law import (
     by_rejection,
     coupled_eigenvalues,
 )
-from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
-from dpaudit.claims import NO_LOSS, PureDP
+from dpaudit.claims import NO_LOSS
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 
@@ -241,10 +240,8 @@ def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
 def test_pure_dp_is_the_tightest_claim(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
     for dimension in (2, 5):
-        pair = mechanism.worst_case(dimension)
-        assert exact_verdict(mechanism, pair).outcome is ExactOutcome.HOLDS
-        smaller = exact_verdict(mechanism, pair, PureDP(0.999))
-        assert smaller.outcome is ExactOutcome.REFUTED
+        exact = mechanism.exact_claim(mechanism.worst_case(dimension))
+        assert exact.epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
     same_moment = Pair([[0.6, -0.8]], [[-0.6, 0.8]], REPLACE_ONE)
     assert mechanism.exact_claim(same_moment) == NO_LOSS
 

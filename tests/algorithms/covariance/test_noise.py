@@ -3,7 +3,7 @@
 Each test states its null hypothesis and spends a type-I error of 1e-8 at most, split
 evenly over its p-values (Bonferroni); every p-value comes from an exact null
 distribution: Kolmogorov-Smirnov against a continuous law, chi-square and normal tails.
-Nine tests with 20 cases make 2e-7 in total, and the seeds are fixed, so a failure is
+Seven tests with 15 cases make 2e-7 in total, and the seeds are fixed, so a failure is
 a change of the sampler. Beside them, `test_a_wrong_sampler_is_caught` shows that each
 kind of test can fail.
 """
@@ -102,21 +102,6 @@ def test_the_covariance_of_a_gaussian_is_diagonal(case):
     )
 
 
-@pytest.mark.parametrize("d", [3])
-def test_the_goe_is_rotation_invariant(d):
-    # Null hypothesis: <Q E Q^T, B> = <E, Q^T B Q> is N(0, 2 s^2 ||B||_F^2), whatever
-    # the rotation Q; with B of unit length in every direction of a random basis.
-    rng = np.random.default_rng(7)
-    noise = gaussian(d, 1.5, 1.5 * np.sqrt(2), seed=1)
-    columns = []
-    for _ in range(5):
-        q = np.linalg.qr(rng.standard_normal((d, d))).Q
-        b = rng.standard_normal((d, d))
-        b = (b + b.T) / np.linalg.norm(b + b.T)
-        columns.append(np.einsum("nij,ij->n", q @ noise @ q.T, b))
-    assert_plausible(fit_p_values(columns, [stats.norm(scale=1.5 * np.sqrt(2))] * 5))
-
-
 # Symmetric Laplace matrices
 
 
@@ -202,21 +187,6 @@ def test_the_entries_of_the_factor_are_independent(d, degrees, scale):
     assert_plausible(
         independence_p_values(normal_scores(entries, bartlett_laws(d, degrees)))
     )
-
-
-@pytest.mark.parametrize(("d", "degrees", "scale"), WISHART_CASES)
-def test_the_mean_of_a_wishart(d, degrees, scale):
-    # Null hypothesis: u^T W u / scale is chi-square with `degrees` degrees of freedom
-    # for every unit u, hence its sum over draws with size times as many.
-    draws = wishart_draws(d, degrees, scale, seed=3)
-    directions = np.random.default_rng(4).standard_normal((3, d))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    total = stats.chi2(SIZE * degrees)
-    p_values = []
-    for u in directions:
-        value = (u @ draws @ u).sum() / scale
-        p_values.append(2 * min(total.cdf(value), total.sf(value)))
-    assert_plausible(p_values)
 
 
 def test_singular_wisharts_have_the_rank_of_their_degrees():

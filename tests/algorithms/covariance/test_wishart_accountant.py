@@ -252,21 +252,6 @@ def test_shorter_rows_are_dominated(excess, size, epsilon, first, second):
     assert replaced <= bound * (1 + 1e-6) + 1e-13
 
 
-@pytest.mark.parametrize(("excess", "epsilon"), [(1, 0.5), (3, 4.0), (300, 0.5)])
-def test_what_escapes_a_divergence_is_log_concave_in_the_difference(excess, epsilon):
-    # Prekopa's theorem, both ways round, along segments between random differences.
-    rng = np.random.default_rng(excess)
-    shift = np.sqrt(2 * (excess + 1))
-
-    def kept(point):
-        gained, lost = shift * point
-        return 1 - float(pair_delta(epsilon, excess=excess, gained=gained, lost=lost))
-
-    for first, second in rng.random((4, 2, 2)):
-        middle = kept((first + second) / 2)
-        assert middle >= np.sqrt(kept(first) * kept(second)) - 1e-8
-
-
 @pytest.mark.parametrize(
     ("excess", "shift", "epsilon", "zeros_are_worse"),
     [(14, 1.0, 4.0, True), (3, 0.5, 1.0, True), (60, 3.0, 1.0, False)],
