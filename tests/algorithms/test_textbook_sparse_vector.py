@@ -180,19 +180,6 @@ def value_loss(mechanism, pair, stream):
 
 
 @pytest.mark.parametrize("kind", [SVT1, SVT2, SVT4, NumericalSVT])
-def test_no_stream_on_the_canonical_pairs_loses_more_than_the_true_epsilon(
-    kind,
-):
-    # The streams are atoms, so no event of them loses more than the worst of them.
-    mechanism = kind(1.5)
-    for pair in mechanism.canonical_pairs():
-        for stream in (*all_streams(10, 1), [ABOVE] * mechanism.cutoff):
-            lost = abs(loss(mechanism, pair, stream))
-            lost += value_loss(mechanism, pair, stream)
-            assert lost <= mechanism.true_epsilon + 1e-9
-
-
-@pytest.mark.parametrize("kind", [SVT1, SVT2, SVT4, NumericalSVT])
 def test_the_true_epsilon_is_approached_on_long_streams(kind):
     mechanism = kind(0.1)
     losses = []

@@ -80,19 +80,6 @@ def test_the_distribution_function_is_inverted(dimension, spread):
             assert abs(distribution(x, row[i + 1 :], row[:i]) - wanted) < 1e-12
 
 
-@settings(max_examples=10)
-@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0.05, 5.0))
-def test_a_redrawn_coordinate_is_monotone_in_the_others(seed, dimension, spread):
-    generator = rng(seed)
-    values = -np.sort(-generator.laplace(size=(8, dimension)) * spread * dimension)
-    higher = -np.sort(-(values + generator.exponential(size=values.shape) * spread))
-    uniform = generator.random(8)
-    for i in range(dimension):
-        before = redraw(values[:, i + 1 :], values[:, :i], uniform)
-        after = redraw(higher[:, i + 1 :], higher[:, :i], uniform)
-        assert (after >= before - 1e-11 * (1 + np.abs(before))).all()
-
-
 def test_the_weight_is_the_density_that_is_redrawn_from():
     below, above = np.array([[0.5, -1.0]]), np.array([[3.0]])
     grid = np.linspace(0.5, 3, 4001)
@@ -155,12 +142,14 @@ def test_rejection_follows_quadrature(dimension):
     assert not follows_quadrature(descending(1.03 * wishart))
 
 
-@pytest.mark.parametrize(("dimension", "passes", "size"), [(2, 1, 700), (3, 4, 300)])
-def test_coupling_follows_quadrature_however_short_a_block_is(dimension, passes, size):
+def test_coupling_follows_quadrature_however_short_a_block_is():
     # Such blocks are seldom constant: most vectors are sent through another.
-    values = coupled_eigenvalues(size, dimension, passes=passes, rng=rng(2))
+    values = coupled_eigenvalues(1500, 2, passes=1, rng=rng(2))
     assert (np.diff(values, axis=1) <= 0).all()
     assert follows_quadrature(values)
+    # The law is even: of what the bounds make of infinity more sums have one sign.
+    positive = int((values.sum(axis=1) > 0).sum())
+    assert stats.binomtest(positive, len(values)).pvalue >= TYPE_I_ERROR
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 Each test states its null hypothesis and spends a type-I error of 1e-8 at most, split
 evenly over its p-values (Bonferroni); every p-value comes from an exact null
 distribution: Kolmogorov-Smirnov against a continuous law, chi-square and normal tails.
-Seven tests with 15 cases make 2e-7 in total, and the seeds are fixed, so a failure is
+Five tests with 13 cases make 1.3e-7 in total, and the seeds are fixed, so a failure is
 a change of the sampler. Beside them, `test_a_wrong_sampler_is_caught` shows that each
 kind of test can fail.
 """
@@ -132,24 +132,6 @@ def test_entries_of_a_laplace_are_independent_laplace(d, scale):
 WISHART_CASES = [(1, 2, 0.5), (3, 4, 1.0), (3, 40, 2.0)]
 
 
-def test_the_two_ways_of_drawing_have_one_law():
-    # Null hypothesis: a quadratic form, an entry and the determinant have the same law
-    # just above the border as just below it, with one degree of freedom added.
-    rng = np.random.default_rng(11)
-    border = wishart(5000, 3, degrees=6, scale=1.0, rng=rng)
-    border += wishart(5000, 3, degrees=1, scale=1.0, rng=rng)
-    factored = wishart(5000, 3, degrees=7, scale=1.0, rng=rng)
-    u = np.array([0.6, 0.0, 0.8])
-    assert_plausible(
-        stats.ks_2samp(measure(border), measure(factored), method="exact").pvalue
-        for measure in (
-            lambda draws: draws @ u @ u,
-            lambda draws: draws[:, 0, 1],
-            lambda draws: np.linalg.slogdet(draws).logabsdet,
-        )
-    )
-
-
 def wishart_draws(d, degrees, scale, seed=0, size=SIZE):
     rng = np.random.default_rng(seed)
     return wishart(size, d, degrees=degrees, scale=scale, rng=rng)
@@ -187,15 +169,6 @@ def test_the_entries_of_the_factor_are_independent(d, degrees, scale):
     assert_plausible(
         independence_p_values(normal_scores(entries, bartlett_laws(d, degrees)))
     )
-
-
-def test_singular_wisharts_have_the_rank_of_their_degrees():
-    # Null hypothesis: W = z z^T with z ~ N(0, scale I), so its trace over the scale is
-    # chi-square with d degrees of freedom.
-    draws = wishart_draws(3, 1, 2.0)
-    values = np.linalg.eigvalsh(draws)
-    assert np.abs(values[:, :2]).max() < 1e-12
-    assert_plausible(fit_p_values([values[:, 2] / 2.0], [stats.chi2(3)]))
 
 
 # The tests can fail

@@ -90,17 +90,6 @@ def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
     )
 
 
-def test_direction_after_direction_loses_no_digits():
-    rng = np.random.default_rng(0)
-    rest = uniform_frames(3, 40, 40, rng=rng)
-    columns = []
-    while rest.shape[-1]:
-        direction = uniform_frames(3, rest.shape[-1], 1, rng=rng)
-        columns.append(rest @ direction)
-        rest = deflated_frames(rest, direction[..., 0])
-    assert_orthonormal(np.concatenate(columns, axis=-1))
-
-
 # Pairs of rows along basis vectors
 
 
