@@ -1,9 +1,4 @@
-"""The exact loss of sparse vector techniques against integrals in many digits.
-
-Type-I error: at most 1e-9 per test of a sampler (chi-square at level 1e-9, whose
-approximation is good at the counts expected, or Hoeffding's inequality), fewer than 30
-of them; all seeded.
-"""
+"""The exact loss of sparse vector techniques against integrals in many digits."""
 
 from itertools import pairwise
 
@@ -235,9 +230,6 @@ def test_many_losses_are_computed_in_blocks():
     loss = mechanism.privacy_loss(releases, data, other)
     again = mechanism.privacy_loss(releases[-9:], data, other)
     np.testing.assert_allclose(loss[-9:], again, rtol=1e-10, atol=1e-12)
-
-
-# The law against the sampler
 
 
 def test_their_losses_are_looked_into():

@@ -174,6 +174,3 @@ def test_the_worst_pair_comes_near_the_claim(relation, epsilon, d):
     few = ExponentialMechanism(epsilon=1e-9, relation=relation)
     assert len(few.worst_case(50).data) <= 10_001
     assert mechanism.exact_claim(mechanism.worst_case(1)) == NO_LOSS
-
-
-# Conformance

@@ -1,7 +1,6 @@
-"""The private power method: sensitivity of a step, laws of the noise, transcripts.
+"""The private power method: sensitivity of a step, calibration, transcripts.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-8 in all, at fixed seeds.
+Type-I error: 1e-9 for each of the 6 cases that name a null hypothesis, at fixed seeds.
 """
 
 import numpy as np

@@ -1,10 +1,9 @@
-"""Propose, test, release: its margins, its laws, and its exact privacy on pairs.
+"""Propose, test, release: its margins, its runs, and its exact privacy on pairs.
 
 The transcript (g, W) is a number with a Laplace density and, given that, a Gaussian
 matrix, so its privacy on a pair is one integral over g: see `exact_delta`.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 6e-9 in all, at fixed seeds.
+Nothing is a matter of chance: runs by hand draw the same numbers.
 """
 
 from itertools import pairwise
@@ -188,9 +187,6 @@ def test_the_published_constants_are_the_papers():
     assert np.isposinf(mechanism.projector_scale(mechanism.margin))
 
 
-# Laws
-
-
 def wide(make, **options):
     """A mechanism, and data whose noisy gap is certified as often as not."""
     mechanism = make(2.0, 1e-3, n_components=2, **options)
@@ -199,9 +195,6 @@ def wide(make, **options):
         [np.repeat(np.eye(4)[:2], copies, axis=0), rng().random((3, 4)) / 2]
     )
     return mechanism, rows
-
-
-# Transcripts and releases
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
