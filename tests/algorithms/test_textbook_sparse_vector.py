@@ -194,6 +194,12 @@ def test_the_true_epsilon_is_approached_on_long_streams(kind):
     assert losses[-1] == pytest.approx(mechanism.true_epsilon, rel=2e-3)
 
 
+def test_each_run_of_a_renewed_threshold_ends_with_a_vote():
+    pair = SVT2(0.1, cutoff=2).worst_case(6)
+    assert pair.data.sum(axis=0).tolist() == [0, 0, 1, 0, 0, 1]
+    assert pair.neighbour.sum(axis=0).tolist() == [1, 1, 0, 1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("mechanism", "truth"),
     [(SVT4(0.1), 0.175), (SVT4(0.1, cutoff=2), 0.325), (SVT4(2.0), 3.5)],

@@ -167,6 +167,8 @@ def test_large_batches_are_drawn_in_parts():
     whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
     end = mechanism.privacy_loss(releases[600:], pair.data, pair.neighbour)
     np.testing.assert_allclose(whole[600:], end, atol=1e-12)
+    none = mechanism.privacy_loss(releases[:0], pair.data, pair.neighbour)
+    assert none.shape == (0,)
 
 
 # Loss
