@@ -1,7 +1,7 @@
 """The conformance kit catches planted bugs, and passes what is correct.
 
 Seeds are fixed, so nothing here is random from run to run. Type-I error of the kit:
-2e-9 per mechanism that is expected to pass, see `run_conformance`; 20 runs, 4e-8.
+2e-9 per mechanism that is expected to pass, see `run_conformance`; 18 runs, 4e-8.
 """
 
 import itertools
@@ -30,7 +30,7 @@ class Correct(GOEGaussian):
         return cls.from_mu(1.5)
 
 
-@pytest.mark.parametrize("size", [100, 777, 12_000])
+@pytest.mark.parametrize("size", [100, 12_000])
 @pytest.mark.parametrize("relation", list(Relation))
 def test_correct_mechanisms_pass(size, relation):
     run_conformance(GOEGaussian.from_mu(1.5, relation=relation), size=size)

@@ -65,8 +65,7 @@ OJA = {
 }
 
 
-@pytest.mark.parametrize("factor", [2.0, 0.25])
-@pytest.mark.parametrize("share", [0.3, 0.6, 1.5])
+@pytest.mark.parametrize(("share", "factor"), [(0.3, 2.0), (0.6, 0.25), (1.5, 2.0)])
 @pytest.mark.parametrize("name", list(OJA))
 def test_a_clip_is_a_squared_unit(name, share, factor):
     # Whether it is reached follows from its share of the squared norm, not of the norm.

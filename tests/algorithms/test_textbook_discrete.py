@@ -171,17 +171,6 @@ def test_no_two_values_lose_more():
     assert np.max(losses) == pytest.approx(mechanism.true_epsilon, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "truth"),
-    [
-        (Rappor(), 8 * np.log(0.5125 / 0.4875)),
-        (OneTimeRappor(), 8 * np.log(0.525 / 0.475)),
-    ],
-)
-def test_rappor_truth(mechanism, truth):
-    assert mechanism.true_epsilon == pytest.approx(truth, rel=1e-12)
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("values", [None, (3.0, 4.0), (5.0, 11.0)])
 def test_rappor_profile_by_enumeration(mechanism, values):

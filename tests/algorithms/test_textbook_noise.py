@@ -6,8 +6,6 @@ Type-I error: 1e-9 per sampler test, fewer than 30 of them, all seeded.
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from textbook_oracles import assert_distribution, assert_frequencies, draws, integrate
 
@@ -34,13 +32,6 @@ def test_laplace_noise():
     # Independent entries: the signs agree half of the time.
     agree = np.count_nonzero(noise[:, 0] * noise[:, 1] > 0)
     assert_frequencies([agree], [0.5], SIZE)
-
-
-def test_a_wrong_scale_would_be_seen():
-    noise = laplace_noise(SIZE, 3.0, rng=np.random.default_rng(0))
-    for wrong in (2.6, 3.4):
-        with pytest.raises(AssertionError):
-            assert_distribution(noise, stats.laplace(scale=wrong).cdf)
 
 
 # Laplace
@@ -133,15 +124,6 @@ def test_histogram_truth(kind, truth, bins):
     assert np.abs(loss).max() <= truth * (1 + 1e-12)
     np.testing.assert_allclose(loss[releases[:, 0] <= 0], truth, rtol=1e-12)
     assert mechanism.exact_claim(pair).epsilon(0.0) == pytest.approx(truth, rel=1e-12)
-
-
-@given(st.lists(st.floats(-5, 5), min_size=3, max_size=3), st.integers(0, 2**32))
-def test_histogram_sensitivity(row, seed):
-    mechanism = NoisyHist1()
-    rows = np.random.default_rng(seed).normal(size=(3, 3))
-    more = np.vstack([rows, [row]])
-    moved = np.abs(mechanism.answers(more) - mechanism.answers(rows)).sum()
-    assert moved <= 1 + 1e-12
 
 
 # Copies, and running totals

@@ -79,25 +79,6 @@ def test_places_have_the_right_probabilities(kind, epsilon):
     assert_frequencies(counts, probabilities, SIZE)
 
 
-def test_a_wrong_probability_would_be_seen():
-    counts = [np.count_nonzero(draws(NoisyMax1(3.0, queries=3), ROWS) == 0)]
-    with pytest.raises(AssertionError):
-        assert_frequencies(counts, exponential_winner(ANSWERS, 2 / 3.0)[:1], SIZE)
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 2.0])
-@pytest.mark.parametrize("kind", BOTH)
-def test_no_place_on_the_canonical_pairs_loses_more_than_is_claimed(kind, epsilon):
-    mechanism = kind(epsilon)
-    assert mechanism.true_epsilon == epsilon
-    for pair in mechanism.canonical_pairs():
-        one, two = (
-            WINNER[kind](rows.sum(axis=0), 2 / epsilon)
-            for rows in (pair.data, pair.neighbour)
-        )
-        assert np.abs(np.log(one / two)).max() <= epsilon + 1e-9
-
-
 def first_wins(mechanism):
     pair = mechanism.worst_case()
     one, two = (
@@ -111,15 +92,6 @@ def first_wins(mechanism):
 def test_the_exponential_attains_its_claim(queries):
     mechanism = NoisyMax2(0.1, queries=queries)
     assert first_wins(mechanism) == pytest.approx(0.1, rel=1e-9)
-
-
-def test_laplace_approaches_its_claim():
-    assert 0.0995 < first_wins(NoisyMax1(0.1)) < 0.1
-    for queries, near in ((2, 0.9), (3, 0.995)):
-        ahead = 1500
-        answers = [1] + [ahead] * (queries - 1), [0] + [ahead + 1] * (queries - 1)
-        one, two = (laplace_winner(x, 20.0)[0] for x in answers)
-        assert near * 0.1 < np.log(one / two) <= 0.1 + 1e-9
 
 
 def gaps(answers):
@@ -148,14 +120,6 @@ def test_a_place_that_there_is_not_has_no_loss(kind):
     mechanism = kind(queries=3)
     nowhere = np.array([-1.0, 0.5, 3.0, np.nan, np.inf])
     assert np.isnan(mechanism.privacy_loss(nowhere, ROWS, ROWS[1:])).all()
-
-
-def test_the_place_loses_exactly_the_claim():
-    for epsilon in (0.1, 5.0):
-        mechanism = NoisyMax2(epsilon)
-        pair = mechanism.worst_case()
-        loss = mechanism.privacy_loss(np.zeros(1), pair.data, pair.neighbour)
-        assert loss[0] == pytest.approx(epsilon, rel=1e-12)
 
 
 # The largest value

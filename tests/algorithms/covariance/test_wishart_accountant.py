@@ -1,16 +1,12 @@
 """The accountant of Wishart noise, against Wishart matrices, quadrature and mpmath.
 
-Type-I error: 1e-9 for each of the 4 + 12 + 12 cases of the sampled tests, less than
-3e-8 in total, by exact tests (Kolmogorov-Smirnov, binomial) at fixed seeds.
+Type-I error: 1e-9 for each of the 2 + 4 + 4 cases of the sampled tests, 1e-8 in total,
+ by exact tests (Kolmogorov-Smirnov, binomial) at fixed seeds.
 """
-
-import itertools
 
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms.covariance.wishart_accountant import (
@@ -23,7 +19,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     smallest_excess,
 )
 from dpaudit.claims import NO_LOSS
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.neighbours import Relation
 
@@ -55,17 +51,7 @@ def losses(noise, difference, excess):
     return loss
 
 
-def test_the_losses_of_these_tests_are_those_of_scipys_density():
-    difference = np.diag([1.0, -0.5, 0.0]) + 0.2
-    noise = draws(3, 4, seed=0)[:100]
-    law = stats.wishart(df=7, scale=np.eye(3))
-    for matrix, loss in zip(noise, losses(noise, difference, 4), strict=True):
-        if np.isfinite(loss):
-            expected = law.logpdf(matrix) - law.logpdf(matrix + difference)
-            assert loss == pytest.approx(expected, rel=1e-8, abs=1e-8)
-
-
-@pytest.mark.parametrize(("d", "excess"), [(1, 4), (2, 1), (3, 6), (5, 3)])
+@pytest.mark.parametrize(("d", "excess"), [(1, 4), (3, 6)])
 def test_one_row_moves_a_chi_square_variable(d, excess):
     # Null hypothesis: 1/(u^T W^-1 u) is chi-square with excess + 1 degrees of freedom.
     noise = draws(d, excess, seed=d)
@@ -116,9 +102,9 @@ def expected_of_one_row(epsilon, excess, difference):
     return float(weights @ divergence(epsilon, loss))
 
 
-@pytest.mark.parametrize("excess", [1, 4, 30])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
-@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize(
+    ("d", "epsilon", "excess"), [(1, 0.5, 1), (3, 0.0, 4), (3, 0.5, 4), (3, 0.5, 30)]
+)
 def test_one_row_more_or_less(d, epsilon, excess):
     noise = draws(d, excess, seed=excess)
     x = np.full(d, np.sqrt((1 + excess / 4) / d))
@@ -159,9 +145,10 @@ def expected_of_two_rows(epsilon, excess, gained, lost):
     return float(outer @ (divergence(epsilon, loss) @ inner) @ outer)
 
 
-@pytest.mark.parametrize("excess", [3, 8, 30])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5])
-@pytest.mark.parametrize("angle", [0.4, np.pi / 2])
+@pytest.mark.parametrize(
+    ("angle", "epsilon", "excess"),
+    [(0.4, 0.5, 3), (np.pi / 2, 0.0, 3), (0.4, 0.0, 30), (np.pi / 2, 0.5, 30)],
+)
 def test_a_row_replaced_by_another(angle, epsilon, excess):
     # In three dimensions, for rows of different lengths at any angle.
     length = np.sqrt(1 + excess / 4)
@@ -219,9 +206,9 @@ def mpmath_added(epsilon, excess, shift):
         return float(below(low) - mpmath.exp(epsilon) * below(low - shift))
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.7, 4.0])
+@pytest.mark.parametrize("epsilon", [0.0, 4.0])
 @pytest.mark.parametrize(
-    ("excess", "shift"), [(2, 0.01), (16, 1.0), (232, 1.0), (300, 9.0), (2586, 26.0)]
+    ("excess", "shift"), [(2, 0.01), (16, 1.0), (300, 9.0), (2586, 26.0)]
 )
 def test_the_closed_form_keeps_its_digits(excess, shift, epsilon):
     found = float(added(epsilon, excess, shift))
@@ -240,45 +227,6 @@ def test_one_degree_of_freedom_is_symmetric_noise():
     assert replaced[0] < 1 - np.exp(-1)
 
 
-@given(
-    st.integers(1, 3000),
-    st.floats(0.02, 3.0),
-    st.floats(0.0, 2.0),
-    st.floats(0.0, 1.0),
-    st.floats(0.0, 1.0),
-)
-@settings(max_examples=60)
-def test_shorter_rows_are_dominated(excess, size, epsilon, first, second):
-    shift = size * np.sqrt(2 * (excess + 1))
-    below = pair_delta(epsilon, excess=excess, gained=first * shift, lost=0.0)
-    exact = neighbours_delta(epsilon, excess=excess, shift=shift, relation=ADD_REMOVE)
-    assert below <= exact + 1e-14
-    bound = neighbours_delta(epsilon, excess=excess, shift=shift, relation=REPLACE_ONE)
-    try:
-        replaced = pair_delta(
-            epsilon, excess=excess, gained=first * shift, lost=second * shift
-        )
-    except UnsupportedError:
-        return
-    assert replaced <= bound * (1 + 1e-6) + 1e-13
-
-
-@pytest.mark.parametrize("excess", [1, 3, 14, 300])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 4.0])
-def test_what_escapes_a_divergence_is_log_concave_in_the_difference(excess, epsilon):
-    # Prekopa's theorem, both ways round, along segments between random differences.
-    rng = np.random.default_rng(excess)
-    shift = np.sqrt(2 * (excess + 1))
-
-    def kept(point):
-        gained, lost = shift * point
-        return 1 - float(pair_delta(epsilon, excess=excess, gained=gained, lost=lost))
-
-    for first, second in rng.random((4, 2, 2)):
-        middle = kept((first + second) / 2)
-        assert middle >= np.sqrt(kept(first) * kept(second)) - 1e-8
-
-
 @pytest.mark.parametrize(
     ("excess", "shift", "epsilon", "zeros_are_worse"),
     [(14, 1.0, 4.0, True), (3, 0.5, 1.0, True), (60, 3.0, 1.0, False)],
@@ -294,24 +242,6 @@ def test_the_worse_corner_is_what_a_replaced_row_loses(
     worst = float(max(apart, zeros))
     found = neighbours_delta(epsilon, excess=excess, shift=shift, relation=REPLACE_ONE)
     assert worst <= found <= worst * (1 + 2e-7) + 1e-13
-
-
-def test_a_row_replaced_by_a_slightly_different_one_loses_little():
-    full = pair_delta(0.5, excess=50, gained=4.0, lost=4.0)
-    less = pair_delta(0.5, excess=50, gained=2.0, lost=2.0)
-    least = pair_delta(0.5, excess=50, gained=0.1, lost=0.1)
-    assert 1e-3 < full < 1
-    assert less < full / 5
-    assert least < 1e-12
-
-
-@pytest.mark.parametrize(("gained", "lost"), [(0.0, 2.0), (2.0, 2.0), (1.0, 2.0)])
-def test_more_degrees_are_more_private(gained, lost):
-    found = [
-        float(pair_delta(0.3, excess=excess, gained=gained, lost=lost))
-        for excess in (5, 6, 7, 20, 100)
-    ]
-    assert all(high > low for high, low in itertools.pairwise(found))
 
 
 def test_many_degrees_are_gaussian():
@@ -404,7 +334,7 @@ def test_one_degree_less_is_too_few(budget, relation):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("excess", [1, 10, 400])
+@pytest.mark.parametrize("excess", [1, 400])
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_a_larger_shift_is_too_much(budget, excess, relation):
     epsilon, delta = budget

@@ -64,8 +64,8 @@ def marginal_cdf(values):
     return lambda u: np.interp(u, knots, cumulative / cumulative[-1])
 
 
-def naive_draws(values, size, *, rng, exponent=0.5):
-    """Rejection step by step, for S = diag(values); exponent -0.5 is the wrong sign.
+def naive_draws(values, size, *, rng):
+    """Rejection step by step, for S = diag(values).
 
     Returns the draws, and the share of proposals that was accepted.
     """
@@ -77,13 +77,13 @@ def naive_draws(values, size, *, rng, exponent=0.5):
         low, high = (b, high) if np.sum(1 / (b + 2 * gaps)) > 1 else (low, b)
     omega = 1 + 2 * gaps / low
     # Where the ratio of the densities is largest.
-    top = (d - low) / 2 if exponent > 0 else 0.0
-    log_bound = -top + exponent * d * np.log(1 + 2 * top / low)
+    top = (d - low) / 2
+    log_bound = -top + d / 2 * np.log(1 + 2 * top / low)
     kept, proposed = [], 0
     while sum(map(len, kept)) < size:
         z = rng.standard_normal((50_000, d)) / np.sqrt(omega)
         u = z / np.linalg.norm(z, axis=1, keepdims=True)
-        log_chance = -(u**2 @ gaps) + exponent * d * np.log(u**2 @ omega) - log_bound
+        log_chance = -(u**2 @ gaps) + d / 2 * np.log(u**2 @ omega) - log_bound
         assert log_chance.max() <= 1e-9
         kept.append(u[np.log(rng.random(len(u))) <= log_chance])
         proposed += len(u)

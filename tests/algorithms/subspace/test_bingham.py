@@ -3,9 +3,9 @@
 The constant is compared with Bessel and hypergeometric functions (mpmath) and with its
 power series; draws with the laws that follow from quadrature.
 
-Type-I error: 1e-9 for each of the 44 statistical tests, 5e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 22 statistical tests, 3e-8 in total, at fixed seeds.
 Each of them fails for a rejection step with the wrong sign, where d > 1 and not all
-eigenvalues are equal; `test_the_wrong_sign_is_seen` shows it.
+eigenvalues are equal.
 """
 
 import mpmath
@@ -23,9 +23,8 @@ from bingham_oracles import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import integrate, special, stats
+from scipy import stats
 
-from dpaudit.algorithms.subspace import bingham
 from dpaudit.algorithms.subspace.bingham import (
     VectorBingham,
     envelope,
@@ -61,10 +60,10 @@ def test_in_two_dimensions_the_constant_is_a_bessel_function():
     np.testing.assert_allclose(found, expected, rtol=0, atol=5e-15)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.8, 1.0, 1.2, 3.0, 100.0])
+@pytest.mark.parametrize("share", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize(
     ("d", "rank"),
-    [(3, 1), (3, 2), (10, 1), (10, 9), (54, 1), (54, 30), (200, 1), (200, 199)],
+    [(3, 1), (10, 9), (54, 30), (200, 1)],
 )
 def test_for_a_projector_the_constant_is_a_hypergeometric_function(d, rank, share):
     # About share = 1 the mass moves from the many small eigenvalues to the large one.
@@ -76,7 +75,7 @@ def test_for_a_projector_the_constant_is_a_hypergeometric_function(d, rank, shar
     assert float(found) == pytest.approx(expected, rel=1e-13, abs=2e-15 * (5 + d))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_constant_is_the_sum_of_its_power_series(seed):
     rng = np.random.default_rng(seed)
     values = rng.choice([0.1, 1.0, 10.0]) * rng.standard_normal(rng.integers(2, 9)) ** 3
@@ -85,21 +84,10 @@ def test_the_constant_is_the_sum_of_its_power_series(seed):
     assert float(log_bingham_normaliser(values)) == pytest.approx(expected, abs=3e-14)
 
 
-def test_the_constant_is_a_mean_over_the_sphere():
-    # exp(u^T S u) is in [e^-1, e]: Hoeffding's inequality.
-    rng = np.random.default_rng(0)
-    values = np.linspace(-1, 1, 6)
-    u = rng.standard_normal((200_000, 6))
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    mean = np.exp(u**2 @ values).mean()
-    radius = (np.e - 1 / np.e) * np.sqrt(np.log(2 / TYPE_I_ERROR) / 400_000)
-    assert abs(mean - np.exp(float(log_bingham_normaliser(values)))) <= radius
-
-
 spectra = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(spectra, st.floats(-100, 100))
 def test_properties_of_the_constant(values, shift):
     variants = [values, np.add(values, shift), values[::-1]]
@@ -144,11 +132,8 @@ def test_the_envelope_solves_its_equation(gaps):
 @pytest.mark.parametrize(
     "values",
     [
-        [0.0, -3.0],
-        [0.0, 0.0, -20.0],
         [0.0, -1.0, -5.0, -1e4],
         np.linspace(0, 40, 30),
-        [50.0] + [0.0] * 53,
     ],
 )
 def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
@@ -160,25 +145,10 @@ def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
     assert stats.binomtest(count, 50_000, 0.8 * acceptance).pvalue < TYPE_I_ERROR
 
 
-@pytest.mark.parametrize("d", [1, 2, 8, 54, 200])
-def test_acceptance_does_not_fall_much_below_one_over_the_root_of_d(d):
-    spectra = [
-        np.zeros(d),
-        20_000 / np.arange(1, d + 1),
-        -np.geomspace(1e-3, 1e6, d),
-        np.r_[0.0, np.full(d - 1, -1e9)],
-        np.r_[0.0, np.full(d - 1, -d / 2)],
-    ]
-    laws = VectorBingham(np.stack([np.diag(values) for values in spectra]))
-    assert laws.acceptance[0] == pytest.approx(1.0, abs=1e-12)
-    assert (laws.acceptance >= 0.85 / np.sqrt(d)).all()
-    assert (laws.acceptance <= 1 + 1e-12).all()
-
-
 # Draws: goodness of fit
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.5, 5.0, 80.0, 2000.0])
+@pytest.mark.parametrize("gap", [0.0, 5.0, 2000.0])
 def test_in_two_dimensions_twice_the_angle_is_von_mises(gap):
     # Null hypothesis: von Mises with concentration gap/2.
     draws = diagonal_draws([gap - 7.0, -7.0], 20_000)
@@ -187,33 +157,11 @@ def test_in_two_dimensions_twice_the_angle_is_von_mises(gap):
 
 
 @pytest.mark.parametrize("coordinate", range(3))
-@pytest.mark.parametrize(
-    "values", [[4.0, 0.0, -6.0], [0.0, 0.0, -9.0], [90.0, 1.0, 0.0]]
-)
+@pytest.mark.parametrize("values", [[4.0, 0.0, -6.0], [90.0, 1.0, 0.0]])
 def test_in_three_dimensions_every_coordinate_has_its_marginal(values, coordinate):
     draws = diagonal_draws(values, 20_000)
     cdf = marginal_cdf(np.roll(values, -coordinate))
     assert stats.kstest(draws[:, coordinate], cdf).pvalue >= TYPE_I_ERROR
-
-
-def test_the_oracle_of_the_marginals():
-    # S = diag(0, 0, s): the density of u_3 is proportional to exp(s x^2).
-    cdf = marginal_cdf([-9.0, 0.0, 0.0])
-    x = np.linspace(-1, 1, 21)
-    expected = (1 + special.erf(3 * x) / special.erf(3.0)) / 2
-    np.testing.assert_allclose(cdf(x), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("gap", [0.3, 5.0, 40.0])
-def test_the_wrong_sign_is_seen(gap):
-    rng = np.random.default_rng(0)
-    for exponent, law_holds in ((0.5, True), (-0.5, False)):
-        two, _ = naive_draws([gap, 0.0], 20_000, rng=rng, exponent=exponent)
-        assert (angle_p_value(two, gap) >= TYPE_I_ERROR) == law_holds
-        values = [gap, 0.0, 0.0]
-        three, _ = naive_draws(values, 20_000, rng=rng, exponent=exponent)
-        fit = stats.kstest(three[:, 0], marginal_cdf(values))
-        assert (fit.pvalue >= TYPE_I_ERROR) == law_holds
 
 
 def mean_squares(values):
@@ -226,7 +174,7 @@ def mean_squares(values):
     return (up - down) / (2 * step), (up - 2 * at + down) / step**2
 
 
-@pytest.mark.parametrize("spread", [1.0, 10.0, 300.0])
+@pytest.mark.parametrize("spread", [10.0, 300.0])
 def test_in_eight_dimensions_moments_are_derivatives_of_the_constant(spread):
     # The means of u_i^2 in [0, 1] and of the products u_i u_j in [-1/2, 1/2], by
     # Bernstein's inequality, in a basis of eigenvectors other than the axes.
@@ -245,34 +193,6 @@ def test_in_eight_dimensions_moments_are_derivatives_of_the_constant(spread):
     # Of equal variance at most: Var(u_i u_j) <= E[u_i^2 u_j^2] <= min E[u_i^2].
     bound = np.minimum.outer(expected, expected)
     assert (np.abs(products) <= bernstein_radius(bound, size, d * d)).all()
-    # It would see the law of the naive sampler with the wrong sign.
-    wrong, _ = naive_draws(values, size // 8, rng=rng, exponent=-0.5)
-    off = np.abs((wrong**2).mean(axis=0) - expected)
-    assert (off > 3 * radius).any()
-
-
-def test_a_case_with_a_known_second_moment():
-    # S = diag(10, 5): E[u_2^2] = (1 - I_1(2.5)/I_0(2.5))/2 = 0.1175. Draws by the naive
-    # sampler with the wrong sign have 0.035.
-    def density(angle, power):
-        return np.sin(angle) ** power * np.exp(5 * np.cos(angle) ** 2)
-
-    mass, second, fourth = (
-        integrate.quad(density, 0, np.pi, args=(p,), epsabs=1e-12)[0] for p in (0, 2, 4)
-    )
-    expected, variance = second / mass, fourth / mass - (second / mass) ** 2
-    assert expected == pytest.approx(0.1175016, abs=1e-7)
-    assert expected == pytest.approx((1 - special.iv(1, 2.5) / special.iv(0, 2.5)) / 2)
-    size = 100_000
-    draws = diagonal_draws([10.0, 5.0], size)
-    found = (draws[:, 1] ** 2).mean()
-    assert abs(found - expected) <= bernstein_radius(variance, size)
-    wrong, _ = naive_draws(
-        [10.0, 5.0], size, rng=np.random.default_rng(0), exponent=-0.5
-    )
-    assert abs((wrong[:, 1] ** 2).mean() - expected) > 10 * bernstein_radius(
-        variance, size
-    )
 
 
 def test_in_one_dimension_draws_are_a_fair_sign():
@@ -303,12 +223,10 @@ def test_a_huge_spread_leaves_a_normal_law(spread):
 # Draws: stacks, chunks, shapes
 
 
-@pytest.mark.parametrize("budget", [1, 64, 2**18])
-def test_stacked_draws_follow_each_matrix(budget, monkeypatch):
+def test_stacked_draws_follow_each_matrix():
     # Null hypothesis: the distribution function of each, at its draw, is uniform.
-    monkeypatch.setattr(bingham, "_BUDGET", budget)
     rng = np.random.default_rng(1)
-    size = 500 if budget == 1 else 10_000
+    size = 5000
     gaps, turns = rng.exponential(5.0, size), rng.uniform(0, np.pi, size)
     first = np.stack([np.cos(turns), np.sin(turns)], axis=-1)
     matrices = gaps[:, None, None] * first[:, :, None] * first[:, None, :]
@@ -317,6 +235,16 @@ def test_stacked_draws_follow_each_matrix(budget, monkeypatch):
     relative = np.angle(np.exp(1j * (angles(draws) - 2 * turns)))
     levels = angle_law(gaps).cdf(relative)
     assert stats.kstest(levels, stats.uniform.cdf).pvalue >= TYPE_I_ERROR
+
+
+def test_many_numbers_are_drawn_in_parts():
+    # 2 x 2500 draws of 64 numbers: more than are made at once.
+    values = np.zeros((2, 64))
+    values[0, 0] = values[1, -1] = 1e6
+    law = VectorBingham(np.stack([np.diag(row) for row in values]))
+    draws = law.draw(2500, rng=np.random.default_rng(0))
+    assert (draws[:, 0, 0] ** 2).min() > 0.99
+    assert (draws[:, 1, -1] ** 2).min() > 0.99
 
 
 def test_the_draws_of_a_stack_are_independent_between_its_matrices():
@@ -333,13 +261,6 @@ def test_the_draws_of_a_stack_are_independent_between_its_matrices():
         assert stats.binomtest(agree, 20_000).pvalue >= TYPE_I_ERROR / 3
 
 
-def test_single_draws_have_the_law_of_batches():
-    law = VectorBingham(np.diag([5.0, 0.0]))
-    rng = np.random.default_rng(0)
-    draws = np.concatenate([law.draw(1, rng=rng) for _ in range(2000)])
-    assert angle_p_value(draws, 5.0) >= TYPE_I_ERROR
-
-
 def test_shapes_and_seeds():
     matrix = np.diag([3.0, 1.0, 0.0])
     stack = np.stack([matrix] * 4)
@@ -354,15 +275,6 @@ def test_shapes_and_seeds():
     assert np.array_equal(*again)
     empty = VectorBingham(np.empty((0, 3, 3)))
     assert empty.draw(1, rng=np.random.default_rng(0)).shape == (1, 0, 3)
-
-
-def test_the_normalised_density_integrates_to_one():
-    matrix = np.array([[3.0, 1.0], [1.0, -2.0]])
-    turns = np.linspace(0, 2 * np.pi, 200, endpoint=False)
-    points = np.stack([np.cos(turns), np.sin(turns)], axis=-1)
-    log_density = np.einsum("ni,ij,nj->n", points, matrix, points)
-    log_density -= log_bingham_normaliser(np.linalg.eigvalsh(matrix))
-    assert np.exp(log_density).mean() == pytest.approx(1.0, rel=1e-13)
 
 
 @pytest.mark.parametrize(

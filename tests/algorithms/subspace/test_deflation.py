@@ -1,14 +1,13 @@
 """Components one after the other: their law, their exact loss, and the calibration.
 
-Type-I error: 1e-9 for each of the 8 goodness-of-fit tests, 2e-9 for each of the 4 runs
-of the conformance kit that should pass: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 6 goodness-of-fit tests, at fixed seeds.
 """
 
 import dataclasses
 
 import numpy as np
 import pytest
-from bingham_oracles import TYPE_I_ERROR, angle_p_value, marginal_cdf, series
+from bingham_oracles import TYPE_I_ERROR, marginal_cdf, series
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
@@ -20,7 +19,6 @@ from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import ConformanceError, run_conformance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -91,10 +89,6 @@ def test_it_is_built_as_it_is_written():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"row_norm": 0.0}, "row_norm must be"),
         ({"n_components": 2, "shares": (1.0,)}, "shares must be 2 numbers, .* got 1"),
         ({"n_components": 2, "shares": (1.0, 0.0)}, "shares must be a finite number"),
         ({"n_components": 2, "shares": (1.0, -1)}, "shares must be a finite number"),
@@ -104,18 +98,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         DeflationExponential(**options)
-
-
-def test_bad_data_are_refused():
-    mechanism, rng = DeflationExponential(n_components=3), np.random.default_rng(0)
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        mechanism.draw(np.zeros((5, 2)), 3, rng=rng)
-    with pytest.raises(InputError, match="n_components must be"):
-        mechanism.draw_from(np.eye(2), 3, rng=rng)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.triu(np.ones((4, 4))), 3, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw([[np.nan, 1.0, 0.0]], 3, rng=rng)
 
 
 # The law
@@ -160,16 +142,6 @@ def test_each_column_has_its_conditional_law(relation, values):
     assert stats.kstest(wrong, stats.uniform.cdf).pvalue < TYPE_I_ERROR
 
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_in_the_plane_the_first_column_is_von_mises(k):
-    mechanism = DeflationExponential(n_components=k, epsilon=1.0)
-    draws = mechanism.draw_from(
-        np.diag([9.0, 1.0]), 10_000, rng=np.random.default_rng(0)
-    )
-    assert angle_p_value(draws[..., 0], 8.0 / k) >= TYPE_I_ERROR
-    assert angle_p_value(draws[..., 0], 16.0 / k) < TYPE_I_ERROR
-
-
 def test_the_last_of_all_columns_has_either_sign():
     mechanism = DeflationExponential(n_components=3)
     draws = mechanism.draw(np.empty((0, 3)), 10_000, rng=np.random.default_rng(0))
@@ -185,67 +157,18 @@ def test_no_rows_give_uniform_columns():
         assert p_value >= TYPE_I_ERROR / 6
 
 
-# Releases
-
-
-@RELATIONS
-@pytest.mark.parametrize(
-    ("n", "d", "k"),
-    [(0, 4, 2), (1, 1, 1), (1, 5, 2), (30, 6, 3), (9, 4, 4), (500, 5, 4), (50, 7, 5)],
-)
-def test_releases_are_orthonormal_bases(relation, n, d, k):
-    mechanism = DeflationExponential(n_components=k, relation=relation)
-    rng = np.random.default_rng(0)
-    rows = np.random.default_rng(1).standard_normal((n, d))
-    releases = mechanism.draw(rows, 20, rng=rng)
-    gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(k), (20, 1, 1)), atol=1e-13)
-    assert mechanism.release(rows, rng=rng).shape == (d, k)
-    assert mechanism.components(releases, k) is releases
-    none = mechanism.draw(rows, 0, rng=rng)
-    assert none.shape == (0, d, k)
-    assert mechanism.privacy_loss(none, rows, rows).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.full((7, 4), 0.5),
-        np.repeat(np.eye(4)[:1], 9, axis=0),
-        np.repeat(np.eye(4), 5, axis=0),
-        np.zeros((3, 4)),
-    ],
-    ids=["constant", "rank one", "repeated eigenvalues", "zero"],
-)
-def test_degenerate_data_are_welcome(rows):
-    mechanism = DeflationExponential(n_components=3)
-    releases = mechanism.draw(rows, 20, rng=np.random.default_rng(0))
-    assert np.isfinite(releases).all()
-    loss = mechanism.privacy_loss(releases, rows, rows[1:])
-    assert np.abs(loss).max() <= 1.0
-
-
-def test_many_rows_give_the_top_eigenvectors_in_order():
-    moment = 1e6 * np.diag([0.5, 0.3, 0.15, 0.05])
-    draws = DeflationExponential(n_components=3).draw_from(
-        moment, 50, rng=np.random.default_rng(0)
-    )
-    assert np.abs(draws[:, range(3), range(3)]).min() > 0.999
-
-
-def test_large_batches_are_drawn_in_parts(monkeypatch):
-    from dpaudit.algorithms.subspace import deflation
-
-    monkeypatch.setattr(deflation, "_BUDGET", 64)
+def test_large_batches_are_drawn_in_parts():
+    # 700 matrices of 20 x 20: more numbers than are made at once.
     mechanism = DeflationExponential(n_components=2)
-    pair = random_pair(0, Relation.ADD_REMOVE, 9, 4)
-    releases = mechanism.draw(pair.data, 30, rng=np.random.default_rng(0))
+    pair = random_pair(0, Relation.ADD_REMOVE, 9, 20)
+    releases = mechanism.draw(pair.data, 700, rng=np.random.default_rng(0))
     gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (30, 1, 1)), atol=1e-13)
-    parts = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    monkeypatch.undo()
+    np.testing.assert_allclose(gram, np.tile(np.eye(2), (700, 1, 1)), atol=1e-13)
     whole = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
-    np.testing.assert_allclose(parts, whole, atol=1e-13)
+    end = mechanism.privacy_loss(releases[600:], pair.data, pair.neighbour)
+    np.testing.assert_allclose(whole[600:], end, atol=1e-12)
+    none = mechanism.privacy_loss(releases[:0], pair.data, pair.neighbour)
+    assert none.shape == (0,)
 
 
 # Loss
@@ -271,7 +194,7 @@ def naive_log_density(frame, moment, coefficients):
 
 
 @RELATIONS
-@pytest.mark.parametrize(("k", "d"), [(1, 3), (2, 3), (2, 4), (3, 3)])
+@pytest.mark.parametrize(("k", "d"), [(2, 3), (3, 3)])
 def test_the_loss_is_that_of_the_definition(relation, k, d):
     mechanism = DeflationExponential(
         n_components=k,
@@ -294,7 +217,7 @@ def test_the_loss_is_that_of_the_definition(relation, k, d):
     np.testing.assert_allclose(back, -loss, atol=1e-13)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -333,28 +256,7 @@ def test_no_frame_loses_more_than_the_bounds_of_the_proof(
 
 
 @RELATIONS
-@pytest.mark.parametrize("shares", [(1, 1), (1, 3)])
-def test_epsilon_is_the_supremum(relation, shares):
-    # Rows e_1, and a release that is orthogonal to them; with the row that is replaced
-    # as the column of the largest share.
-    found = []
-    for epsilon in (1.0, 1.02):
-        mechanism = DeflationExponential(
-            n_components=2, epsilon=epsilon, relation=relation, shares=shares
-        )
-        many = np.repeat(np.eye(3)[:1], 2000, axis=0)
-        if relation is Relation.ADD_REMOVE:
-            pair = Pair(many, many[1:])
-        else:
-            pair = Pair(np.vstack([many[1:], np.eye(3)[2:]]), many)
-        frame = np.eye(3)[np.newaxis, :, 1:]
-        loss = mechanism.privacy_loss(frame, pair.data, pair.neighbour)
-        found.append(abs(float(loss[0])))
-    assert 0.99 < found[0] < 1.0 < found[1]
-
-
-@RELATIONS
-@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 1), (1.0, 3), (4.0, 2)])
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 3), (4.0, 2)])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
     mechanism = DeflationExponential(
         n_components=k, epsilon=epsilon, relation=relation, row_norm=2.0
@@ -376,27 +278,3 @@ def test_the_worst_pair_has_few_rows_and_any_dimension(relation):
     with pytest.raises(InputError, match="dimension must be"):
         mechanism.worst_case(1)
     assert DeflationExponential(relation=relation).worst_case(1).relation is relation
-
-
-# Conformance
-
-
-@RELATIONS
-@pytest.mark.parametrize("k", [1, 2])
-def test_it_conforms(relation, k):
-    mechanism = DeflationExponential(n_components=k, relation=relation, epsilon=3.0)
-    pair = random_pair(0, relation, 3, k + 1)
-    run_conformance(mechanism, pair=pair, size=500)
-
-
-def test_a_loss_without_the_constants_does_not_conform():
-    class Wrong(DeflationExponential):
-        def privacy_loss(self, releases, data, other):
-            difference = self.moment(data) - self.moment(other)
-            captured = (releases * (difference @ releases)).sum(axis=-2)
-            return captured @ self.coefficients
-
-    mechanism = Wrong(n_components=2, epsilon=6.0)
-    pair = Pair(np.zeros((1, 3)), [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    with pytest.raises(ConformanceError, match="is not that of the releases"):
-        run_conformance(mechanism, pair=pair, size=1000)

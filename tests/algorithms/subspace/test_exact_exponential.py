@@ -1,7 +1,6 @@
 """The exponential mechanism for k components, drawn exactly: law, loss, worst pairs.
 
-Type-I error: 1e-9 for each of the 9 statistical tests, 2e-9 for each of the 3 runs of
-the conformance kit: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 8 statistical tests, at fixed seeds.
 """
 
 import dataclasses
@@ -29,7 +28,6 @@ from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import NO_LOSS, PureDP
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import run_conformance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -102,49 +100,6 @@ def test_no_rows_give_the_uniform_law(k, d):
 # Releases
 
 
-@RELATIONS
-@pytest.mark.parametrize(
-    ("n", "d", "k"),
-    [(0, 4, 2), (1, 1, 1), (1, 5, 2), (30, 6, 3), (9, 4, 4), (500, 5, 4), (50, 7, 5)],
-)
-def test_releases_are_orthonormal_bases(relation, n, d, k):
-    mechanism = ExactExponential(n_components=k, relation=relation)
-    rng = np.random.default_rng(0)
-    rows = np.random.default_rng(1).standard_normal((n, d))
-    releases = mechanism.draw(rows, 20, rng=rng)
-    assert releases.shape == (20, d, k)
-    gram = releases.swapaxes(-2, -1) @ releases
-    np.testing.assert_allclose(gram, np.tile(np.eye(k), (20, 1, 1)), atol=1e-13)
-    assert mechanism.release(rows, rng=rng).shape == (d, k)
-    assert mechanism.draw(rows, 0, rng=rng).shape == (0, d, k)
-    assert mechanism.components(releases, k) is releases
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.full((7, 4), 0.5),
-        np.repeat(np.eye(4)[:1], 9, axis=0),
-        np.repeat(np.eye(4), 5, axis=0),
-        np.zeros((3, 4)),
-    ],
-    ids=["constant", "rank one", "repeated eigenvalues", "zero"],
-)
-def test_degenerate_data_are_welcome(rows):
-    releases = ExactExponential(n_components=2).draw(
-        rows, 20, rng=np.random.default_rng(0)
-    )
-    assert np.isfinite(releases).all()
-
-
-def test_a_million_rows_give_the_top_eigenvectors():
-    moment = 1e6 * np.diag([0.5, 0.3, 0.15, 0.05])
-    draws = ExactExponential(n_components=2).draw_from(
-        moment, 50, rng=np.random.default_rng(0)
-    )
-    assert (draws[:, :2] ** 2).sum(axis=(-2, -1)).min() > 2 - 1e-3
-
-
 def test_the_estimate_of_acceptance():
     mechanism = ExactExponential(n_components=2)
     rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
@@ -184,33 +139,6 @@ def test_the_coefficient_is_that_of_one_component(relation, row_norm):
         assert mechanism.coefficient == one.coefficient
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": float("nan")}, "epsilon must be"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"row_norm": -1.0}, "row_norm must be"),
-        ({"relation": "swap"}, "relation must be one of"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        ExactExponential(**options)
-
-
-def test_bad_data_are_refused():
-    mechanism, rng = ExactExponential(n_components=3), np.random.default_rng(0)
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        mechanism.draw(np.zeros((5, 2)), 3, rng=rng)
-    with pytest.raises(InputError, match="n_components must be"):
-        mechanism.draw_from(np.eye(2), 3, rng=rng)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.triu(np.ones((4, 4))), 3, rng=rng)
-    with pytest.raises(InputError, match="data must"):
-        mechanism.draw([[np.nan, 1.0, 0.0, 0.0]], 3, rng=rng)
-
-
 # Loss
 
 
@@ -246,7 +174,7 @@ def test_the_loss_is_that_of_the_definition(relation, k, d):
     assert np.abs(attained).max() == pytest.approx(exact, rel=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -262,7 +190,7 @@ def test_no_pair_loses_more_than_epsilon(seed, relation, d, n, epsilon):
 
 
 @RELATIONS
-@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 2), (1.0, 3), (5.0, 4)])
+@pytest.mark.parametrize(("epsilon", "k"), [(0.1, 2), (1.0, 3), (5.0, 4)])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
     mechanism = ExactExponential(
         n_components=k, epsilon=epsilon, relation=relation, row_norm=2.0
@@ -271,23 +199,6 @@ def test_the_worst_pair_comes_near_the_claim(relation, epsilon, k):
     assert pair.relation is relation
     found = mechanism.exact_claim(pair).parameters["epsilon"]
     assert 0.75 * epsilon <= found < epsilon
-
-
-@RELATIONS
-def test_no_larger_coefficient_is_private(relation):
-    found = []
-    for copies in (10, 100, 1000):
-        common = np.repeat(np.eye(3)[:2], copies, axis=0)
-        row = np.eye(3)[2:]
-        pair = Pair(common, np.vstack([common, row]))
-        if relation is Relation.REPLACE_ONE:
-            pair = Pair(pair.neighbour, np.vstack([common, common[:1]]))
-        for epsilon in (1.0, 1.01):
-            mechanism = ExactExponential(
-                n_components=2, epsilon=epsilon, relation=relation
-            )
-            found.append(mechanism.exact_claim(pair).parameters["epsilon"])
-    assert max(found[::2]) < 1.0 < found[-1]
 
 
 def test_bases_of_everything_lose_nothing():
@@ -326,16 +237,3 @@ def test_canonical_pairs(relation, k):
     if k > 1:
         with pytest.raises(InputError, match="dimension must be"):
             mechanism.worst_case(k - 1)
-
-
-# Conformance
-
-
-def test_it_conforms():
-    for mechanism in (
-        ExactExponential(n_components=2),
-        ExactExponential(n_components=1, relation=Relation.REPLACE_ONE),
-    ):
-        run_conformance(mechanism, size=100)
-    pair = ExactExponential(n_components=2).worst_case(3)
-    run_conformance(ExactExponential(n_components=2, epsilon=4.0), pair=pair, size=500)

@@ -1,24 +1,21 @@
 """The exponential mechanism for one component: law, loss, and what is true of pairs.
 
-Type-I error: 2e-9 for each of the 6 runs of the conformance kit that should pass, 1e-9
-for each of the 3 goodness-of-fit tests: 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 2 goodness-of-fit tests, at fixed seeds.
 """
 
 import dataclasses
 
 import numpy as np
 import pytest
-from bingham_oracles import TYPE_I_ERROR, angle_p_value, naive_draws
+from bingham_oracles import TYPE_I_ERROR, angle_p_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from dpaudit.algorithms import build, entry
+from dpaudit.algorithms import build
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.claims import NO_LOSS, PureDP
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.testing import run_conformance
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -59,74 +56,14 @@ def test_the_coefficient_is_the_one_of_the_proof(row_norm):
         assert mechanism.relation is relation
 
 
-def test_the_catalogue_knows_it():
-    each = entry("exponential-pca")
-    assert each.family == "subspace"
-    assert each.has_components
-    assert not each.approximate
-    assert build("exponential-pca", n_components=1).n_components == 1
-
-
-@pytest.mark.parametrize("k", [2, 5])
-def test_more_components_are_refused_with_a_hint(k):
-    for make in (
-        lambda: ExponentialMechanism(n_components=k),
-        lambda: build("exponential-pca", n_components=k),
-    ):
-        with pytest.raises(InputError) as caught:
-            make()
-        message = str(caught.value)
-        assert f"must be 1, got {k}" in message
-        assert "exponential-pca-gibbs" in message
-        assert "exponential-pca-deflation" in message
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"epsilon": float("inf")}, "epsilon must be"),
-        ({"n_components": 0}, "n_components must be an integer >= 1"),
-        ({"n_components": 1.0}, "n_components must be an integer >= 1"),
-        ({"row_norm": 0.0}, "row_norm must be"),
-        ({"relation": "swap"}, "relation must be one of"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        ExponentialMechanism(**options)
-
-
-@pytest.mark.parametrize("bad", [[[np.nan, 1.0]], [1.0, 2.0], np.empty((3, 0))])
-def test_bad_data_are_refused(bad):
-    with pytest.raises(InputError, match="data must"):
-        ExponentialMechanism().draw(bad, 3, rng=np.random.default_rng(0))
-
-
-def test_bad_moments_are_refused():
-    mechanism, rng = ExponentialMechanism(), np.random.default_rng(0)
-    with pytest.raises(InputError, match="symmetric"):
-        mechanism.draw_from(np.array([[1.0, 2.0], [0.0, 1.0]]), 3, rng=rng)
-    with pytest.raises(InputError, match="NaN"):
-        mechanism.draw_from(np.full((2, 2), np.nan), 3, rng=rng)
+def test_more_components_are_refused_with_a_hint():
+    with pytest.raises(InputError, match="must be 1, got 2") as caught:
+        ExponentialMechanism(n_components=2)
+    assert "exponential-pca-gibbs" in str(caught.value)
+    assert "exponential-pca-deflation" in str(caught.value)
 
 
 # Releases
-
-
-@RELATIONS
-@pytest.mark.parametrize(("n", "d"), [(0, 3), (1, 1), (1, 4), (50, 1), (2000, 10)])
-def test_releases_are_unit_vectors(relation, n, d):
-    mechanism = build("exponential-pca", relation=relation)
-    rng = np.random.default_rng(0)
-    releases = mechanism.draw(rows_of(1, n, d), 20, rng=rng)
-    assert releases.shape == (20, d, 1)
-    np.testing.assert_allclose(np.linalg.norm(releases, axis=1), 1.0, rtol=1e-14)
-    assert mechanism.release(rows_of(1, n, d), rng=rng).shape == (d, 1)
-    assert mechanism.components(releases, 1) is releases
-    with pytest.raises(InputError, match="n_components must be the 1"):
-        mechanism.components(releases, 2)
 
 
 @RELATIONS
@@ -143,22 +80,6 @@ def test_releases_have_the_density_of_the_definition(relation):
     )
     assert angle_p_value(turned, gap) >= TYPE_I_ERROR
     assert angle_p_value(turned, 1.3 * gap) < TYPE_I_ERROR
-
-
-def test_no_rows_give_the_uniform_law():
-    draws = ExponentialMechanism().draw(
-        np.empty((0, 3)), 20_000, rng=np.random.default_rng(0)
-    )
-    for coordinate in draws[..., 0].T:
-        p_value = stats.kstest(coordinate, stats.uniform(-1, 2).cdf).pvalue
-        assert p_value >= TYPE_I_ERROR / 3
-
-
-def test_a_million_rows_give_the_top_eigenvector():
-    mechanism = ExponentialMechanism()
-    moment = 1e6 * np.diag([0.7, 0.2, 0.1])
-    draws = mechanism.draw_from(moment, 100, rng=np.random.default_rng(0))
-    assert (np.abs(draws[:, 0, 0]) > 0.9999).all()
 
 
 # Loss
@@ -185,11 +106,11 @@ def random_pair(seed, relation, n, d):
 
 
 @RELATIONS
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_loss_and_exact_epsilon_agree_with_brute_force_in_two_dimensions(
     relation, seed
 ):
-    epsilon = (0.1, 0.5, 1.0, 4.0, 20.0)[seed]
+    epsilon = (0.1, 1.0, 20.0)[seed]
     mechanism = ExponentialMechanism(epsilon=epsilon, relation=relation, row_norm=1.5)
     pair = random_pair(seed, relation, 6, 2)
     releases = mechanism.draw(pair.data, 50, rng=np.random.default_rng(seed))
@@ -208,7 +129,7 @@ def test_loss_and_exact_epsilon_agree_with_brute_force_in_two_dimensions(
     assert on_grid >= exact * (1 - 1e-5)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(Relation),
@@ -241,102 +162,15 @@ def test_neighbours_with_the_same_moment_lose_nothing():
 
 
 @RELATIONS
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("d", [2, 3, 8])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+@pytest.mark.parametrize("d", [2, 8])
 def test_the_worst_pair_comes_near_the_claim(relation, epsilon, d):
     mechanism = ExponentialMechanism(epsilon=epsilon, relation=relation, row_norm=2.0)
     pair = mechanism.worst_case(d)
     assert pair.relation is relation
     assert pair.data.shape[1] == d
     assert 0.88 * epsilon <= pure_epsilon(mechanism, pair) < epsilon
-
-
-@RELATIONS
-def test_the_worst_pair_of_a_small_epsilon_has_few_rows(relation):
-    mechanism = ExponentialMechanism(epsilon=1e-9, relation=relation)
-    assert len(mechanism.worst_case(50).data) <= 10_001
-
-
-@RELATIONS
-def test_the_worst_pair_in_one_dimension_loses_nothing(relation):
-    mechanism = ExponentialMechanism(relation=relation)
+    # A small epsilon does not take more rows than can be kept; one column says nothing.
+    few = ExponentialMechanism(epsilon=1e-9, relation=relation)
+    assert len(few.worst_case(50).data) <= 10_001
     assert mechanism.exact_claim(mechanism.worst_case(1)) == NO_LOSS
-
-
-@RELATIONS
-def test_no_larger_coefficient_is_private(relation):
-    # A mechanism that claims 1 but has the coefficient of 1.01.
-    found = []
-    for rows in (10, 100, 1000):
-        data = np.repeat([[1.0, 0.0]], rows, axis=0)
-        row = np.array([[0.0, 1.0]])
-        if relation is Relation.ADD_REMOVE:
-            pair = Pair(data, np.vstack([data, row]))
-        else:
-            pair = Pair(np.vstack([data, row]), np.vstack([data, data[:1]]))
-        correct = ExponentialMechanism(epsilon=1.0, relation=relation)
-        larger = ExponentialMechanism(epsilon=1.01, relation=relation)
-        assert pure_epsilon(correct, pair) < 1.0
-        found.append(pure_epsilon(larger, pair))
-    assert found[0] < 1.0 < found[-1]
-    assert found == sorted(found)
-
-
-def test_the_coefficient_for_adding_a_row_is_too_large_for_replacing_one():
-    wrong = ExponentialMechanism(epsilon=2.0, relation=Relation.REPLACE_ONE)
-    right = ExponentialMechanism(epsilon=1.0, relation=Relation.ADD_REMOVE)
-    assert wrong.coefficient == right.coefficient
-    pair = ExponentialMechanism(relation=Relation.REPLACE_ONE).worst_case()
-    assert pure_epsilon(wrong, pair) > 1.5
-
-
-# Conformance
-
-
-@RELATIONS
-def test_it_conforms_on_its_canonical_pairs(relation):
-    mechanism = build("exponential-pca", relation=relation)
-    for pair in mechanism.canonical_pairs():
-        run_conformance(mechanism, pair=pair)
-
-
-@RELATIONS
-def test_it_conforms_on_other_pairs(relation):
-    mechanism = ExponentialMechanism(epsilon=2.5, relation=relation, row_norm=1.7)
-    run_conformance(mechanism, pair=random_pair(0, relation, 30, 5), size=1000)
-
-
-def test_a_loss_without_the_constant_does_not_conform():
-    class Wrong(ExponentialMechanism):
-        def privacy_loss(self, releases, data, other):
-            difference, _ = self._difference(data, other)
-            vectors = releases[..., 0]
-            return ((vectors @ difference) * vectors).sum(axis=-1)
-
-    mechanism = Wrong(epsilon=3.0)
-    with pytest.raises(
-        AssertionError, match="privacy_loss is not that of the releases"
-    ):
-        run_conformance(mechanism, pair=Pair(np.zeros((1, 2)), [[0, 0], [0, 1.0]]))
-
-
-@RELATIONS
-def test_the_second_canonical_pair_refutes_the_wrong_sign(relation):
-    # Draws with the correct sign keep epsilon = 1 on the event u_2^2 > 0.8; those with
-    # the wrong one have a log ratio of its probabilities beyond 2.5.
-    mechanism = build("exponential-pca", relation=relation)
-    _, pair = mechanism.canonical_pairs()
-    rng = np.random.default_rng(0)
-
-    def shares(exponent):
-        for rows in (pair.data, pair.neighbour):
-            moment = mechanism.moment(rows)
-            assert not np.any(moment - np.diag(np.diag(moment)))
-            values = mechanism.coefficient * np.diag(moment)
-            draws, _ = naive_draws(values, 10_000, rng=rng, exponent=exponent)
-            yield (draws[:, 1] ** 2 > 0.8).mean()
-
-    before, after = shares(0.5)
-    assert np.log(before / after) < 1.1
-    before, after = shares(-0.5)
-    assert np.log(before / after) > 2.5

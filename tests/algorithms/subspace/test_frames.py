@@ -5,7 +5,7 @@ Type-I error: 1e-9 for each of the 3 goodness-of-fit tests, at fixed seeds.
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -22,9 +22,7 @@ from dpaudit.algorithms.subspace.pairs import (
 from dpaudit.neighbours import Relation
 
 TYPE_I_ERROR = 1e-9
-SHAPES = pytest.mark.parametrize(
-    ("d", "k"), [(1, 0), (1, 1), (2, 1), (3, 3), (5, 0), (5, 2), (20, 11)]
-)
+SHAPES = pytest.mark.parametrize(("d", "k"), [(1, 0), (1, 1), (3, 3), (5, 2), (20, 11)])
 
 
 def assert_orthonormal(frames):
@@ -34,7 +32,7 @@ def assert_orthonormal(frames):
 
 
 @SHAPES
-@pytest.mark.parametrize("size", [0, 1, 40])
+@pytest.mark.parametrize("size", [0, 40])
 def test_frames_and_complements_are_orthonormal(d, k, size):
     rng = np.random.default_rng(0)
     frames = uniform_frames(size, d, k, rng=rng)
@@ -71,6 +69,7 @@ def test_bases_of_complements_are_uniform():
     assert stats.kstest(angle, law.cdf).pvalue >= TYPE_I_ERROR
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(0, 4))
 def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
     rng = np.random.default_rng(seed)
@@ -91,22 +90,11 @@ def test_what_is_left_and_what_is_taken_make_the_span(seed, q, more):
     )
 
 
-def test_direction_after_direction_loses_no_digits():
-    rng = np.random.default_rng(0)
-    rest = uniform_frames(3, 40, 40, rng=rng)
-    columns = []
-    while rest.shape[-1]:
-        direction = uniform_frames(3, rest.shape[-1], 1, rng=rng)
-        columns.append(rest @ direction)
-        rest = deflated_frames(rest, direction[..., 0])
-    assert_orthonormal(np.concatenate(columns, axis=-1))
-
-
 # Pairs of rows along basis vectors
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize(("k", "d"), [(1, 1), (1, 2), (2, 2), (3, 7)])
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (2, 2), (3, 7)])
 @pytest.mark.parametrize("copies", [1, 5, 10**9])
 def test_pairs_are_neighbours_of_few_rows(relation, k, d, copies):
     pairs = [

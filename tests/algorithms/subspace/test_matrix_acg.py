@@ -4,7 +4,7 @@ The laws are compared with what follows by quadrature: von Mises (d = 2, k = 1),
 normals of planes in R^3, which are vector Bingham, and the two spheres of planes in
 R^4.
 
-Type-I error: 1e-9 for each of the 13 statistical tests, 2e-8 in total, at fixed seeds.
+Type-I error: 1e-9 for each of the 11 statistical tests, 2e-8 in total, at fixed seeds.
 """
 
 import numpy as np
@@ -47,7 +47,7 @@ def random_values(seed, d):
 # The envelope
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 7))
 def test_the_acceptance_probability_is_never_above_one(seed, d):
     rng = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ def test_the_acceptance_probability_is_never_above_one(seed, d):
 
 @pytest.mark.parametrize(
     ("values", "k"),
-    [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2), ([9.0, 9.0, 5.0, 0.0, 0.0], 2)],
+    [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2)],
 )
 def test_no_frame_that_an_optimiser_finds_is_above_the_envelope(values, k):
     sampler, d = MatrixACG(values, k), len(values)
@@ -76,7 +76,7 @@ def test_no_frame_that_an_optimiser_finds_is_above_the_envelope(values, k):
 
     found = [
         -optimize.minimize(minus_log_acceptance, rng.standard_normal(d * k)).fun
-        for _ in range(5)
+        for _ in range(3)
     ]
     assert max(found) <= 1e-9
     # It is not far above the frames either.
@@ -93,7 +93,7 @@ def test_for_one_column_it_is_the_envelope_of_the_vector_bingham_law():
     assert acceptance[0] == pytest.approx(0.0, abs=1e-8)
 
 
-@pytest.mark.parametrize(("d", "k"), [(4, 2), (6, 3), (10, 2)])
+@pytest.mark.parametrize(("d", "k"), [(4, 2), (6, 3)])
 def test_acceptance_behind_a_wide_gap(d, k):
     # Null hypothesis: the mean of the acceptance probabilities is that of the formula,
     # up to terms of order 1/gap and what the optimiser leaves (Bernstein's inequality).
@@ -140,9 +140,7 @@ def test_lines_in_the_plane_are_von_mises(gap):
     assert angle_p_value(draws, 2 * gap) < TYPE_I_ERROR
 
 
-@pytest.mark.parametrize(
-    "values", [[3.0, 1.0, 0.0], [0.0, 40.0, 35.0], [500.0, 3.0, 0.0]]
-)
+@pytest.mark.parametrize("values", [[0.0, 40.0, 35.0], [500.0, 3.0, 0.0]])
 def test_planes_in_space_have_vector_bingham_normals(values):
     draws = acg_draws(values, 2)
     assert_plausible(normal_p_values(draws, values))
@@ -150,12 +148,7 @@ def test_planes_in_space_have_vector_bingham_normals(values):
         assert_plausible(normal_p_values(draws, 2 * np.array(values)))
 
 
-PLANES = [
-    [2.0, 1.0, 0.0, -1.0],
-    [20.0, 10.0, 5.0, 0.0],
-    [0.0, 3000.0, 7.0, 10.0],
-    [60.0, 60.0, 60.0, 0.0],
-]
+PLANES = [[20.0, 10.0, 5.0, 0.0], [0.0, 3000.0, 7.0, 10.0], [60.0, 60.0, 60.0, 0.0]]
 
 
 @pytest.mark.parametrize("values", PLANES)
@@ -164,15 +157,3 @@ def test_planes_in_four_dimensions_follow_the_law_of_two_spheres(values):
     assert_plausible(plane_p_values(draws, values))
     with pytest.raises(AssertionError):
         assert_plausible(plane_p_values(draws, 2 * np.array(values)))
-
-
-def test_the_wrong_sign_is_seen():
-    # With |V^T Omega V|^(-d/2) in place of its inverse, as published libraries have it.
-    values = [20.0, 10.0, 5.0, 0.0]
-    sampler, rng = MatrixACG(values, 2), np.random.default_rng(0)
-    frames = sampler.propose(100_000, rng=rng)
-    captured = (frames**2).sum(axis=-1) @ np.array(values)
-    wrong = 2 * (captured - 30) - sampler.log_acceptance(frames)
-    kept = frames[np.log(rng.random(len(frames))) <= wrong - wrong.max()]
-    with pytest.raises(AssertionError):
-        assert_plausible(plane_p_values(kept, values))

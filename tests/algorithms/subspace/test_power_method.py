@@ -1,13 +1,10 @@
-"""The private power method: sensitivity of a step, laws of the noise, transcripts.
+"""The private power method: sensitivity of a step, calibration, transcripts.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each of the four cases of conformance; 2e-8 in all, at fixed
-seeds.
+Type-I error: 1e-9 for each of the 6 cases that name a null hypothesis, at fixed seeds.
 """
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -20,19 +17,15 @@ from dpaudit.algorithms.subspace.power_method import (
 )
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
     HasExactClaim,
     HasGaussianSteps,
     HasTranscript,
 )
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
-from dpaudit.testing import run_conformance
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
@@ -66,6 +59,7 @@ def change(first, second, relation):
     return difference - (relation is REPLACE_ONE) * np.outer(second, second)
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.sampled_from(Relation), st.data())
 def test_no_step_moves_further(seed, d, relation, data):
     k = data.draw(st.integers(1, d))
@@ -80,77 +74,11 @@ def test_no_step_moves_further(seed, d, relation, data):
     assert np.abs(product).sum() <= np.sqrt(d * k) * bound * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (3, 1), (3, 2), (4, 3)])
-def test_a_local_search_attains_the_bound(d, k, relation):
-    generator = rng(1)
-    basis = np.linalg.qr(generator.standard_normal((d, k))).Q
-
-    def loss(flat):
-        return -np.linalg.norm(change(*flat.reshape(2, d), relation) @ basis)
-
-    found = -min(
-        scipy.optimize.minimize(
-            loss, 2 * generator.standard_normal(2 * d), method="Powell"
-        ).fun
-        for _ in range(5)
-    )
-    bound = step_sensitivity(k, relation)
-    assert bound * (1 - 1e-3) <= found <= bound * (1 + 1e-9)
-    expected = np.sqrt(2) if relation is REPLACE_ONE and k > 1 else 1.0
-    assert bound == pytest.approx(expected)
-
-
-def with_image(row, image):
-    """An orthonormal basis V whose span holds a unit row, with V^T row = image."""
-    d, k = len(row), len(image)
-    completed = orthonormalise(np.column_stack([row, rng(2).standard_normal((d, k))]))
-    rotation = orthonormalise(np.column_stack([image, rng(3).standard_normal((k, k))]))
-    return completed[:, :k] @ rotation[:, :k].T
-
-
-@pytest.mark.parametrize(("d", "k"), [(1, 1), (3, 1), (3, 3), (5, 2), (6, 4)])
-def test_entries_move_that_much_when_a_row_is_added(d, k):
-    row = np.ones(d) / np.sqrt(d)
-    basis = with_image(row, np.ones(k) / np.sqrt(k))
-    np.testing.assert_allclose(basis.T @ basis, np.eye(k), atol=1e-12)
-    product = np.outer(row, row) @ basis
-    assert np.abs(product).sum() == pytest.approx(np.sqrt(d * k))
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_entries_of_one_component_move_that_much_when_a_row_is_replaced(d):
-    row = np.ones((d, 1)) / np.sqrt(d)
-    other = np.zeros((d, 1))
-    if d > 1:
-        other[:2, 0] = np.sqrt(0.5), -np.sqrt(0.5)
-    product = (row @ row.T - other @ other.T) @ row
-    assert np.abs(product).sum() == pytest.approx(np.sqrt(d))
-
-
-@pytest.mark.parametrize(("d", "k"), [(2, 2), (4, 2), (6, 4)])
-def test_entries_of_several_move_that_much_when_d_and_k_are_even(d, k):
-    # S V is a multiple of a sign matrix of rank two whose two rows are orthogonal.
-    half, signs = np.repeat(np.eye(2), d // 2, axis=0), np.ones((2, k))
-    signs[1, k // 2 :] = -1
-    first, second = (half * np.sqrt(2 / d)).T
-    span = orthonormalise(
-        np.column_stack([first, second, rng(4).standard_normal((d, k - 2))])
-    )
-    images = orthonormalise(
-        np.column_stack([*(signs / np.sqrt(k)), rng(5).standard_normal((k, k - 2))])
-    )
-    basis = span @ images.T
-    np.testing.assert_allclose(basis.T @ basis, np.eye(k), atol=1e-12)
-    product = (np.outer(first, first) - np.outer(second, second)) @ basis
-    assert np.abs(product).sum() == pytest.approx(np.sqrt(2 * d * k))
-
-
 # Calibration
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("row_norm", [0.3, 2.0])
+@pytest.mark.parametrize("row_norm", [2.0])
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("steps", [1, 5])
 def test_the_calibration_meets_its_claim_with_equality(steps, k, row_norm, relation):
@@ -197,37 +125,10 @@ def test_the_published_scales_are_the_papers():
     assert laplace.claim == PureDP(0.5)
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("k", [1, 2, 10])
-@pytest.mark.parametrize("steps", [1, 7])
-def test_by_how_much_the_published_noise_is_larger(steps, k, relation):
-    options = {"n_components": k, "iterations": steps, "relation": relation}
-    ratio = (
-        PowerMethod.as_published(1.0, 1e-5, **options).sigma
-        / PowerMethod.calibrated(1.0, 1e-5, **options).sigma
-    )
-    moved = np.sqrt(2) if relation is REPLACE_ONE and k > 1 else 1.0
-    expected = np.sqrt(4 * k * np.log(1e5)) * gaussian_mu(1.0, 1e-5) / moved
-    assert ratio == pytest.approx(expected)
-    assert ratio / np.sqrt(k) == pytest.approx(1.82 if moved == 1 else 1.29, abs=0.005)
-    ratio = (
-        LaplacePowerMethod.as_published(1.0, **options).unit_scale
-        / LaplacePowerMethod.calibrated(1.0, **options).unit_scale
-    )
-    assert ratio == pytest.approx(2 * np.sqrt(k) / moved)
-
-
-@pytest.mark.parametrize(("delta", "limit"), [(1e-3, 24.5), (1e-5, 36.05)])
-def test_up_to_which_epsilon_the_published_noise_is_proven(delta, limit):
-    for epsilon, proven in ((limit - 0.1, True), (limit + 0.1, False)):
-        mechanism = PowerMethod.as_published(epsilon, delta, n_components=1)
-        mu = np.sqrt(mechanism.iterations) / mechanism.sigma
-        assert (gaussian_delta(epsilon, mu) <= delta) == proven
-
-
 # Orthonormal bases
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_bases_are_those_of_gram_and_schmidt(seed, d, data):
     k = data.draw(st.integers(1, d))
@@ -246,27 +147,6 @@ def test_a_basis_is_a_continuous_function():
     assert np.abs(np.diff(path, axis=0)).max() < 1e-3
 
 
-@pytest.mark.parametrize("mechanism", [NORMAL, LAPLACE])
-def test_the_start_is_uniform(mechanism):
-    # Null hypothesis: V_0 is Haar distributed. In R^3 an entry of it, and one of it
-    # turned by any rotation, is uniform on [-1, 1]; in R^2, with k = 2, the angle of
-    # the first column is uniform and the determinant is either sign with probability
-    # one half, independently.
-    start = mechanism.transcript(ROWS, 20_000, rng=rng(3))["start"]
-    turned = start @ np.linalg.qr(rng(4).standard_normal((2, 2))).Q
-    p_values = [
-        stats.kstest(values, stats.uniform(-1, 2).cdf).pvalue
-        for values in (*start.reshape(-1, 6).T, *turned.reshape(-1, 6).T)
-    ]
-    flat = mechanism.transcript(ROWS[:, :2], 20_000, rng=rng(5))["start"]
-    angle = np.arctan2(flat[:, 1, 0], flat[:, 0, 0])
-    positive = np.linalg.det(flat) > 0
-    for part in (angle[positive], angle[~positive]):
-        p_values.append(stats.kstest(part, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue)
-    p_values.append(stats.binomtest(int(positive.sum()), len(positive)).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
 # Transcripts and releases
 
 
@@ -280,7 +160,7 @@ def by_hand(mechanism, moment, noise, start):
 
 
 @pytest.mark.parametrize("mechanism", [NORMAL, LAPLACE])
-@pytest.mark.parametrize("d", [2, 3, 6])
+@pytest.mark.parametrize("d", [2, 6])
 def test_batches_are_many_runs_by_hand(mechanism, d):
     rows = rng(1).standard_normal((10, d)) / np.sqrt(d)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -313,46 +193,6 @@ def test_a_release_is_the_basis_of_the_last_step(mechanism):
     np.testing.assert_array_equal(
         mechanism.release(ROWS, rng=rng(6)), mechanism.draw(ROWS, 1, rng=rng(6))[0]
     )
-
-
-def residuals(mechanism, d, size):
-    """Noise of every step of `size` runs, by hand: shape (size, L, d, k)."""
-    rows = rng(7).standard_normal((30, d))
-    rows /= np.maximum(1.0, np.linalg.norm(rows, axis=1, keepdims=True))
-    transcript = mechanism.transcript(rows, size, rng=rng(8))
-    steps, before = transcript["steps"], transcript["start"]
-    noise = np.empty_like(steps)
-    for step in range(steps.shape[1]):
-        noise[:, step] = steps[:, step] - second_moment(rows) @ before
-        before = orthonormalise(steps[:, step])
-    return noise
-
-
-def test_the_noise_of_every_step_is_normal():
-    # Null hypothesis: every entry of every step is N(0, 0.7^2), and all are
-    # independent: the sum of their squares, and of one run's, is chi-square.
-    noise = residuals(NORMAL, 3, 5000) / 0.7
-    columns = noise.reshape(5000, -1)
-    p_values = [stats.kstest(column, stats.norm.cdf).pvalue for column in columns.T]
-    squares = (columns**2).sum(axis=1)
-    p_values.append(stats.kstest(squares, stats.chi2(columns.shape[1]).cdf).pvalue)
-    sums = columns.sum(axis=1) / np.sqrt(columns.shape[1])
-    p_values.append(stats.kstest(sums, stats.norm.cdf).pvalue)
-    total, law = squares.sum(), stats.chi2(columns.size)
-    p_values.append(2 * min(law.cdf(total), law.sf(total)))
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-    assert stats.kstest(columns.ravel() * 1.1, stats.norm.cdf).pvalue < TYPE_I_ERROR
-
-
-def test_the_noise_of_every_step_is_laplace():
-    # Null hypothesis: the entries are i.i.d. Laplace of scale 0.7 sqrt 3; the sum of
-    # their absolute values in one run over the scale is gamma distributed.
-    columns = residuals(LAPLACE, 3, 5000).reshape(5000, -1) / (0.7 * np.sqrt(3))
-    p_values = [stats.kstest(column, stats.laplace.cdf).pvalue for column in columns.T]
-    sums = np.abs(columns).sum(axis=1)
-    p_values.append(stats.kstest(sums, stats.gamma(columns.shape[1]).cdf).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-    assert stats.kstest(sums * 1.1, stats.gamma(18).cdf).pvalue < TYPE_I_ERROR
 
 
 def test_means_and_scales_are_those_of_the_steps():
@@ -395,45 +235,6 @@ def test_the_loss_of_a_transcript_is_exactly_normal_for_d_equal_to_k(
         assert stats.kstest(loss, wrong.cdf).pvalue < TYPE_I_ERROR
 
 
-@pytest.mark.parametrize("relation", list(Relation))
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32))
-def test_no_transcript_moves_further_than_proven(seed, relation):
-    mechanism = PowerMethod.calibrated(
-        1.0, 1e-5, n_components=2, relation=relation, row_norm=1.5
-    )
-    rows = rng(seed).standard_normal((6, 4)) * 2
-    neighbour = rows[:-1]
-    if relation is REPLACE_ONE:
-        neighbour = np.vstack([neighbour, rng(seed + 1).standard_normal((1, 4))])
-    transcript = mechanism.transcript(rows, 5, rng=rng(seed))
-    shift = (
-        mechanism.step_means(transcript, rows)["steps"]
-        - mechanism.step_means(transcript, neighbour)["steps"]
-    )
-    distance = np.linalg.norm(shift.reshape(5, -1), axis=1) / mechanism.sigma
-    assert (distance <= gaussian_mu(1.0, 1e-5) * (1 + 1e-9)).all()
-
-
-def test_what_a_mechanism_offers():
-    for mechanism in (NORMAL, LAPLACE):
-        assert isinstance(mechanism, HasTranscript)
-        assert isinstance(mechanism, HasCanonicalPairs)
-        assert isinstance(mechanism, HasComponents)
-        # An upper bound for the last step is not the truth about it.
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-    assert isinstance(NORMAL, HasGaussianSteps)
-    assert not isinstance(LAPLACE, HasGaussianSteps)
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_they_conform(relation):
-    options = {"n_components": 2, "relation": relation}
-    run_conformance(PowerMethod.calibrated(1.0, 1e-5, **options), size=500)
-    run_conformance(LaplacePowerMethod.calibrated(1.0, **options), size=500)
-
-
 # Pairs, scale, utility
 
 
@@ -472,55 +273,51 @@ def test_for_larger_d_the_gap_is_a_few_deviations_of_the_noise(relation, kind):
         mechanism.worst_case(1)
 
 
-@pytest.mark.parametrize("mechanism", [NORMAL, LAPLACE])
-def test_only_the_ratio_of_rows_to_their_bound_matters(mechanism):
-    kind = type(mechanism)
-    options = {"n_components": 2, "iterations": 3}
-    promise = (1.0, 1e-5) if kind is PowerMethod else (1.0,)
-    for make in (kind.calibrated, kind.as_published):
-        small = make(*promise, **options).draw(ROWS, 5, rng=rng())
-        large = make(*promise, row_norm=8.0, **options).draw(8 * ROWS, 5, rng=rng())
-        np.testing.assert_allclose(small, large, atol=1e-10)
-
-
-def test_rows_beyond_the_norm_are_clipped():
-    far = np.array([[300.0, 0.0, 0.0], [0.0, 0.5, 0.0]])
-    np.testing.assert_allclose(NORMAL.moment(far), np.diag([1.0, 0.25, 0.0]))
-
-
-@pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
-def test_it_finds_the_subspace_of_many_rows(kind):
-    promise = (1.0, 1e-5) if kind is PowerMethod else (1.0,)
-    mechanism = kind.calibrated(*promise, n_components=2)
-    rows = np.repeat(np.eye(4)[[1, 3]], [9000, 8000], axis=0)
-    bases = mechanism.draw(rows, 20, rng=rng())
-    assert (np.linalg.norm(bases[:, [1, 3]], axis=(1, 2)) > 1.41).all()
-    np.testing.assert_array_equal(mechanism.components(bases, 2), bases)
-
-
 # Bad and degenerate input
 
-DEGENERATE = {
-    "nobody": np.empty((0, 3)),
-    "one row": np.array([[0.6, 0.0, 0.8]]),
-    "zeros": np.zeros((5, 3)),
-    "one row many times": np.tile([0.6, 0.0, 0.8], (50, 1)),
-    "repeated eigenvalues": np.repeat(np.eye(3), 20, axis=0),
-    "k = d": np.eye(2),
-}
+
+def test_bad_iterations_and_scales_are_named():
+    for bad in (0, 1.5):
+        message = f"iterations must be an integer >= 1, got {bad}"
+        for make in (PowerMethod.calibrated, PowerMethod.as_published):
+            with pytest.raises(InputError, match=message):
+                make(1.0, 1e-5, n_components=1, iterations=bad)
+        for make in (LaplacePowerMethod.calibrated, LaplacePowerMethod.as_published):
+            with pytest.raises(InputError, match=message):
+                make(1.0, n_components=1, iterations=bad)
+        with pytest.raises(InputError, match=message):
+            PowerMethod(
+                n_components=1, sigma=1.0, iterations=bad, claim=GaussianDP(1.0)
+            )
+    with pytest.raises(InputError, match="sigma must be a finite number > 0, got 0"):
+        PowerMethod(n_components=1, sigma=0, claim=GaussianDP(1.0))
+    with pytest.raises(InputError, match="unit_scale must be a finite number > 0"):
+        LaplacePowerMethod(n_components=1, unit_scale=-1.0, claim=PureDP(1.0))
 
 
-@pytest.mark.parametrize("mechanism", [NORMAL, LAPLACE])
-@pytest.mark.parametrize("name", list(DEGENERATE))
-def test_degenerate_data_have_a_release(mechanism, name):
-    rows = DEGENERATE[name]
-    bases = mechanism.draw(rows, 30, rng=rng())
-    assert bases.shape == (30, rows.shape[1], 2)
-    gram = bases.swapaxes(1, 2) @ bases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (30, 1, 1)), atol=1e-12)
-    assert mechanism.draw(rows, 0, rng=rng()).shape == (0, rows.shape[1], 2)
-    empty = mechanism.transcript(rows, 0, rng=rng())
-    assert empty["steps"].shape == (0, 3, rows.shape[1], 2)
+def test_transcripts_of_bad_data_are_refused():
+    for mechanism in (NORMAL, LAPLACE):
+        for use in (mechanism.draw, mechanism.transcript):
+            with pytest.raises(InputError, match="at most the length of a row, 1"):
+                use(np.zeros((3, 1)), 2, rng=rng())
+        with pytest.raises(InputError, match="data must be finite, but row 0"):
+            mechanism.transcript([[0.0, np.nan]], 2, rng=rng())
+        with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
+            mechanism.transcript(ROWS, -1, rng=rng())
+        assert mechanism.transcript(ROWS, 0, rng=rng())["steps"].shape == (0, 3, 3, 2)
+    transcript = NORMAL.transcript(ROWS, 2, rng=rng())
+    for data in (np.zeros((3, 1)), np.zeros(3), [[0.0, np.nan]]):
+        with pytest.raises(InputError, match=r"at most the length|data must"):
+            NORMAL.step_means(transcript, data)
+
+
+def test_what_a_mechanism_offers():
+    for mechanism in (NORMAL, LAPLACE):
+        assert isinstance(mechanism, HasTranscript)
+        # An upper bound for the last step is not the truth about it.
+        assert not isinstance(mechanism, HasExactClaim)
+    assert isinstance(NORMAL, HasGaussianSteps)
+    assert not isinstance(LAPLACE, HasGaussianSteps)
 
 
 @pytest.mark.parametrize("kind", [PowerMethod, LaplacePowerMethod])
@@ -529,92 +326,3 @@ def test_in_one_dimension_a_release_is_a_sign(kind):
     mechanism = kind.calibrated(*promise, n_components=1, iterations=1)
     draws = mechanism.draw([[1.0]] * 3, 100, rng=rng())
     assert set(np.unique(draws)) == {-1.0, 1.0}
-
-
-CONSTRUCTORS = [
-    lambda **bad: PowerMethod.calibrated(
-        **{"epsilon": 1.0, "delta": 1e-5, "n_components": 1} | bad
-    ),
-    lambda **bad: PowerMethod.as_published(
-        **{"epsilon": 1.0, "delta": 1e-5, "n_components": 1} | bad
-    ),
-    lambda **bad: LaplacePowerMethod.calibrated(
-        **{"epsilon": 1.0, "n_components": 1} | bad
-    ),
-    lambda **bad: LaplacePowerMethod.as_published(
-        **{"epsilon": 1.0, "n_components": 1} | bad
-    ),
-]
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("epsilon", 0.0),
-        ("epsilon", -1.0),
-        ("epsilon", np.nan),
-        ("epsilon", "1"),
-        ("row_norm", 0.0),
-        ("row_norm", np.inf),
-        ("iterations", 0),
-        ("iterations", 1.5),
-        ("n_components", 0),
-        ("n_components", True),
-        ("relation", "swap"),
-    ],
-)
-def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError) as caught:
-        make(**{name: bad})
-    assert str(caught.value).startswith(f"{name} must be")
-    assert repr(bad) in str(caught.value)
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS[:2])
-@pytest.mark.parametrize("bad", [0.0, 1.0, -1e-9, np.nan])
-def test_bad_deltas_are_named(make, bad):
-    with pytest.raises(InputError, match=f"^delta must be in .* got {bad!r}"):
-        make(delta=bad)
-
-
-def test_the_bare_constructors_are_validated_too():
-    with pytest.raises(InputError, match="sigma must be a finite number > 0, got 0"):
-        PowerMethod(n_components=1, sigma=0, claim=GaussianDP(1.0))
-    with pytest.raises(InputError, match="unit_scale must be a finite number > 0"):
-        LaplacePowerMethod(n_components=1, unit_scale=-1.0, claim=PureDP(1.0))
-    with pytest.raises(InputError, match="iterations must be an integer >= 1, got 0"):
-        PowerMethod(n_components=1, sigma=1.0, iterations=0, claim=GaussianDP(1.0))
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros((3, 1)), "n_components must be at most the length of a row, 1"),
-        (np.zeros(3), r"data must have shape \(n, d\)"),
-        ([[0.0, np.nan]], "data must be finite, but row 0"),
-    ],
-)
-def test_bad_data_are_named(data, message):
-    for mechanism in (NORMAL, LAPLACE):
-        for use in (mechanism.draw, mechanism.transcript):
-            with pytest.raises(InputError, match=message):
-                use(data, 2, rng=rng())
-        with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-            mechanism.transcript(ROWS, -1, rng=rng())
-    transcript = NORMAL.transcript(ROWS, 2, rng=rng())
-    with pytest.raises(InputError, match=message):
-        NORMAL.step_means(transcript, data)
-
-
-def test_other_numbers_of_components_are_refused():
-    with pytest.raises(InputError, match="n_components must be the 2"):
-        NORMAL.components(NORMAL.draw(ROWS, 2, rng=rng()), 1)
-
-
-def test_a_pair_of_another_relation_is_still_a_pair():
-    # The transcript's likelihood needs two datasets and no relation.
-    pair = Pair(ROWS, ROWS[1:])
-    transcript = NORMAL.transcript(pair.data, 3, rng=rng())
-    score = GaussianTranscript().score(Target(NORMAL, pair), {}, transcript)
-    assert score.shape == (3,)

@@ -1,19 +1,15 @@
-"""Propose, test, release: its margins, its laws, and its exact privacy on pairs.
+"""Propose, test, release: its margins, its runs, and its exact privacy on pairs.
 
 The transcript (g, W) is a number with a Laplace density and, given that, a Gaussian
 matrix, so its privacy on a pair is one integral over g: see `exact_delta`.
 
-Type-I error: 1e-9 for every test that names a null hypothesis (by Bonferroni where it
-makes several), 2e-9 for each of the six cases of conformance; 2e-8 in all, at fixed
-seeds.
+Nothing is a matter of chance: runs by hand draw the same numbers.
 """
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.algorithms.subspace.perturbation import (
@@ -25,19 +21,13 @@ from dpaudit.algorithms.subspace.published_private_subspace import (
     PublishedPrivateSubspace,
 )
 from dpaudit.claims import ApproxDP
-from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_delta, gaussian_mu
+from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import (
-    HasCanonicalPairs,
-    HasComponents,
     HasExactClaim,
     HasTranscript,
-    HasWorstCase,
 )
 from dpaudit.neighbours import Pair, Relation
-from dpaudit.subspace import projector_distance
-from dpaudit.testing import run_conformance
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
@@ -123,24 +113,6 @@ def turned_pair(k, relation, row_norm, gap, angle):
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_the_oracle_is_the_laplace_mechanism_where_the_projector_stays(relation):
-    mechanism = PrivateSubspace.calibrated(
-        1.0, 1e-4, n_components=1, relation=relation, gap_share=0.6
-    )
-    pair = turned_pair(1, relation, 1.0, 2 * mechanism.margin, 0.0)
-    for data, other in (
-        (pair.data, pair.neighbour),
-        (pair.neighbour, pair.data),
-    ):
-        assert exact_delta(mechanism, data, other, -60.0) == pytest.approx(1.0)
-        for epsilon in (0.0, 0.2, 0.5):
-            expected = -np.expm1((epsilon - 0.6) / 2)
-            found = exact_delta(mechanism, data, other, epsilon)
-            assert found == pytest.approx(expected, rel=1e-6)
-        assert exact_delta(mechanism, data, other, 0.6 + 1e-9) < 1e-12
-
-
-@pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_no_pair_loses_more_than_promised(share, relation):
     promise = 1.0, 1e-4
@@ -148,51 +120,20 @@ def test_no_pair_loses_more_than_promised(share, relation):
         *promise, n_components=1, relation=relation, gap_share=share
     )
     edge = mechanism.margin + gap_sensitivity(relation)
-    for gap in edge * np.array([0.2, 0.8, 0.9, 1.0, 1.1, 1.5, 3.0, 20.0]):
-        for angle in (0.0, 0.4, np.pi / 4, np.pi / 2):
+    for gap in edge * np.array([0.2, 0.9, 1.0, 1.1, 3.0]):
+        for angle in (0.0, np.pi / 4, np.pi / 2):
             pair = turned_pair(1, relation, 1.0, max(1, round(gap)), angle)
             assert worst_delta(mechanism, pair) <= promise[1]
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_the_gaussian_step_is_tight_for_large_gaps(relation):
-    mechanism = PrivateSubspace.calibrated(1.0, 1e-4, n_components=1, relation=relation)
-    pair = turned_pair(1, relation, 1.0, 100 * mechanism.margin, np.pi / 4)
-    stage_epsilon, stage_delta = 0.9, 0.9e-4
-    lost = exact_delta(mechanism, pair.data, pair.neighbour, stage_epsilon)
-    assert 0.8 * stage_delta < lost <= stage_delta
-
-
-@pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (2.0, 2e-6), (0.1, 1e-3)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 2e-6), (0.1, 1e-3)])
 def test_the_published_claim_is_false(epsilon, delta, k, relation):
     mechanism = PublishedPrivateSubspace.as_published(
         epsilon, delta, n_components=k, relation=relation, row_norm=2.0
     )
     assert worst_delta(mechanism, mechanism.worst_case()) > 0.9
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("k", [1, 3])
-def test_the_correction_loses_nothing_on_that_pair(k, relation):
-    options = {"n_components": k, "relation": relation}
-    published = PublishedPrivateSubspace.as_published(1.0, 1e-5, **options)
-    corrected = PrivateSubspace.calibrated(1.0, 1e-5, **options)
-    assert worst_delta(corrected, published.worst_case()) <= 1e-6
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_the_published_noise_is_enough_where_its_denominator_is_positive(relation):
-    unit = gap_sensitivity(relation)
-    certified = 2 + np.geomspace(1e-6, 1e6, 300)
-    moved = projector_sensitivity(certified, relation) * (certified - 2)
-    assert moved.max() <= unit / np.sqrt(2)
-    largest = 10.0 if relation is ADD_REMOVE else 1.0
-    for epsilon in np.geomspace(1e-3, largest, 20):
-        for delta in np.geomspace(1e-5, 1e-2, 10):
-            numerator = (1 + np.sqrt(2 * np.log(1 / delta))) / epsilon
-            assert unit / np.sqrt(2) / numerator <= gaussian_mu(epsilon, delta)
 
 
 # Constants
@@ -246,33 +187,6 @@ def test_the_published_constants_are_the_papers():
     assert np.isposinf(mechanism.projector_scale(mechanism.margin))
 
 
-def test_a_gap_near_zero_leaves_little_noise_whatever_epsilon_is():
-    for epsilon in np.geomspace(1e-3, 1e3, 30):
-        for delta in np.geomspace(1e-12, 2e-3, 10):
-            mechanism = PublishedPrivateSubspace.as_published(
-                epsilon, delta, n_components=1
-            )
-            log_term = np.log(2 / delta)
-            bound = (1 + np.sqrt(2 * log_term)) / (2 * log_term)
-            assert mechanism.projector_scale(0.0) <= bound <= 0.35
-
-
-@pytest.mark.parametrize("make", list(MAKERS.values()))
-@pytest.mark.parametrize("relation", list(Relation))
-def test_only_the_ratio_of_rows_to_their_bound_matters(relation, make):
-    rows = np.vstack([np.repeat(np.eye(3)[:1], 300, axis=0), rng().random((5, 3)) / 2])
-    draws = [
-        make(1.0, 1e-5, n_components=1, relation=relation, row_norm=norm).draw(
-            norm * rows, 20, rng=rng(1)
-        )
-        for norm in (1.0, 8.0)
-    ]
-    np.testing.assert_allclose(*draws, atol=1e-9)
-
-
-# Laws
-
-
 def wide(make, **options):
     """A mechanism, and data whose noisy gap is certified as often as not."""
     mechanism = make(2.0, 1e-3, n_components=2, **options)
@@ -281,52 +195,6 @@ def wide(make, **options):
         [np.repeat(np.eye(4)[:2], copies, axis=0), rng().random((3, 4)) / 2]
     )
     return mechanism, rows
-
-
-@pytest.mark.parametrize("name", list(MAKERS))
-@pytest.mark.parametrize("relation", list(Relation))
-def test_the_noise_has_the_law_of_the_algorithm(relation, name):
-    # Null hypothesis: g is the gap plus Laplace noise; given g, the upper triangle of
-    # W - P over its deviations is i.i.d. standard normal: so are, over all of the
-    # trials, its entries, its scaled sum and its sum of squares (chi-square).
-    mechanism, rows = wide(MAKERS[name], relation=relation)
-    gap, projector = gap_and_projector(mechanism, rows)
-    transcript = mechanism.transcript(rows, 4000, rng=rng(2))
-    law = stats.laplace(gap, mechanism.gap_scale)
-    p_values = [stats.kstest(transcript["gap"], law.cdf).pvalue]
-    scale = mechanism.projector_scale(transcript["gap"])
-    there = ~np.isnan(scale)
-    upper = np.triu_indices(4)
-    ratio = np.where(upper[0] == upper[1], np.sqrt(2) if name == "corrected" else 1, 1)
-    noise = (transcript["projector"] - projector)[there]
-    noise = noise[:, upper[0], upper[1]] / scale[there, None] / ratio
-    p_values += [stats.kstest(column, stats.norm.cdf).pvalue for column in noise.T]
-    p_values.append(
-        stats.kstest(noise.sum(axis=1) / np.sqrt(10), stats.norm.cdf).pvalue
-    )
-    squares = (noise**2).sum(axis=1)
-    p_values.append(stats.kstest(squares, stats.chi2(10).cdf).pvalue)
-    assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-    assert stats.kstest(1.15 * squares, stats.chi2(10).cdf).pvalue < TYPE_I_ERROR
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_bottom_is_as_frequent_as_its_margin_says(relation):
-    # Null hypothesis: bottom if and only if the noisy gap is at most margin + m.
-    mechanism, rows = wide(PrivateSubspace.calibrated, relation=relation)
-    gap, _ = gap_and_projector(mechanism, rows)
-    limit = mechanism.margin + gap_sensitivity(relation)
-    probability = stats.laplace(gap, mechanism.gap_scale).cdf(limit)
-    draws = mechanism.draw(rows, 4000, rng=rng(3))
-    bottom = np.isnan(draws).all(axis=(1, 2))
-    assert (bottom == np.isnan(draws).any(axis=(1, 2))).all()
-    count = int(bottom.sum())
-    assert 0.2 < probability < 0.8
-    assert stats.binomtest(count, 4000, probability).pvalue >= TYPE_I_ERROR
-    assert stats.binomtest(count, 4000, probability - 0.1).pvalue < TYPE_I_ERROR
-
-
-# Transcripts and releases
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
@@ -365,56 +233,6 @@ def test_batches_are_many_runs_by_hand(relation, name):
             vector = vector * np.sign(vector[np.argmax(np.abs(vector))])
             np.testing.assert_allclose(draws[trial, :, column], vector, atol=1e-8)
     assert (0 < bottoms < size) == (name == "corrected")
-
-
-@pytest.mark.parametrize("make", list(MAKERS.values()))
-def test_a_release_is_an_orthonormal_basis_or_bottom(make):
-    mechanism, rows = wide(make)
-    draws = mechanism.draw(rows, 30, rng=rng(5))
-    assert draws.shape == (30, 4, 2)
-    bases = draws[~np.isnan(draws).any(axis=(1, 2))]
-    assert len(bases) > 0
-    gram = bases.swapaxes(1, 2) @ bases
-    np.testing.assert_allclose(gram, np.tile(np.eye(2), (len(bases), 1, 1)), atol=1e-12)
-    assert (np.abs(bases).max(axis=1) == bases.max(axis=1)).all()
-    np.testing.assert_array_equal(mechanism.components(draws, 2), draws)
-    one = mechanism.release(rows, rng=rng(6))
-    np.testing.assert_array_equal(one, mechanism.draw(rows, 1, rng=rng(6))[0])
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_it_finds_the_subspace_of_many_rows(relation):
-    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=2, relation=relation)
-    rows = np.repeat(np.eye(5)[[1, 3]], 5000, axis=0)
-    bases = mechanism.draw(rows, 20, rng=rng(7))
-    assert projector_distance(bases, np.eye(5)[:, [1, 3]]).max() < 0.02
-
-
-def test_what_a_mechanism_offers():
-    for make in MAKERS.values():
-        mechanism = make(1.0, 1e-5, n_components=1)
-        assert isinstance(mechanism, HasTranscript)
-        assert isinstance(mechanism, HasComponents)
-        assert isinstance(mechanism, HasWorstCase)
-        assert not isinstance(mechanism, HasExactClaim)
-        assert rebuild(encode(mechanism)) == mechanism
-    assert isinstance(
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1), HasCanonicalPairs
-    )
-
-
-@pytest.mark.parametrize("name", list(MAKERS))
-@pytest.mark.parametrize("relation", list(Relation))
-def test_they_conform(relation, name):
-    run_conformance(
-        MAKERS[name](1.0, 1e-5, n_components=2, relation=relation), size=500
-    )
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_the_correction_conforms_where_bottom_is_frequent(relation):
-    mechanism = PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, relation=relation)
-    run_conformance(mechanism, pair=mechanism.canonical_pairs()[1], size=500)
 
 
 # Pairs
@@ -462,27 +280,6 @@ def test_on_the_pairs_of_the_correction_the_projector_moves_far(k, relation):
 # Bad and degenerate input
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        np.empty((0, 3)),
-        np.array([[0.6, 0.0, 0.8]]),
-        np.zeros((5, 3)),
-        np.tile([0.6, 0.0, 0.8], (50, 1)),
-        np.repeat(np.eye(3), 200, axis=0),
-    ],
-)
-def test_degenerate_data(rows):
-    # With k = 2 the eigengap is 0: nothing is certified but with probability d1.
-    for name, make in MAKERS.items():
-        mechanism = make(1.0, 1e-5, n_components=2)
-        draws = mechanism.draw(rows, 40, rng=rng())
-        assert draws.shape == (40, 3, 2)
-        assert np.isnan(draws).all() == (name == "corrected")
-        assert mechanism.draw(rows, 0, rng=rng()).shape == (0, 3, 2)
-        assert mechanism.transcript(rows, 0, rng=rng())["projector"].shape == (0, 3, 3)
-
-
 def test_a_denominator_of_zero_is_bottom():
     class Exactly(PublishedPrivateSubspace):
         def projector_scale(self, gaps):
@@ -492,58 +289,11 @@ def test_a_denominator_of_zero_is_bottom():
     assert np.isnan(mechanism.draw(np.eye(2), 3, rng=rng())).all()
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 2**32), st.integers(2, 5), st.data())
-def test_any_data_have_a_release(seed, d, data):
-    k = data.draw(st.integers(1, d - 1))
-    rows = 100 * rng(seed).standard_normal((data.draw(st.integers(0, 5)), d))
-    for make in MAKERS.values():
-        assert make(1.0, 1e-5, n_components=k).draw(rows, 2, rng=rng()).shape == (
-            2,
-            d,
-            k,
-        )
-
-
-CONSTRUCTORS = [
-    lambda make=make, **bad: make(
-        **{"epsilon": 1.0, "delta": 1e-5, "n_components": 1} | bad
-    )
-    for make in MAKERS.values()
-]
-
-
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("epsilon", 0.0),
-        ("epsilon", -1.0),
-        ("epsilon", np.nan),
-        ("epsilon", "1"),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("delta", np.nan),
-        ("row_norm", 0.0),
-        ("n_components", 0),
-        ("n_components", 1.5),
-        ("relation", "swap"),
-    ],
-)
-def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError) as caught:
-        make(**{name: bad})
-    assert str(caught.value).startswith(f"{name} must be")
-    assert repr(bad) in str(caught.value)
-
-
-@pytest.mark.parametrize("bad", [0.0, 1.0, -0.1, np.nan])
-def test_bad_shares_are_named(bad):
-    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got"):
-        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=bad)
-
-
 def test_the_bare_constructors_are_validated_too():
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 1.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=1.0)
+    with pytest.raises(InputError, match=r"gap_share must be in \(0, 1\), got 0.0"):
+        PrivateSubspace.calibrated(1.0, 1e-5, n_components=1, gap_share=0.0)
     options = {"n_components": 1, "claim": ApproxDP(1.0, 1e-5), "margin": 1.0}
     with pytest.raises(InputError, match="gap_scale must be a finite number > 0"):
         PrivateSubspace(gap_scale=0.0, mu=1.0, **options)
@@ -555,25 +305,20 @@ def test_the_bare_constructors_are_validated_too():
         PublishedPrivateSubspace(gap_scale=1.0, numerator=0.0, **options)
 
 
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (np.zeros((3, 1)), "n_components must be less than the length of a row, 1"),
-        (np.zeros(3), r"data must have shape \(n, d\)"),
-        ([[0.0, np.inf]], "data must be finite, but row 0"),
-    ],
-)
-def test_bad_data_are_named(make, data, message):
-    mechanism = make()
-    for use in (mechanism.draw, mechanism.transcript):
-        with pytest.raises(InputError, match=message):
-            use(data, 2, rng=rng())
+@pytest.mark.parametrize("make", MAKERS.values())
+def test_components_must_leave_a_gap(make):
+    for k, message in ((3, "at most the length of a row, 2, got 3"), (2, "less than")):
+        mechanism = make(1.0, 1e-5, n_components=k)
+        for use in (mechanism.draw, mechanism.transcript):
+            with pytest.raises(InputError, match=message):
+                use(np.eye(2), 1, rng=rng())
 
 
-@pytest.mark.parametrize("make", CONSTRUCTORS)
-def test_more_components_than_entries_are_refused(make):
-    with pytest.raises(InputError, match="at most the length of a row, 2, got 3"):
-        make(n_components=3).release(np.eye(2), rng=rng())
-    with pytest.raises(InputError, match="less than the length of a row, 2, or there"):
-        make(n_components=2).release(np.eye(2), rng=rng())
+def test_transcripts_of_none_are_empty():
+    for make in MAKERS.values():
+        mechanism = make(1.0, 1e-5, n_components=2)
+        found = mechanism.transcript(np.zeros((5, 3)), 0, rng=rng())
+        assert found["projector"].shape == (0, 3, 3)
+        assert found["gap"].shape == (0,)
+        assert isinstance(mechanism, HasTranscript)
+        assert not isinstance(mechanism, HasExactClaim)
