@@ -186,7 +186,8 @@ def test_the_tests_hold_them_to_what_their_entries_say(copy):
         *(copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider"),
         *("tests/algorithms/test_catalogue.py", "tests/attacks/test_contract.py"),
         *("tests/algorithms/test_textbook_suite.py",),
-        "audit/checks/test_catalogue_claims.py", "--durations=30",
+        "audit/checks/test_catalogue_claims.py",
+        "--durations=30",
         *("-k", "toy or every_attack_has_a_case or unique"),
     )
     print(text)
