@@ -89,16 +89,20 @@ def run(line):
     return output
 
 
+def fewer(text, few):
+    """The text, with so many releases wherever it names a number of them."""
+    return re.sub(r"(max[-_]samples[ =])[\d_]+", rf"\g<1>{few}", text)
+
+
 def follow(page, names=None, few=None):
     """Do what a page says; yield each output that it shows, beside what was printed.
 
-    Code that is no file runs in a namespace of its own, unless one is given. Where the
-    page names a number of releases, it is `few` if that is given.
+    Code that is no file runs in a namespace of its own, unless one is given.
     """
     output = ""
     for kind, text in blocks(page):
         if few is not None:
-            text = re.sub(r"(max[-_]samples[ =])[\d_]+", rf"\g<1>{few}", text)
+            text = fewer(text, few)
         if kind == "sh":
             output = "".join(map(run, text.splitlines()))
         elif kind == "python" and (file := re.match(r"# (\w+\.py)\n", text)):
@@ -157,6 +161,8 @@ def test_numbers_are_compared_to_their_last_digit():
 def test_everything_in_the_guide_runs(folder):
     """With it the example that ``dpaudit init`` writes, by the guide's own pytest."""
     assert run("dpaudit init").startswith("wrote test_my_mechanism.py")
+    example = folder / "test_my_mechanism.py"
+    example.write_text(fewer(example.read_text(encoding="utf-8"), FEW))
     (folder / "conftest.py").write_text(SMALL)
     names = {}
     for shown, printed in follow("auditing", names, few=FEW):
