@@ -94,6 +94,8 @@ def test_small_and_large_angles_are_accurate_to_rounding(angles):
     v = turn @ v @ random_basis(rng, 4, 4)
     w = turn @ w @ random_basis(rng, 4, 4)
     np.testing.assert_allclose(principal_angles(v, w), angles, atol=4e-15)
+    length = np.sqrt(np.sum(np.square(angles)))
+    np.testing.assert_allclose(geodesic_distance(v, w), length, atol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e-13, 1e-8, 1e-3, 1.0, 1e8])
@@ -178,6 +180,7 @@ def test_second_moment_is_the_sum_of_outer_products():
     moment = second_moment(rows)
     np.testing.assert_allclose(moment, expected, rtol=1e-13, atol=1e-14)
     np.testing.assert_array_equal(moment, moment.T)
+    np.testing.assert_array_equal(second_moment(np.empty((0, 3))), np.zeros((3, 3)))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
@@ -257,6 +260,15 @@ def test_variances_of_stacks_equal_a_loop_over_pairs(function, left, right):
     assert result.shape == leading
     for i in itertools.product(*map(range, leading)):
         np.testing.assert_allclose(result[i], function(vs[i], matrices[i]), rtol=1e-13)
+
+
+def test_top_components_of_a_stack_equal_a_loop():
+    matrices = random_symmetric(np.random.default_rng(10), 3, 2, d=4)
+    stack = top_components(matrices, 2)
+    assert stack.shape == (3, 2, 4, 2)
+    for i in itertools.product(range(3), range(2)):
+        one = top_components(matrices[i], 2)
+        np.testing.assert_allclose(principal_angles(stack[i], one), 0, atol=1e-13)
 
 
 # Bad input
