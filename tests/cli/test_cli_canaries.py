@@ -2,10 +2,6 @@
 
 import builtins
 import json
-import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -238,24 +234,3 @@ def test_the_help_says_what_has_to_be_true_and_needs_nothing_heavy(monkeypatch):
         "may depend on each other",
     ):
         assert said in words
-
-
-def test_the_commands_of_the_page_do_what_it_says(folder):
-    page = Path(__file__).parents[2] / "docs" / "training.md"
-    text = page.read_text(encoding="utf-8")
-    section = text[text.index("## One run") :]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    exec(compile(code, "training.md", "exec"), {})
-    (commands,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    for line in commands.splitlines():
-        command, _, expected = line.partition("   # exit code ")
-        program, *arguments = command.split()
-        assert program == "dpaudit"
-        done = subprocess.run(
-            [sys.executable, "-m", "dpaudit", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == int(expected), done.stderr
-        assert "REFUTED" in done.stdout

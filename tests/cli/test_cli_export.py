@@ -1,6 +1,7 @@
 """`dpaudit export` of stores that are not whole, and to places that it spares."""
 
 import sqlite3
+import sys
 
 import pandas as pd
 import pytest
@@ -83,3 +84,31 @@ def test_a_store_of_another_format_is_refused(store):
     assert done.exit_code == 2
     assert "is a store of format 1" in done.stderr
     assert not store.with_name("audits.csv").exists()
+
+
+def test_parquet(store):
+    pytest.importorskip("pyarrow")
+    assert export("audits.parquet", "--format", "parquet").exit_code == 0
+    assert pd.read_parquet("audits.parquet")["name"].tolist() == ["a", "b", "c"]
+
+
+def test_parquet_without_pyarrow_is_named(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = export("audits.parquet", "--format", "parquet")
+    assert done.exit_code == 2
+    assert "--format parquet needs pyarrow" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(store.parent.glob("audits.parquet*"))
+
+
+def test_other_errors_are_named(store):
+    store.with_name("other.db").write_text("no store")
+    for arguments, words in {
+        ("missing.db", "--output", "a.csv"): "cannot read 'missing.db': no such",
+        ("other.db", "--output", "a.csv"): "is damaged",
+        ("audits.db", "--output", "no/such/a.csv"): "cannot write 'no/such/a.csv'",
+    }.items():
+        done = CliRunner().invoke(main, ["export", *arguments])
+        assert done.exit_code == 2
+        assert words in done.stderr
+    assert store.with_name("other.db").read_text() == "no store"

@@ -91,20 +91,19 @@ def in_terminal(*arguments, **environment):
 def test_a_refutation_is_red_on_a_terminal_and_nowhere_else():
     red = click.style("REFUTED", fg="red", bold=True)
     assert f"symmetric-noise: {red} at" in in_terminal(*NOISE, NO_COLOR="")
-    assert "\x1b" not in in_terminal(*NOISE, NO_COLOR="1")
     assert "\x1b" not in run(*NOISE).stdout
+    for wanted, name in ((True, "NOT_SET"), (False, "NO_COLOR")):
+        done = CliRunner(env={"NO_COLOR": None, name: "1"}).invoke(
+            main, NOISE, color=True
+        )
+        assert (red in done.stdout) == wanted
 
 
 def test_shells_complete_names():
     asked = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
-    environment = os.environ | asked | {"COMP_WORDS": "dpaudit audit symmetr"}
-    done = subprocess.run(
-        [os.path.join(os.path.dirname(sys.executable), "dpaudit")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    runner = CliRunner(env=asked | {"COMP_WORDS": "dpaudit audit symmetr"})
+    done = runner.invoke(main, prog_name="dpaudit")
+    assert done.exit_code == 0
     found = {line.partition(",")[2] for line in done.stdout.splitlines()}
     assert found == {name for name in CATALOGUE if name.startswith("symmetr")}
 

@@ -1,4 +1,4 @@
-"""`dpaudit audit` while it runs: workers, stores, Ctrl-C; and `dpaudit export`."""
+"""`dpaudit audit` while it runs: workers, stores, Ctrl-C."""
 
 import json
 import os
@@ -19,6 +19,7 @@ from dpaudit.cli.running import Interrupt, watch
 
 OWN = """
 import os
+import signal
 import time
 from dpaudit import Pair
 
@@ -31,7 +32,11 @@ def bad(data, rng):
     return data.sum() + rng.laplace(scale=0.2)
 
 def slow(data, rng):
-    time.sleep(0.01)
+    time.sleep(0.002)
+    open(f"{__file__}.{os.getpid()}", "a").close()
+    if os.path.exists(f"{__file__}.stop"):
+        os.remove(f"{__file__}.stop")
+        signal.raise_signal(signal.SIGINT)
     return data.sum() + rng.laplace()
 
 def wandering(data, rng):
@@ -41,6 +46,7 @@ def wandering(data, rng):
 """
 GIVEN = ("--pair", "running_mechanism:pair", "--epsilon", "1")
 SHORT = ("running_mechanism:good", *GIVEN, "--max-samples", "20")
+LONG = ("running_mechanism:slow", *GIVEN, "--max-samples", "100000")
 
 
 @pytest.fixture(autouse=True)
@@ -70,23 +76,24 @@ def printed(*arguments):
     return shown
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_what_a_mechanism_prints_is_no_part_of_a_result(folder, workers):
-    """In a process of its own: what workers print goes past every stand-in."""
+def test_workers_change_nothing_and_what_a_mechanism_prints_is_no_part(folder, capfd):
+    """What workers print goes past every stand-in of this process."""
     (folder / "talking.py").write_text(
         'print("imported")\nfrom running_mechanism import pair, wandering\n'
     )
-    command = [sys.executable, "-m", "dpaudit", "audit", "talking:wandering"]
-    done = subprocess.run(
-        [*command, *GIVEN, "--json", "--max-samples", "40", "--workers", workers],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert json.loads(done.stdout)["name"] == "talking:wandering"
-    assert {"imported", "drawn"} <= set(done.stderr.split())
+    shown = []
+    for workers in ("2", "1"):
+        sys.modules.pop("talking", None)
+        done = run(
+            *("audit", "talking:wandering", *GIVEN, "--json", "--max-samples", "40"),
+            *("--refine", "0", "--workers", workers),
+        )
+        shown.append(json.loads(done.stdout))
+        del shown[-1]["seconds"]
+        past = capfd.readouterr()
+        assert past.out == ""
+        assert {"imported", "drawn"} <= set((done.stderr + past.err).split())
+    assert shown[0] == shown[1]
 
 
 def test_files_are_where_they_were_asked_for(folder):
@@ -121,10 +128,6 @@ def test_a_refutation_from_a_store_is_one(folder):
     assert run("verify", "w.json").exit_code == 1
 
 
-def test_workers_change_nothing(folder):
-    assert printed(*SHORT, "--workers", "2") == printed(*SHORT)
-
-
 def test_a_damaged_store_is_told_in_a_line(folder):
     (folder / "audits.db").write_bytes(b"damaged")
     result = run("audit", *SHORT, "--store", "audits.db")
@@ -156,71 +159,60 @@ def test_errors_are_one_sentence_and_exit_code_two(options):
     assert result.stderr.count("\n") == 1
 
 
-class Audit:
-    """``dpaudit audit`` of a slow mechanism, in a group of processes of its own."""
-
-    def __init__(self, *options):
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "dpaudit", "audit", "running_mechanism:slow"),
-                *(*GIVEN, "--max-samples", "100000", "--store", "audits.db", *options),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def work(self, seconds, kept=True):
-        """Wait until the store is there, and some time more."""
-        while kept and not os.path.exists("audits.db"):
-            assert self.process.poll() is None
-            time.sleep(0.05)
-        time.sleep(seconds)
-
-    def interrupt(self):
-        """As a terminal does it: all processes of the group get the signal."""
-        os.killpg(self.process.pid, signal.SIGINT)
-
-    def end(self):
-        stdout, stderr = self.process.communicate(timeout=120)
-        deadline = time.monotonic() + 60
-        while self._group_lives() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not self._group_lives()
-        return self.process.returncode, stdout, stderr
-
-    def _group_lives(self):
-        try:
-            os.killpg(self.process.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
-
-
 NOTE = "dpaudit: stopping after this round; Ctrl-C again stops at once\n"
 
 
-def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder):
-    audit = Audit("--json", "--workers", "2")
-    audit.work(3.0)
-    audit.interrupt()
-    code, stdout, stderr = audit.end()
-    assert code == 130
-    assert stderr == NOTE
-    shown = json.loads(stdout)
+def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder, capfd):
+    def interrupted(*options):
+        (folder / "running_mechanism.py.stop").touch()
+        done = run("audit", *LONG, "--store", "audits.db", *options)
+        assert done.exit_code == 130
+        assert capfd.readouterr().err == NOTE
+        return done
+
+    shown = json.loads(interrupted("--json").stdout)
     assert shown["interrupted"] is True
     assert shown["verdict"] == "NOT_REFUTED"
     assert 0 < shown["samples"] < 100_000
-
-    audit = Audit()
+    again = interrupted()
     resumed = f"dpaudit: resumed after {shown['samples']:,} releases a side\n"
-    assert audit.process.stderr.readline() == resumed
-    audit.interrupt()
-    code, stdout, stderr = audit.end()
-    assert code == 130
-    assert stderr == NOTE
-    assert "INTERRUPTED" in stdout
+    assert again.stderr == resumed
+    assert "INTERRUPTED" in again.stdout
+
+
+def group_lives(leader):
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_second_ctrl_c_ends_all_processes_at_once(folder):
+    """As a terminal does it: all processes of the group get the signal."""
+    audit = subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "audit", *LONG, "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    own = f"running_mechanism.py.{audit.pid}"
+    while len({each.name for each in folder.glob("*.py.*")} - {own}) < 2:
+        assert audit.poll() is None
+        time.sleep(0.05)
+    os.killpg(audit.pid, signal.SIGINT)
+    assert audit.stderr.readline() == NOTE
+    if group_lives(audit.pid):
+        os.killpg(audit.pid, signal.SIGINT)
+    stdout, rest = audit.communicate()
+    while group_lives(audit.pid):
+        time.sleep(0.05)
+    assert audit.returncode == 130
+    # The round may have been over by then.
+    assert (stdout, rest) == ("", "dpaudit: stopped at once\n") or (
+        "INTERRUPTED" in stdout and rest == ""
+    )
 
 
 def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
@@ -232,19 +224,6 @@ def test_ctrl_c_before_and_after_the_rounds_is_no_verdict(monkeypatch):
     result = run("audit", *SHORT)
     assert result.exit_code == 130
     assert result.stderr == "dpaudit: stopped at once\n"
-
-
-def test_a_second_ctrl_c_ends_it_at_once(folder):
-    audit = Audit("--workers", "2")
-    audit.work(1.0)
-    audit.interrupt()
-    time.sleep(0.005)
-    audit.interrupt()
-    code, stdout, stderr = audit.end()
-    assert code == 130
-    # The round may have been over by then.
-    assert stderr in (NOTE, NOTE + "dpaudit: stopped at once\n")
-    assert ("at once\n" in stderr[len(NOTE) :]) == (stdout == "")
 
 
 def test_an_interrupt_is_asked_for_once():
@@ -314,52 +293,14 @@ def test_quiet_off_a_terminal(capsys, monkeypatch):
     assert capsys.readouterr().err == "dpaudit: resumed after 50 releases a side\n"
 
 
-class TestExport:
-    """Tables of stores."""
-
-    @pytest.fixture
-    def shown(self):
-        seeds = ("2", "1")
-        return [printed(*SHORT, "--seed", s, "--store", "audits.db") for s in seeds]
-
-    def test_csv(self, shown):
-        result = run("export", "audits.db", "--output", "audits.csv")
-        assert result.exit_code == 0
-        assert result.stdout == "2 audits written to audits.csv\n"
-        frame = pd.read_csv("audits.csv")
-        self.compare(frame, shown)
-
-    def test_parquet(self, shown):
-        pytest.importorskip("pyarrow")
-        options = ("--format", "parquet", "--output", "audits.parquet")
-        assert run("export", "audits.db", *options).exit_code == 0
-        self.compare(pd.read_parquet("audits.parquet"), shown)
-
-    def compare(self, frame, shown):
-        assert frame["seed"].tolist() == [2, 1]
-        for name in ("name", "verdict", "samples", "log_evidence", "epsilon_lower"):
-            assert frame[name].tolist() == [result[name] for result in shown]
-
-    def test_parquet_without_pyarrow_is_named(self, folder, shown, monkeypatch):
-        monkeypatch.setitem(sys.modules, "pyarrow", None)
-        options = ("--format", "parquet", "--output", "audits.parquet")
-        result = run("export", "audits.db", *options)
-        assert result.exit_code == 2
-        assert "--format parquet needs pyarrow" in result.stderr
-        assert result.stderr.count("\n") == 1
-        assert not list(folder.glob("audits.parquet*"))
-
-    def test_errors(self, folder):
-        for arguments, words in {
-            ("missing.db", "--output", "a.csv"): "cannot read 'missing.db': no such",
-            ("running_mechanism.py", "--output", "a.csv"): "is damaged",
-        }.items():
-            result = run("export", *arguments)
-            assert result.exit_code == 2
-            assert words in result.stderr
-        assert (folder / "running_mechanism.py").read_text() == OWN
-
-    def test_a_place_that_cannot_be_written_to(self, shown):
-        result = run("export", "audits.db", "--output", "no/such/a.csv")
-        assert result.exit_code == 2
-        assert "cannot write 'no/such/a.csv'" in result.stderr
+def test_a_store_is_exported(folder):
+    """As it was shown, in the order of the audits."""
+    seeds = ("2", "1")
+    shown = [printed(*SHORT, "--seed", s, "--store", "audits.db") for s in seeds]
+    result = run("export", "audits.db", "--output", "audits.csv")
+    assert result.exit_code == 0
+    assert result.stdout == "2 audits written to audits.csv\n"
+    frame = pd.read_csv("audits.csv")
+    assert frame["seed"].tolist() == [2, 1]
+    for name in ("name", "verdict", "samples", "log_evidence", "epsilon_lower"):
+        assert frame[name].tolist() == [result[name] for result in shown]

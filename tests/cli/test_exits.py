@@ -254,13 +254,6 @@ def test_wrong_usage_has_clicks_own_words():
         raise click.UsageError("as click does")
 
 
-def test_a_shell_can_ask_what_follows():
-    env = {"_DPAUDIT_COMPLETE": "bash_complete", "COMP_WORDS": "dpaudit pl"}
-    result = CliRunner(env=env | {"COMP_CWORD": "1"}).invoke(main, prog_name="dpaudit")
-    assert result.exit_code == 0
-    assert "plan" in result.stdout
-
-
 # The layers that return a verdict of their own
 
 

@@ -9,7 +9,7 @@ from dpaudit.algorithms import CATALOGUE, build, names_of
 from dpaudit.mechanism import HasComponents
 from dpaudit.reports.bench.refutation import Refutation
 
-ROWS, DIMENSION = 1_000, 16
+ROWS, DIMENSION = 200, 16
 # Planted: streams of at most 64 rows.
 SHORT = {"tree-aggregation-fresh-noise", "tree-aggregation-reused-noise"}
 

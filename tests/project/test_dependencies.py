@@ -245,18 +245,17 @@ def source_files() -> list[str]:
     return sorted(path.as_posix() for path in unlinked)
 
 
-@pytest.mark.parametrize("path", source_files())
-def test_imports_follow_the_arrows(path):
-    source = (ROOT / path).read_text(encoding="utf-8")
-
-    assert violations(source, path) == []
+def test_imports_follow_the_arrows():
+    paths = source_files()
+    assert len(paths) > 300
+    for path in paths:
+        assert violations((ROOT / path).read_text(encoding="utf-8"), path) == []
 
 
 @pytest.mark.parametrize(
     ("path", "source"),
     [
         ("src/dpaudit/claims.py", "from dpaudit.algorithms import noise"),
-        ("src/dpaudit/claims.py", "import dpaudit.audit.engine"),
         ("src/dpaudit/claims.py", "from dpaudit import reports"),
         ("src/dpaudit/claims.py", "from dpaudit.cli import main"),
         ("src/dpaudit/claims.py", "def f():\n    from dpaudit.attacks import base"),
@@ -266,15 +265,9 @@ def test_imports_follow_the_arrows(path):
         ("src/dpaudit/claims.py", "importlib.import_module('dpaudit.audit')"),
         ("src/dpaudit/claims.py", "from .algorithms import noise"),
         ("src/dpaudit/claims.py", "from . import audit"),
-        ("src/dpaudit/claims.py", "import click"),
         ("src/dpaudit/claims.py", "import pandas"),
         ("src/dpaudit/claims.py", "def f():\n    import sklearn"),
         ("src/dpaudit/claims.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
-        (
-            "src/dpaudit/__init__.py",
-            "from dpaudit.algorithms.estimators import private_pca",
-        ),
-        ("src/dpaudit/__init__.py", "if TYPE_CHECKING:\n    import dpaudit.attacks"),
         (
             "src/dpaudit/__init__.py",
             "if TYPE_CHECKING:\n    pass\nelse:\n    import dpaudit.algorithms",
@@ -283,26 +276,14 @@ def test_imports_follow_the_arrows(path):
         ("src/dpaudit/gram.py", "def f():\n    import pyarrow.parquet"),
         ("src/dpaudit/datasets/real.py", "from sklearn.datasets import load_digits"),
         ("src/dpaudit/datasets/real.py", "from ..validation import positive"),
-        ("src/dpaudit/adapters/command.py", "from dpaudit.audit import engine"),
-        ("src/dpaudit/adapters/estimator.py", "from sklearn.base import clone"),
         ("src/dpaudit/pytest_plugin.py", "from dpaudit.validation import positive"),
         ("src/dpaudit/pytest_plugin.py", "def f():\n    import numpy"),
         ("src/dpaudit/cli/audit.py", "from dpaudit.audit import engine"),
-        ("src/dpaudit/cli/audit.py", "import pandas"),
         ("src/dpaudit/__main__.py", "from dpaudit.reports import page"),
-        ("algorithms/noise.py", "from dpaudit.attacks import base"),
-        ("algorithms/noise.py", "from dpaudit.audit import engine"),
         ("algorithms/noise.py", "from ..attacks import base"),
-        ("algorithms/noise.py", "import click"),
-        ("algorithms/noise.py", "import torch"),
-        ("algorithms/noise.py", "import attacks.base"),
         ("algorithms/noise.py", "import pytest"),
         ("attacks/base.py", "from dpaudit.algorithms.noise import laplace"),
-        ("attacks/base.py", "from dpaudit.audit import engine"),
-        ("audit/engine.py", "from dpaudit.algorithms import catalogue"),
         ("audit/engine.py", "def f():\n    import dpaudit.algorithms"),
-        ("audit/engine.py", "from dpaudit.reports import page"),
-        ("audit/engine.py", "from dpaudit import cli"),
         ("audit/checks/test_noise.py", "from dpaudit.reports import page"),
         ("reports/page.py", "from dpaudit.cli import main"),
         ("reports/page.py", "from ...elsewhere import thing"),
@@ -316,33 +297,12 @@ def test_checker_finds_a_planted_violation(path, source):
     ("path", "source"),
     [
         ("src/dpaudit/claims.py", "import math, numpy as np, scipy.stats"),
-        ("src/dpaudit/claims.py", "from dpaudit.validation import positive"),
         ("src/dpaudit/claims.py", "from dp_accounting.pld import accountant"),
         ("src/dpaudit/codec.py", "from . import claims"),
-        ("src/dpaudit/blocks.py", "def f():\n    import pyarrow.parquet"),
         ("src/dpaudit/datasets/real.py", "def f():\n    import sklearn.datasets"),
         ("src/dpaudit/datasets/real.py", "f = lambda: import_module('sklearn')"),
-        ("src/dpaudit/datasets/real.py", "from .dataset import Dataset"),
-        (
-            "src/dpaudit/cli/audit.py",
-            "import click\nfrom dpaudit.errors import InputError",
-        ),
-        ("src/dpaudit/cli/audit.py", "def f():\n    from dpaudit.reports import page"),
         ("src/dpaudit/cli/audit.py", "async def f():\n    import pandas"),
-        ("src/dpaudit/pytest_plugin.py", "import pytest"),
-        (
-            "src/dpaudit/pytest_plugin.py",
-            "def f():\n    from dpaudit.audit import audit",
-        ),
-        ("algorithms/noise.py", "from dpaudit import Mechanism\nimport numpy"),
-        ("algorithms/noise.py", "from dpaudit.algorithms.second_moment import Array"),
-        ("algorithms/noise.py", "from .second_moment import Array"),
-        ("attacks/base.py", "from sklearn.linear_model import LogisticRegression"),
-        ("audit/engine.py", "from dpaudit.attacks import base"),
-        ("audit/checks/test_noise.py", "from dpaudit.algorithms import noise"),
         ("audit/checks/test_noise.py", "import pytest, mpmath"),
-        ("reports/page.py", "from dpaudit.algorithms import catalogue\nimport jinja2"),
-        ("reports/page.py", "from dpaudit.audit import engine\nimport matplotlib"),
     ],
 )
 def test_checker_accepts_what_the_table_allows(path, source):
@@ -376,70 +336,25 @@ def test_the_package_hands_out_one_name_from_above():
     assert looked_up == {"PrivatePCA": "dpaudit.algorithms.estimators.private_pca"}
 
 
-def test_importing_the_package_imports_nothing_from_above():
-    """Nor what is slow to import."""
-    code = "import sys, dpaudit; print(*sys.modules)"
-    command = [sys.executable, "-c", code]
+LOADED = """
+import sys, dpaudit
+print(*sys.modules)
+import dpaudit.audit, dpaudit.datasets
+from dpaudit.cli import main
+main(["list", "--columns", "name"], "dpaudit", standalone_mode=False)
+print(*sys.modules)
+"""
+
+
+def test_what_is_slow_to_import_is_left_out():
+    """The package alone imports nothing from above; audits and lists nothing slow."""
+    command = [sys.executable, "-c", LOADED]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-
-    loaded = set(done.stdout.split())
-    assert not loaded & {"dpaudit.algorithms", "dpaudit.gram", "sklearn", "pandas"}
-
-
-LIST = "from dpaudit.cli import main; main(['list'], 'dpaudit', standalone_mode=False)"
-
-
-@pytest.mark.parametrize("code", ["import dpaudit.audit", LIST], ids=["audit", "list"])
-def test_what_is_slow_to_import_is_left_out(code):
-    command = [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, *_, last = done.stdout.splitlines()
+    assert not set(first.split()) & {"dpaudit.algorithms", "dpaudit.gram"}
+    assert "dpaudit.algorithms" in last.split()
     slow = {"scipy.stats", "sklearn", "pandas", "matplotlib", "statsmodels"}
-    assert not set(done.stdout.split()) & slow
-
-
-def mapped_roots() -> dict[str, str]:
-    """Return the folder of every mapped package, by import name."""
-    return PROJECT["tool"]["setuptools"]["package-dir"]
-
-
-def folders_with_python_files() -> dict[str, Path]:
-    """Return every folder below the mapped roots that holds code, by import name."""
-    found = {}
-    for package, root in mapped_roots().items():
-        # Below src/dpaudit the links to the other roots are skipped: rglob does not
-        # follow them, and each root is mapped itself.
-        for file in (ROOT / root).rglob("*.py"):
-            inside = file.parent.relative_to(ROOT / root)
-            found[".".join([package, *inside.parts])] = file.parent
-    return found
-
-
-def test_every_mapped_folder_exists():
-    for folder in mapped_roots().values():
-        assert (ROOT / folder / "__init__.py").is_file(), folder
-
-
-def test_every_subpackage_is_listed():
-    packages = {
-        name
-        for name, folder in folders_with_python_files().items()
-        if (folder / "__init__.py").is_file()
-        # Found by themselves: a new section is one new folder.
-        and not name.startswith("dpaudit.reports.sections.")
-    }
-
-    assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(packages)
-
-
-def test_only_the_checks_are_no_package():
-    # A forgotten __init__.py would leave the folder out of the wheel without a word.
-    loose = {
-        name
-        for name, folder in folders_with_python_files().items()
-        if not (folder / "__init__.py").is_file()
-    }
-
-    assert loose <= {"dpaudit.audit.checks"}
+    assert not set(last.split()) & slow
 
 
 @pytest.mark.parametrize("name", ["algorithms", "attacks", "audit", "reports"])

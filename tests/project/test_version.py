@@ -2,14 +2,14 @@
 
 import importlib.metadata
 import json
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import dpaudit
+from dpaudit.cli import main
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -17,8 +17,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 @pytest.fixture
 def nowhere_installed(monkeypatch):
+    real = importlib.metadata.version
+
     def not_found(name):
-        raise importlib.metadata.PackageNotFoundError(name)
+        if name == "dpaudit":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", not_found)
 
@@ -41,31 +45,13 @@ def test_without_a_checkout_the_installed_version_counts(
     assert dpaudit._version() == "0+unknown"
 
 
-NOT_INSTALLED = """
-import importlib.metadata, sys
-real = importlib.metadata.version
-
-def version(name):
-    if name == "dpaudit":
-        raise importlib.metadata.PackageNotFoundError(name)
-    return real(name)
-
-importlib.metadata.version = version
-from dpaudit.cli import main
-kept = ["--store", "a.db", "--json", "--refine", "0"]
-main(["audit", "symmetric-noise", *kept], prog_name="dpaudit")
-"""
-
-
-def test_a_checkout_on_the_path_audits_stores_and_writes_witnesses(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", NOT_INSTALLED],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stderr
+def test_a_checkout_on_the_path_audits_stores_and_writes_witnesses(
+    tmp_path, monkeypatch, nowhere_installed
+):
+    monkeypatch.chdir(tmp_path)
+    kept = ["--store", "a.db", "--json", "--refine", "0"]
+    done = CliRunner().invoke(main, ["audit", "symmetric-noise", *kept])
+    assert done.exit_code == 1, done.stderr
     witness = json.loads(done.stdout)["witness"]
     assert witness["versions"]["dpaudit"] == dpaudit.__version__
 

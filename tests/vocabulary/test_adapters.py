@@ -129,7 +129,6 @@ def test_batches(program):
     assert drawn.shape == (500,)
     assert kstest(drawn, laplace.cdf).pvalue > 1e-9
     assert mechanism.release(np.array([0.0]), rng=rng()).shape == ()
-    assert not audit_quickly(mechanism, max_samples=50).refuted
 
 
 @pytest.mark.parametrize(
@@ -167,16 +166,6 @@ def test_bytes_that_are_no_text_are_a_release_too(program):
     assert releases(program(tail=tail), 1) == ["\\xff\\xfe"]
 
 
-def test_rubbish_stops_no_audit(program):
-    mechanism = program("    if seed % 4 == 0: print('oops', flush=True); continue\n")
-    assert not audit_quickly(mechanism, max_samples=30).refuted
-
-
-def test_rubbish_that_leaks_is_a_leak(program):
-    mechanism = program("    if total > 0.5: print('oops', flush=True); continue\n")
-    assert audit_quickly(mechanism, max_samples=1000).refuted
-
-
 def test_a_crash_names_the_reason_and_is_survived(program):
     mechanism = program("    if total > 0.5: sys.exit('out of luck')\n")
     for _ in range(2):
@@ -190,11 +179,6 @@ def test_a_crash_by_a_signal_is_named(program):
     mechanism = program("    import os; os.abort()\n")
     with pytest.raises(ProcessCrashed, match="signal 6"):
         releases(mechanism, 1)
-
-
-def test_crashes_stop_no_audit(program):
-    mechanism = program("    if seed % 8 == 0: sys.exit(3)\n")
-    assert not audit_quickly(mechanism, max_samples=40).refuted
 
 
 def test_crashes_that_leak_are_a_leak(program):
@@ -212,18 +196,10 @@ def test_a_hanging_program_is_killed_and_started_again(program):
     assert releases(mechanism, 1) == [0.0]
 
 
-def test_hanging_stops_no_audit(program):
-    mechanism = program("    if seed % 16 == 1: time.sleep(60)\n", timeout=1.0)
-    assert not audit_quickly(mechanism, max_samples=12).refuted
-
-
 def test_a_program_that_never_answers_is_an_error(program):
     mechanism = program("    time.sleep(60)\n", timeout=0.01)
     with pytest.raises(MechanismError, match="raises ProcessTimedOut on both datasets"):
         audit_quickly(mechanism)
-
-
-def test_a_program_that_always_ends_is_an_error(program):
     mechanism = program("    import no_such_module\n")
     with pytest.raises(MechanismError, match="No module named 'no_such_module'"):
         audit_quickly(mechanism)
@@ -243,10 +219,10 @@ def test_a_program_that_does_not_read_holds_up_nobody(tmp_path):
         mechanism.release(np.zeros(100_000), rng=rng())
 
 
-def test_a_line_without_end_is_cut_off(program, monkeypatch):
-    monkeypatch.setattr(process, "_LONGEST", 1000)
-    mechanism = program(tail="    while True: sys.stdout.write('y')\n")
-    assert releases(mechanism, 2) == ["y" * 1000] * 2
+def test_a_line_without_end_is_cut_off(program):
+    mechanism = program(tail="    while True: sys.stdout.write('y' * 2**20)\n")
+    (release,) = releases(mechanism, 1)
+    assert len(release) == 2**26
 
 
 def test_lines_without_end_fill_no_memory(program):
@@ -397,7 +373,11 @@ def the_sum(estimator):
 
 def test_an_estimator_is_fitted_anew_for_every_release():
     """Null: Laplace(1, 2). The p-value is below 1e-9 with probability 1e-9."""
-    mechanism = from_estimator(partial(NoisySum, 2.0), extract=the_sum)
+    mechanism = from_estimator(
+        partial(NoisySum, 2.0),
+        extract=the_sum,
+        fit=lambda fitted, rows: fitted.fit(rows) and None,  # in place
+    )
     drawn = releases(mechanism, 500, data=(0.25, 0.75))
     assert kstest(np.array(drawn), laplace(1.0, 2.0).cdf).pvalue > 1e-9
 
@@ -413,7 +393,7 @@ def test_a_correct_estimator_is_not_refuted(factory):
         factory, extract=the_sum, claim=PureDP(1.0), relation="add-remove"
     )
     result = audit(
-        mechanism, pair=PAIR, confidence=1 - 1e-6, max_samples=30, attacks=FEW
+        mechanism, pair=PAIR, confidence=1 - 1e-6, max_samples=20, attacks=FEW
     )
     assert not result.refuted
     assert result.warnings == ()
@@ -453,24 +433,13 @@ def test_every_random_state_of_a_pipeline_is_set():
     assert np.array_equal(mechanism.release(rows, rng=rng()), drawn[0])
 
 
-def test_a_fit_that_returns_nothing_is_in_place():
-    mechanism = from_estimator(
-        NoisySum, extract=the_sum, fit=lambda e, rows: e.fit(rows) and None
-    )
-    assert np.isfinite(releases(mechanism, 1)[0])
-
-
 def test_an_estimator_can_be_pickled():
     mechanism = from_estimator(NoisySum, extract=the_sum, claim=PureDP(1.0))
     copy = pickle.loads(pickle.dumps(mechanism))
     assert copy == mechanism
     assert releases(copy, 1) == releases(mechanism, 1)
-    assert releases(rebuild(encode(mechanism)), 1) == releases(mechanism, 1)
-
-
-def test_an_adapter_is_a_function_too():
-    mechanism = from_estimator(NoisySum, extract=the_sum)
     assert mechanism(np.zeros(1), rng()) == mechanism.release(np.zeros(1), rng=rng())
+    assert releases(rebuild(encode(mechanism)), 1) == releases(mechanism, 1)
 
 
 @pytest.mark.parametrize(

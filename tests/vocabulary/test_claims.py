@@ -71,7 +71,7 @@ def largest_gap(claim, epsilon):
 # The three questions have one answer
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(CLAIMS, st.floats(-4.0, 4.0))
 def test_delta_is_the_support_function_of_tpr(claim, epsilon):
     # A tabulated envelope lies above the curve between its lines, by little.
@@ -97,9 +97,9 @@ def test_delta_is_a_decreasing_convex_function_of_the_ratio(claim):
     assert (np.diff(delta, 2) >= -loose).all()
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(CLAIMS)
-def test_tpr_is_concave_and_above_the_diagonal(claim):
+def test_tpr_is_concave_and_its_own_mirror_image(claim):
     fpr = false_positive_rates()
     tpr = claim.tpr(fpr)
     assert (tpr >= fpr).all()
@@ -107,13 +107,6 @@ def test_tpr_is_concave_and_above_the_diagonal(claim):
     assert (np.diff(tpr) >= 0).all()
     middle = claim.tpr((fpr[1:] + fpr[:-1]) / 2)
     assert (middle >= (tpr[1:] + tpr[:-1]) / 2 - 1e-12).all()
-
-
-@settings(max_examples=50)
-@given(CLAIMS)
-def test_the_region_is_its_own_mirror_image(claim):
-    fpr = false_positive_rates()
-    tpr = claim.tpr(fpr)
     # (q, p) -> (1 - p, 1 - q) on the part of the curve where 1 - p has its digits.
     rises = tpr < 1 - 1e-6
     mirrored = claim.tpr(1 - tpr[rises])
@@ -153,21 +146,6 @@ def test_shapes_are_those_of_the_argument(claim):
     for shape in [(), (0,), (3,), (2, 3)]:
         assert claim.delta(np.full(shape, 0.5)).shape == shape
         assert claim.tpr(np.full(shape, 0.5)).shape == shape
-
-
-@pytest.mark.parametrize("claim", SAMPLES)
-def test_what_never_happens_on_one_side_has_at_most_the_last_delta(claim):
-    assert claim.tpr(1.0) == 1
-    np.testing.assert_allclose(claim.tpr(0.0), claim.delta(100.0), atol=2e-15)
-
-
-@pytest.mark.parametrize(
-    "claim", [PureDP(1e4), ApproxDP(1e4, 0.1), GaussianDP(1e3), ZeroConcentratedDP(1e4)]
-)
-def test_absurd_claims_do_not_overflow(claim):
-    np.testing.assert_array_equal(claim.delta([-1e4, 0.0]), 1)
-    assert (claim.tpr([0.1, 1.0]) == 1).all()
-    assert np.isfinite(claim.epsilon(0.2))
 
 
 EDGES = [
@@ -243,17 +221,6 @@ def test_a_profile_has_at_most_a_hundred_thousand_points():
 # Polygons
 
 
-@given(EPSILONS, DELTAS, st.floats(-8.0, 8.0))
-def test_one_promise_is_the_polygon_of_its_vertices(knot, delta, epsilon):
-    # By hand: (0, delta), the vertex on the axis of symmetry, and (1 - delta, 1).
-    corner = (1 - delta) / (1 + np.exp(knot))
-    vertices = [(0.0, delta), (corner, 1 - corner), (1 - delta, 1.0)]
-    expected = max(p - np.exp(epsilon) * q for q, p in [*vertices, (0.0, 0.0)])
-    np.testing.assert_allclose(
-        polygon_delta(epsilon, knot, delta), expected, atol=1e-13
-    )
-
-
 @given(EPSILONS, DELTAS, st.floats(0.0, 1.0))
 def test_approx_tpr_is_the_minimum_of_three_lines(epsilon, delta, fpr):
     rising = np.exp(epsilon) * fpr + delta
@@ -276,25 +243,6 @@ def test_a_profile_is_the_hull_of_its_points(profile, epsilon):
     fpr = false_positive_rates()
     singly = np.min([ApproxDP(max(k, 1e-100), d).tpr(fpr) for k, d in points], axis=0)
     np.testing.assert_allclose(profile.tpr(fpr), singly, rtol=1e-13)
-
-
-def test_implied_points_change_nothing():
-    plain = Profile((0.5, 2.0), (0.1, 0.0))
-    more = Profile((0.5, 1.0, 2.0, 3.0), (0.1, 0.0999, 0.0, 0.0))
-    epsilon = np.linspace(-4, 4, 81)
-    np.testing.assert_allclose(plain.delta(epsilon), more.delta(epsilon), atol=1e-14)
-    assert plain.epsilon(0.03) == pytest.approx(more.epsilon(0.03), rel=1e-12)
-
-
-def test_one_point_is_an_approximate_claim():
-    profile, approx = Profile((1.2,), (0.05,)), ApproxDP(1.2, 0.05)
-    epsilon, fpr = np.linspace(-4, 4, 81), false_positive_rates()
-    np.testing.assert_allclose(
-        profile.delta(epsilon), approx.delta(epsilon), atol=1e-14
-    )
-    np.testing.assert_allclose(profile.tpr(fpr), approx.tpr(fpr), atol=1e-14)
-    for delta in (0.05, 0.1, 0.5):
-        assert profile.epsilon(delta) == pytest.approx(approx.epsilon(delta), rel=1e-12)
 
 
 # Against dp-accounting, whose tables are pessimistic: every loss is rounded up by at
@@ -368,7 +316,7 @@ def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
         assert float(claim.delta(theirs)) == pytest.approx(delta, rel=1e-3)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
 def test_zcdp_is_weaker_than_the_gaussian_and_stronger_than_the_textbook(
     rho, epsilon, fpr
@@ -390,9 +338,7 @@ def exact_gaussian_delta(epsilon, mu):
     )
 
 
-@pytest.mark.parametrize(
-    "mu", [1e-6, 1e-3, 0.01, 0.1, 0.268, 0.999, 1.0, 3.0, 10.0, 100.0]
-)
+@pytest.mark.parametrize("mu", [1e-6, 0.01, 0.268, 0.999, 1.0, 10.0, 100.0])
 def test_gaussian_delta_agrees_with_fifty_digits(mu):
     # Down to deltas of 1e-300, in relative terms.
     epsilons = [-50.0, -1.0, -1e-3, 0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 1000.0]
@@ -405,29 +351,25 @@ def test_gaussian_delta_agrees_with_fifty_digits(mu):
     assert (delta[far] < 2e-300).all()
 
 
-@pytest.mark.parametrize("mu", [1e-5, 1e-3, 0.05, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-10, 1e-100, 1e-250])
-def test_gaussian_epsilon_errs_upwards_by_little(mu, delta):
-    epsilon = gaussian_epsilon(delta, mu)
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-7, 1e-100, 1e-250])
+def test_gaussian_inverses_err_to_the_safe_side_by_little(delta):
     with mpmath.workdps(300):
-        assert exact_gaussian_delta(epsilon, mu) <= delta
-        if epsilon > 0:
-            less = epsilon * (1 - 5e-13) - 2e-14 * delta
-            assert exact_gaussian_delta(less, mu) > delta
+        for mu in (1e-5, 0.05, 1.0, 5.0):
+            epsilon = gaussian_epsilon(delta, mu)
+            assert exact_gaussian_delta(epsilon, mu) <= delta
+            if epsilon > 0:
+                less = epsilon * (1 - 5e-13) - 2e-14 * delta
+                assert exact_gaussian_delta(less, mu) > delta
+        for epsilon in (2e-4, 0.016, 1.0, 100.0):
+            mu = gaussian_mu(epsilon, delta)
+            assert exact_gaussian_delta(epsilon, mu) <= delta
+            assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
+            assert epsilon * (1 - 1e-10) - 4e-12 < gaussian_epsilon(delta, mu)
+            assert gaussian_epsilon(delta, mu) <= epsilon
 
 
-@pytest.mark.parametrize("epsilon", [2e-4, 8e-4, 0.016, 0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-10, 1e-15, 1e-30, 1e-250])
-def test_gaussian_mu_errs_downwards_by_little(epsilon, delta):
-    mu = gaussian_mu(epsilon, delta)
-    with mpmath.workdps(300):
-        assert exact_gaussian_delta(epsilon, mu) <= delta
-        assert exact_gaussian_delta(epsilon, mu * (1 + 3e-12)) > delta
-    assert epsilon * (1 - 1e-10) - 4e-12 < gaussian_epsilon(delta, mu) <= epsilon
-
-
-@pytest.mark.parametrize("mu", [0.1, 0.7, 1.0, 2.0])
-@pytest.mark.parametrize("less", [1e-15, 1e-14, 1e-13, 1e-10])
+@pytest.mark.parametrize("mu", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("less", [1e-15, 1e-13, 1e-10])
 def test_tiny_gaussian_epsilons_err_upwards_too(mu, less):
     delta = float(gaussian_delta(0.0, mu)) * (1 - less)
     epsilon = gaussian_epsilon(delta, mu)
@@ -485,15 +427,11 @@ def test_a_claim_is_its_class_and_parameters(claim):
     again = eval(repr(claim), names)
     assert again == claim
     assert hash(again) == hash(claim)
-    assert sum(other == claim for other in SAMPLES) == 1
+    others = [*SAMPLES, ApproxDP(1.0, 0.0), PureDP(1.5), 1.0]
+    assert sum(other == claim for other in others) == 1
+    assert pickle.loads(pickle.dumps(claim)) == claim
     with pytest.raises(TypeError):
         claim.parameters["epsilon"] = 2.0
-
-
-def test_claims_of_two_classes_differ():
-    assert ApproxDP(1.0, 0.0) != PureDP(1.0)
-    assert PureDP(1.0) != PureDP(1.5)
-    assert PureDP(1.0) != 1.0
 
 
 # Bad input
@@ -576,8 +514,3 @@ def test_bad_shifts_are_named(mu):
 def test_a_claim_must_answer_all_three_questions():
     with pytest.raises(TypeError, match="abstract"):
         Claim(epsilon=1.0)  # type: ignore[abstract]
-
-
-@pytest.mark.parametrize("claim", SAMPLES)
-def test_claims_travel_to_other_processes(claim):
-    assert pickle.loads(pickle.dumps(claim)) == claim

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -54,6 +54,7 @@ plain_json = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(plain_json)
 def test_plain_values_come_back(value):
     assert through_text(value) == value
@@ -92,9 +93,6 @@ def test_floats_come_back(value):
     assert through_text(value) == value
     assert np.signbit(through_text(value)) == np.signbit(value)
     assert through_text(np.float64(value)) == value
-
-
-def test_nan_comes_back():
     assert np.isnan(through_text(float("nan")))
 
 
@@ -128,10 +126,9 @@ def test_claims_come_back(claim):
     assert through_text(claim) == claim
 
 
-@pytest.mark.parametrize(
-    ("name", "relation"), [(n, r) for n, e in CATALOGUE.items() for r in e.relations]
-)
-def test_mechanisms_come_back(name, relation):
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_mechanisms_come_back(name):
+    relation = entry(name).relations[-1]
     other_norm = {"row_norm": 2.0} if entry(name).has_row_norm else {}
     mechanism = build(name, epsilon=0.3, relation=relation, **other_norm)
     back = through_text(mechanism, rebuild)
@@ -178,6 +175,7 @@ def local_function():
         lambda x: x,
         local_function(),
         object(),
+        np.longdouble(1.0),
         type("Main", (), {"__module__": "__main__"}),
         1j,
         {"deep": [lambda x: x]},
@@ -194,11 +192,6 @@ def test_what_has_no_name_is_refused(value):
 def test_arrays_that_others_could_not_read_are_refused(array):
     with pytest.raises(InputError, match=f"arrays of {array.dtype} cannot be stored"):
         encode(array)
-
-
-def test_a_long_double_is_refused():
-    with pytest.raises(InputError, match="cannot be imported"):
-        encode(np.longdouble(1.0))
 
 
 def test_keys_that_would_be_taken_for_tags_are_refused():
@@ -279,6 +272,10 @@ def test_rebuilding_imports_and_builds_dataclasses(sentinel):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        (
+            encode(PureDP(1.0)) | {"arguments": {"epsilon": -1.0}},
+            "epsilon must be a finite number > 0",
+        ),
         (named("called"), "'module_that_a_text_names:called' must be a dataclass"),
         (named("Path", module="pathlib"), "'pathlib:Path' must be a dataclass"),
         (named("system", module="os"), "'os:system' must be a dataclass or a claim"),
@@ -380,12 +377,6 @@ SHORT = encode(np.arange(3))
 def test_malformed_text_is_refused(text):
     with pytest.raises(InputError, match="malformed or truncated value"):
         decode([{"a": text}])
-
-
-def test_arguments_are_validated_again():
-    text = encode(PureDP(1.0)) | {"arguments": {"epsilon": -1.0}}
-    with pytest.raises(InputError, match="epsilon must be a finite number > 0"):
-        decode(text)
 
 
 @pytest.mark.parametrize("tag", ["$object", "$reference"])

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
@@ -21,9 +21,6 @@ from dpaudit.subspace import (
     second_moment,
     top_components,
 )
-
-# How busy the machine is must not decide a test.
-no_deadline = settings(deadline=None)
 
 DISTANCES = [
     geodesic_distance,
@@ -73,7 +70,6 @@ def pairs(draw, same_rank=False):
 # Angles and distances
 
 
-@no_deadline
 @given(pairs())
 def test_angles_agree_with_scipy(pair):
     # SciPy sorts in descending order. Where small and large angles mix, it takes some
@@ -98,6 +94,8 @@ def test_small_and_large_angles_are_accurate_to_rounding(angles):
     v = turn @ v @ random_basis(rng, 4, 4)
     w = turn @ w @ random_basis(rng, 4, 4)
     np.testing.assert_allclose(principal_angles(v, w), angles, atol=4e-15)
+    length = np.sqrt(np.sum(np.square(angles)))
+    np.testing.assert_allclose(geodesic_distance(v, w), length, atol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e-13, 1e-8, 1e-3, 1.0, 1e8])
@@ -115,7 +113,6 @@ def test_angles_agree_with_fifty_digits(scale):
     np.testing.assert_allclose(principal_angles(v, w), expected, atol=4e-15)
 
 
-@no_deadline
 @given(pairs())
 def test_distances_agree_with_the_projectors(pair):
     v, w = pair
@@ -130,7 +127,6 @@ def test_distances_agree_with_the_projectors(pair):
     )
 
 
-@no_deadline
 @given(pairs(same_rank=True))
 def test_equal_ranks_give_one_sine_by_three_routes(pair):
     v, w = pair
@@ -141,16 +137,6 @@ def test_equal_ranks_give_one_sine_by_three_routes(pair):
     )
 
 
-@no_deadline
-@given(pairs(same_rank=True))
-def test_the_geodesic_has_the_length_of_its_angles(pair):
-    angles = scipy.linalg.subspace_angles(*pair)
-    np.testing.assert_allclose(
-        geodesic_distance(*pair), np.sqrt(np.sum(angles**2)), atol=1e-7
-    )
-
-
-@no_deadline
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(3, 6))
 def test_distances_are_metrics_on_the_grassmannian(seed, k, d):
     rng = np.random.default_rng(seed)
@@ -162,7 +148,6 @@ def test_distances_are_metrics_on_the_grassmannian(seed, k, d):
         assert distance(a, c) <= distance(a, b) + distance(b, c) + 1e-13
 
 
-@no_deadline
 @given(pairs(), st.integers(0, 2**32))
 def test_only_the_spans_matter(pair, seed):
     rng = np.random.default_rng(seed)
@@ -195,13 +180,9 @@ def test_second_moment_is_the_sum_of_outer_products():
     moment = second_moment(rows)
     np.testing.assert_allclose(moment, expected, rtol=1e-13, atol=1e-14)
     np.testing.assert_array_equal(moment, moment.T)
-
-
-def test_second_moment_of_nobody_is_zero():
     np.testing.assert_array_equal(second_moment(np.empty((0, 3))), np.zeros((3, 3)))
 
 
-@no_deadline
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_top_components_are_the_eigenvectors_in_descending_order(seed, d, data):
     k = data.draw(st.integers(1, d))
@@ -212,7 +193,6 @@ def test_top_components_are_the_eigenvectors_in_descending_order(seed, d, data):
     np.testing.assert_allclose(matrix @ v, v * eigenvalues, atol=1e-12)
 
 
-@no_deadline
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_no_subspace_captures_more_than_the_top_components(seed, d, data):
     k = data.draw(st.integers(1, d))

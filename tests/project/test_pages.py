@@ -1,0 +1,237 @@
+"""The pages are true: what they tell to run is run, and prints what they show.
+
+The files of a page are saved, its commands and its pieces of code run, one after the
+other, in a folder of their own. The commands run in this process, which is no other
+thing: that the installed program starts is seen elsewhere.
+"""
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.cli import main
+from dpaudit.pytest_plugin import BUDGETS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+WORKFLOW = DOCS / "ci" / "github-actions.yml"
+
+# A checkout may have been installed before it declared the plugin.
+INSTALLED = bool(entry_points(group="pytest11", name="dpaudit"))
+PYTEST = ["-m", "pytest", *([] if INSTALLED else ["-p", "dpaudit.pytest_plugin"])]
+
+# What is not refuted is not, at any size: the fewer releases, the sooner that is seen.
+FEW = 200
+# And what falls within 700 releases does within the 2,000 of the profile.
+SMALL = 'from dpaudit.pytest_plugin import BUDGETS\n\nBUDGETS["quick"] = 700\n'
+
+
+def read(page):
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+def blocks(page):
+    """The pieces of code of a page, and their kinds."""
+    return re.findall(r"^```(\w+)\n(.*?)^```", read(page), flags=re.DOTALL | re.M)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, whose modules are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    yield tmp_path
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def run(line):
+    """Run a line of a shell block, and return what it printed."""
+    command, _, expected = line.partition("   # exit code ")
+    program, *arguments = shlex.split(command)
+    if program == "dpaudit":
+        # Neither changes a verdict, nor anything that is shown.
+        if arguments[0] in ("audit", "compare") and "--layer" not in arguments:
+            arguments += ["--workers", "1"]
+            if arguments[0] == "audit" and "--to-the-end" not in arguments:
+                arguments += ["--refine", "0"]
+        done = CliRunner().invoke(main, arguments)
+        code, output = done.exit_code, done.output
+    elif program == "python":
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            runpy.run_path(str(Path(arguments[0]).resolve()), run_name="__main__")
+        code, output = 0, written.getvalue()
+    else:
+        assert program == "pytest", line
+        done = subprocess.run(
+            [sys.executable, *PYTEST, *arguments],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), "."])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        code, output = done.returncode, done.stdout
+    assert code == int(expected or "0"), f"{line}\n{output}"
+    return output
+
+
+def fewer(text, few):
+    """The text, with so many releases wherever it names a number of them."""
+    return re.sub(r"(max[-_]samples[ =])[\d_]+", rf"\g<1>{few}", text)
+
+
+def follow(page, names=None, few=None, besides=None):
+    """Do what a page says; yield each output that it shows, beside what was printed.
+
+    Code that is no file runs in a namespace of its own, unless one is given.
+    """
+    output = ""
+    for kind, text in blocks(page):
+        if besides is not None and besides in text:
+            continue
+        if few is not None:
+            text = fewer(text, few)
+        if kind == "sh":
+            output = "".join(map(run, text.splitlines()))
+        elif kind == "python" and (file := re.match(r"# (\w+\.py)\n", text)):
+            Path(file[1]).write_text(text, encoding="utf-8")
+            importlib.invalidate_caches()
+        elif kind == "python":
+            code = compile(text, f"{page}.md", "exec")
+            with contextlib.redirect_stdout(io.StringIO()) as written:
+                exec(code, {} if names is None else names)
+            output = written.getvalue()
+        elif output:  # before the first command stands what is not run
+            yield text, output
+
+
+def words_and_numbers(text):
+    """The text without its decimal numbers, nor what differs each time; the numbers.
+
+    The seconds differ, and fresh randomness. Whole numbers are words.
+    """
+    text = re.sub(r"\d+\.\d+ ?s\b", "* s", text)
+    fresh = re.compile(r"^.*(?:fresh releases|\(seed \d).*$", re.MULTILINE)
+    text = fresh.sub(lambda line: re.sub(r"\d+", "*", line[0]), text)
+    decimal = r"-?\d+\.\d+"
+    return re.sub(decimal, "#", text), re.findall(decimal, text)
+
+
+def assert_prints(shown, printed):
+    """Decimal numbers may differ by one in the last digit, where a bit may round it."""
+    (words, numbers), (others, found) = map(words_and_numbers, (shown, printed))
+    assert words == others
+    for one, other in zip(numbers, found, strict=True):
+        unit = 10.0 ** -len(one.partition(".")[2])
+        assert float(other) == pytest.approx(float(one), rel=0, abs=1.01 * unit)
+
+
+def test_the_tutorial_prints_what_it_shows(folder):
+    shown = [assert_prints(*each) for each in follow("tutorial")]
+    assert len(shown) == 6
+
+
+def test_the_page_on_clusters_prints_what_it_shows(folder):
+    """As far as this machine is a cluster."""
+    shown = [assert_prints(*each) for each in follow("clusters")]
+    assert len(shown) == 1
+    if find_spec("distributed"):
+        assert "NOT_REFUTED" in run("python on_dask.py")
+
+
+def test_numbers_are_compared_to_their_last_digit():
+    assert_prints("e^7.2 of 0.9522 (3.1 s)", "e^7.2 of 0.9523 (14.9 s)")
+    for other in ("e^7.2 of 0.9524 (3.1 s)", "e^7.2 or 0.9522 (3.1 s)"):
+        with pytest.raises(AssertionError):
+            assert_prints("e^7.2 of 0.9522 (3.1 s)", other)
+
+
+def test_everything_in_the_guide_runs(folder):
+    """With it the example that ``dpaudit init`` writes, by the guide's own pytest."""
+    assert run("dpaudit init").startswith("wrote test_my_mechanism.py")
+    example = folder / "test_my_mechanism.py"
+    example.write_text(fewer(example.read_text(encoding="utf-8"), FEW))
+    (folder / "conftest.py").write_text(SMALL)
+    names = {}
+    for shown, printed in follow("auditing", names, few=FEW):
+        for line in shown.splitlines():
+            assert line in printed, line
+    outcomes = {
+        name: names[name].refuted
+        for name in ("refuted", "result", "estimator", "in_a_process")
+    }
+    assert outcomes.pop("refuted")
+    assert not any(outcomes.values())
+    text = (folder / "build" / "privacy.json").read_text()
+    assert text.count('"assertion"') == 4 + 3
+
+
+def test_everything_on_the_page_of_comparisons_runs(folder):
+    (folder / "last.py").write_text(blocks("compare")[-1][1])
+    for kind, text in blocks("compare")[:-1]:
+        if kind == "python":
+            (folder / re.match(r"# (\w+\.py)\n", text)[1]).write_text(text)
+        else:
+            said = "".join(map(run, text.splitlines())).splitlines()
+    assert [s.split()[0] for s in said if "  REFUTED" in s] == ["symmetric-noise"]
+    said = run("python last.py")
+    assert "mine" in said
+    assert "NOT_REFUTED" in said
+
+
+@pytest.mark.parametrize("page", ["streaming", "robust", "online", "tracing"])
+def test_the_code_of_a_page_runs(page, folder):
+    for kind, text in blocks(page):
+        if kind == "python":
+            exec(compile(text, f"{page}.md", "exec"), {})
+
+
+def test_the_page_on_training_runs(folder):
+    """Besides a replay of DP-SGD, which tests/audit/replay/test_batches.py has."""
+    list(follow("training", few=FEW, besides='replay(build("dp-sgd")'))
+
+
+def test_the_first_audit_has_ten_lines():
+    code = next(text for kind, text in blocks("tutorial") if kind == "python")
+    lines = [line for line in code.splitlines() if line.strip() and line[0] != "#"]
+    assert len(lines) <= 10
+
+
+def test_the_budgets_are_those_of_the_plugin():
+    for name, size in BUDGETS.items():
+        assert re.search(rf"`{name}`\s+\({size:,}\)", read("auditing"))
+
+
+def test_the_workflow_uses_what_the_plugin_has():
+    text = WORKFLOW.read_text(encoding="utf-8")
+    (command,) = re.findall(r"run: >-\n((?: {10}.+\n)+)", text)
+    words = set(command.split())
+    assert {"-m", "dp_audit", "--dp-report", "--dp-seed", "--dp-profile"} <= words
+    assert set(re.findall(r"'(\w+)'", text)) == {"schedule", "full", "standard", "0"}
+
+
+def test_the_workflow_is_a_workflow():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with asv")
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    # YAML 1.1 takes the word "on" for true.
+    assert set(workflow[True]) == {"pull_request", "push", "schedule"}
+    (job,) = workflow["jobs"].values()
+    for step in job["steps"]:
+        assert ("uses" in step) != ("run" in step)
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert [command.split()[0] for command in commands] == ["python", "pytest"]
+    assert not any("\n" in command for command in commands)
