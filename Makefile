@@ -18,7 +18,7 @@ PROFILE ?= quick
 # Worker processes of pytest: a number, or auto for one per core.
 WORKERS ?= auto
 
-.PHONY: help .venv test test-all tables lint types audit report browser first-contact docs bench bench-audit third-party constraints clean
+.PHONY: help .venv test test-all tables lint types audit report browser first-contact docs bench bench-audit third-party mutants portability constraints clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' \
@@ -63,6 +63,19 @@ test-all: $(VENV)/.test ## the same, and what takes minutes each: hours
 
 audit: $(VENV)/.test ## run the statistical audits of the catalogue only
 	$(BIN)/python -m pytest -n $(WORKERS) audit/
+
+# How many faults, and from which seed they are drawn.
+COUNT ?= 200
+SEED ?= 0
+
+mutants: $(VENV)/.mutants ## plant small faults in the code, see which the tests notice: an hour
+	$(BIN)/python .ci/mutants.py map
+	$(BIN)/python .ci/mutants.py draw --count $(COUNT) --seed $(SEED) > build/mutants/drawn.json
+	$(BIN)/python .ci/mutants.py run build/mutants/drawn.json
+
+# SETTINGS="haswell busy": these alone.
+portability: $(VENV)/.test ## the tests as on other machines (build/portability/): an hour
+	$(BIN)/python .ci/portability.py $(SETTINGS)
 
 # No network: a page that fetches something, or a link that leads nowhere, is an error.
 docs: $(VENV)/.docs ## write the documentation as a site to build/docs/

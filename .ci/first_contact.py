@@ -9,7 +9,6 @@ writes. Whatever does not end as it should ends this program; so does machine ti
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from checkout import ROOT, copied
+
 TARGET = 180.0  # seconds of machine time
-LEFT_OUT = (".*", "build", "dist", "*.egg-info", "__pycache__")
 HIDDEN = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV")
 
 
@@ -52,10 +51,7 @@ def run(*command: str | Path, folder: Path, code: int = 0) -> str:
 
 def build(folder: Path) -> Path:
     """Return a wheel of the checkout, built where nothing older can get into it."""
-    sources = folder / "sources"
-    shutil.copytree(
-        ROOT, sources, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT)
-    )
+    sources = copied(folder / "sources")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     run(*pip, "wheel", "-q", "--no-deps", "-w", folder, ".", folder=sources)
     (wheel,) = folder.glob("dpaudit-*.whl")

@@ -22,7 +22,7 @@ first failure, for a matrix of which tests notice what (build/mutants/matrix.jso
 
 import argparse
 import ast
-import copy
+import itertools
 import json
 import os
 import random
@@ -38,7 +38,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from checkout import ROOT, copied
+
 BUILD = ROOT / "build" / "mutants"
 ROOMS = ("src/dpaudit", "algorithms", "attacks", "audit", "reports")
 NOT_CODE = ("third_party", "checks", "__init__.py", "__main__.py")
@@ -180,40 +181,35 @@ SWAPPED: dict[type, type] = {
 EXCHANGED = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-def mutated(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def mutated(node: Any) -> Iterator[tuple[str, ast.AST]]:
     """Return the faults that a node can get: in words, and what stands there then."""
-    new: Any = copy.deepcopy(node)
     match node:
         case ast.Compare(ops=[op]) if type(op) in SWAPPED:
-            new.ops = [SWAPPED[type(op)]()]
-            yield "comparison", new
+            yield "comparison", _but(node, ops=[SWAPPED[type(op)]()])
         case ast.BoolOp() | ast.BinOp() if type(node.op) in SWAPPED:
-            if isinstance(node, ast.BinOp) and _is_text(node):
-                return
-            new.op = SWAPPED[type(node.op)]()
-            yield "operator", new
+            if not _is_text(node):
+                yield "operator", _but(node, op=SWAPPED[type(node.op)]())
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
-            yield "sign", new.operand
-        case ast.If() | ast.IfExp() | ast.While():
-            new.test = ast.UnaryOp(ast.Not(), new.test)
-            yield "condition", new
+            yield "sign", node.operand
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            yield "condition", ast.UnaryOp(ast.Not(), test)
         case ast.Constant(value=bool(value)):
-            new.value = not value
-            yield "constant", new
+            yield "constant", ast.Constant(not value)
         case ast.Constant(value=int(value)):
-            new.value = value + 1
-            yield "constant", new
+            yield "constant", ast.Constant(value + 1)
         case ast.Constant(value=float(value)):
-            new.value = value * 2 if value else 1.0
-            yield "constant", new
+            yield "constant", ast.Constant(value * 2 if value else 1.0)
         case ast.Call(func=ast.Name(id=name)) if name in EXCHANGED:
-            new.func.id = EXCHANGED[name]
-            yield "call", new
+            yield "call", _but(node, func=ast.Name(EXCHANGED[name]))
         case ast.Raise() | ast.AugAssign() | ast.Expr(value=ast.Call()):
             yield "left out", ast.Pass()
         case ast.Return(value=ast.expr()):
-            new.value = ast.Constant(None)
-            yield "returned", new
+            yield "returned", ast.Return(ast.Constant(None))
+
+
+def _but(node: Any, **changes: Any) -> ast.AST:
+    """Return a node with other fields."""
+    return type(node)(**(dict(ast.iter_fields(node)) | changes))
 
 
 def _is_text(node: ast.BinOp) -> bool:
@@ -241,34 +237,32 @@ def _places(node: ast.AST) -> Iterator[ast.AST]:
 
 def mutants_of(path: Path) -> list[Mutant]:
     """Return all mutants of a file."""
-    text = path.read_text(encoding="utf-8")
-    found = []
+    text = path.read_bytes()
+    starts = [0, *itertools.accumulate(map(len, text.splitlines(keepends=True)))]
+
+    def source(node: Any) -> str:
+        begin = starts[node.lineno - 1] + node.col_offset
+        return text[begin : starts[node.end_lineno - 1] + node.end_col_offset].decode()
+
+    found: dict[Any, Mutant] = {}
     for function in ast.walk(ast.parse(text)):
         if not isinstance(function, ast.FunctionDef):
             continue
         for node in _places(function):
-            if not hasattr(node, "lineno") or isinstance(node, ast.FunctionDef):
-                continue
             for kind, new in mutated(node):
-                old = ast.get_source_segment(text, node) or ""
+                place: Any = node.test if kind == "condition" else node
                 fresh = ast.unparse(ast.fix_missing_locations(new))
-                if isinstance(node, ast.If | ast.While):
-                    old = ast.get_source_segment(text, node.test) or ""
-                    fresh, node = f"not ({old})", node.test
-                elif isinstance(new, ast.expr):
-                    fresh = f"({fresh})"
-                found.append(
-                    {
-                        "file": str(path.relative_to(ROOT)),
-                        "line": node.lineno,
-                        "column": node.col_offset,
-                        "old": old,
-                        "new": fresh,
-                        "kind": kind,
-                    }
-                )
-    unique = {(m["line"], m["column"], m["old"], m["new"]): m for m in found}
-    return list(unique.values())
+                fresh = f"({fresh})" if isinstance(new, ast.expr) else fresh
+                mutant = {
+                    "file": str(path.relative_to(ROOT)),
+                    "line": place.lineno,
+                    "column": place.col_offset,
+                    "old": source(place),
+                    "new": fresh,
+                    "kind": kind,
+                }
+                found[place.lineno, place.col_offset, kind, mutant["old"]] = mutant
+    return list(found.values())
 
 
 def draw(count: int, seed: int) -> list[Mutant]:
@@ -428,7 +422,7 @@ def run(mutants: list[Mutant], everything: bool, jobs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         free = [Path(folder) / f"clone{i}" for i in range(jobs)]
         for clone in free:
-            _copy(clone)
+            copied(clone)
         running: list[tuple[Mutant, str, Attempt]] = []
         waiting = mutants[::-1]
         while waiting or running:
@@ -474,22 +468,6 @@ def _tell(mutant: Mutant, state: str, failed: list[str], seconds: float = 0.0) -
     place = f"{mutant['file']}:{mutant.get('line', '')}"
     change = f"{mutant['old']!r:.60} -> {mutant['new']!r:.60}"
     print(f"{state:9} {seconds:5.0f} s  {place}  {change}  {failed[:1]}", flush=True)
-
-
-def _copy(clone: Path) -> None:
-    listed = subprocess.run(
-        ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in filter(None, listed.stdout.split("\0")):
-        if (ROOT / name).exists():
-            target = clone / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target, follow_symlinks=False)
-    subprocess.run(("git", "init", "-q"), cwd=clone, check=True)
 
 
 if __name__ == "__main__":
