@@ -129,6 +129,20 @@ def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
         assert found[turn] == pytest.approx(loss, abs=1e-9)
 
 
+def test_two_values_over_one_batch_are_one_mixture():
+    def both(x, rng):
+        total = np.clip(x[rng.random(len(x)) < Q], 0, 1).sum()
+        return [float(total + rng.laplace(0, 1.0)) for _ in range(2)]
+
+    pair = Pair(rows(1.0), rows())
+    followed = Followed(both, pair=pair)
+    seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
+    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
+    y = seen["release"]
+    within = (np.abs(y) - np.abs(y - 1)).sum(axis=1)
+    assert found == pytest.approx(np.log1p(Q * np.expm1(within)), abs=1e-9)
+
+
 def test_a_row_that_is_replaced_is_a_mixture_on_either_side():
     pair = Pair(np.vstack([ROWS, FAR]), np.vstack([ROWS, -FAR]), "replace-one")
     sigma = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS, replaced="opposite")
