@@ -455,7 +455,7 @@ MISSING = {
         "t10k-images-idx3-ubyte",
         "t10k-labels-idx1-ubyte",
         "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfcd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         "http://yann.lecun.com/exdb/mnist/",
     ),
     "covertype": (
