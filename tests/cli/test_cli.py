@@ -190,20 +190,6 @@ def test_own_function():
     assert run("audit", "own_mechanism:changing", *short).exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["instance", "Mechanism"])
-def test_own_mechanism_and_its_witness(name):
-    reference = f"own_mechanism:{name}"
-    assert run("audit", reference, "--witness", "w.json", *AT_ONCE).exit_code == 1
-    verified = run("verify", "w.json", "--mechanism", "own_mechanism:instance")
-    assert verified.exit_code == 1
-
-
-def test_a_witness_of_ones_own_function_finds_it_again():
-    options = ("--pair", "own_mechanism:pair", "--epsilon", "1", "--witness", "w.json")
-    assert run("audit", "own_mechanism:bad", *options, *AT_ONCE).exit_code == 1
-    assert run("verify", "w.json").exit_code == 1
-
-
 ERRORS = {
     ("audit", "symetric-noise"): "did you mean 'symmetric-noise'",
     ("audti",): "did you mean 'audit'",
@@ -245,8 +231,3 @@ def test_errors_are_one_sentence_and_exit_code_two(arguments):
     assert ERRORS[arguments] in result.stderr
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stderr
-
-
-def test_usage_errors_exit_with_two():
-    assert run("audit").exit_code == 2
-    assert run("audit", "goe-gaussian", "--no-such-option").exit_code == 2

@@ -43,48 +43,29 @@ ENTRY = """
     ),
 """
 TEXTBOOK = '''
-"""Randomised response that tells the truth too often."""
+"""Half of the Laplace noise, under another name."""
 
 from dataclasses import dataclass
 
-from scipy.special import expit
+from dpaudit.algorithms.textbook.sums import Laplace
 
-from dpaudit.algorithms.textbook.randomised_response import RandomisedResponse
-from dpaudit.claims import PureDP
-
-__all__ = ["ToyResponse"]
+__all__ = ["ToyLaplace"]
 
 
 @dataclass(frozen=True)
-class ToyResponse(RandomisedResponse):
-    """One bit, at twice the epsilon that it claims."""
-
-    epsilon: float = 0.5
-
-    @property
-    def truth(self):
-        return float(expit(2 * self.epsilon))
-
-    @property
-    def true_epsilon(self):
-        return 2 * self.epsilon
-
-    def privacy_loss(self, releases, data, other):
-        return 2 * super().privacy_loss(releases, data, other)
-
-    def exact_claim(self, pair):
-        return PureDP(max(2 * super().exact_claim(pair).epsilon(0.0), 1e-9))
+class ToyLaplace(Laplace):
+    """A number, at twice the epsilon that it claims."""
 '''
 TEXTBOOK_ENTRY = """
     _entry(
-        name="toy-response",
-        constructor=ToyResponse,
+        name="toy-laplace",
+        constructor=ToyLaplace.under_noised,
         source="a test",
         summary="a toy",
-        epsilon=0.5,
+        epsilon=1.0,
         falls=Fall(3_000),
-        truth=1.0,
-        lost="either answer",
+        truth=2.0,
+        lost="half the noise",
     ),
 """
 ATTACK = '''
@@ -142,8 +123,8 @@ def copy(tmp_path_factory) -> Path:
     where = "from dpaudit.algorithms.covariance.toy_gaussian import ToyGaussian\n"
     insert(covariance / "entries.py", "\n__all__", where)
     append(covariance / "entries.py", "COVARIANCE = (\n", ENTRY)
-    (textbook / "toy_response.py").write_text(TEXTBOOK.lstrip())
-    where = "from dpaudit.algorithms.textbook.toy_response import ToyResponse\n"
+    (textbook / "toy_laplace.py").write_text(TEXTBOOK.lstrip())
+    where = "from dpaudit.algorithms.textbook.toy_laplace import ToyLaplace\n"
     insert(textbook / "entries.py", "\n__all__", where)
     append(textbook / "entries.py", "TEXTBOOK = (\n", TEXTBOOK_ENTRY)
     attacks = root / "attacks"
@@ -177,19 +158,19 @@ def test_pages_have_them(copy):
     """So the copy is what ran: no other catalogue has them."""
     assert "| `toy-gaussian` | a toy |" in (copy / "README.md").read_text()
     suite = (copy / "docs" / "suite.md").read_text()
-    assert "| `toy-response` | replace-one | (0.5, 0) | 1 | either answer |" in suite
+    assert "| `toy-laplace` | add-remove | (1, 0) | 2 | half the noise |" in suite
 
 
 def test_the_tests_hold_them_to_what_their_entries_say(copy):
-    """Among them: toy-response is refuted, and toy-gaussian is not."""
+    """Among them: toy-laplace is refuted, and toy-gaussian is not."""
     text = run(
         *(copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider"),
         *("tests/algorithms/test_catalogue.py", "tests/attacks/test_contract.py"),
         "audit/checks/test_catalogue_claims.py",
-        *("-k", "every_attack_has_a_case or toy and not (nothing and response)"),
+        *("-k", "every_attack_has_a_case or toy and not (nothing and laplace)"),
     )
     passed = [line for line in text.splitlines() if "PASSED" in line]
-    for name in ("toy-gaussian", "toy-response", "toy-first"):
+    for name in ("toy-gaussian", "toy-laplace", "toy-first"):
         assert sum(name in line for line in passed) >= 3
-    for said in ("nothing_is_found_that_is_not_there[toy-g", "claim_falls[toy-r"):
+    for said in ("nothing_is_found_that_is_not_there[toy-g", "claim_falls[toy-l"):
         assert any(said in line for line in passed)

@@ -134,6 +134,7 @@ def test_epsilon_inverts_delta(claim, delta):
         (GaussianDP(1.0), np.inf),
         (ZeroConcentratedDP(1.0), np.inf),
         (Profile((0.5, 2.0), (0.1, 0.0)), 2.0),
+        (Profile((0.5, 2.0, 3.0), (0.1, 0.0, 0.0)), 2.0),
         (Profile((0.5, 2.0), (0.1, 0.01)), np.inf),
     ],
 )

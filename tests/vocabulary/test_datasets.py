@@ -449,18 +449,30 @@ def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, mess
         datasets.load_mnist()
 
 
-def test_missing_mnist_is_explained(isolated):
-    with pytest.raises(DataUnavailableError) as raised:
-        datasets.load_mnist(split="test")
-    for part in (
+MISSING = {
+    "mnist": (
+        {"split": "test"},
         "t10k-images-idx3-ubyte",
         "t10k-labels-idx1-ubyte",
         "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
         "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         "http://yann.lecun.com/exdb/mnist/",
-        "DPAUDIT_DATA",
-        str(isolated / "mnist"),
-    ):
+    ),
+    "covertype": (
+        {},
+        "covtype.data.gz",
+        "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
+        "https://archive.ics.uci.edu/",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_missing_files_are_explained(isolated, name):
+    options, *parts = MISSING[name]
+    with pytest.raises(DataUnavailableError) as raised:
+        datasets.load(name, **options)
+    for part in (*parts, "DPAUDIT_DATA", str(isolated / name)):
         assert part in str(raised.value)
     assert not isolated.exists(), "looking for data must not create folders"
 
@@ -534,20 +546,6 @@ def test_damaged_covertype_files_are_diagnosed(tiny_covertype, isolated, tmp_pat
     (folder / "samples_py3").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"scikit-learn's cache .* cannot be read"):
         datasets.load_covertype()
-
-
-def test_missing_covertype_is_explained(isolated):
-    with pytest.raises(DataUnavailableError) as raised:
-        datasets.load_covertype()
-    for part in (
-        "covtype.data.gz",
-        "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
-        "https://archive.ics.uci.edu/",
-        "DPAUDIT_DATA",
-        str(isolated / "covertype"),
-    ):
-        assert part in str(raised.value)
-    assert not isolated.exists(), "looking for data must not create folders"
 
 
 def test_the_covertype_hash_is_scikit_learns():
