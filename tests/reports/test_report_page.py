@@ -13,7 +13,7 @@ from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
-from tiny_profile import install_tiny, tiny_plan
+from tiny_profile import TINY, install_tiny, tiny_plan
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
@@ -702,6 +702,21 @@ def test_the_same_seed_writes_the_same_tables(written):
         assert found == expected.to_csv(
             index=False, lineterminator="\n", float_format="%.9g"
         )
+
+
+@pytest.mark.parametrize("name", ["dp_pca", "theorems"])
+def test_invented_tables_have_columns_that_are_measured(name):
+    """At one point of each grid, drawn once.
+
+    What is printed is invented for every bound; it is measured where it differs.
+    """
+    invented = results().tables
+    for each in all_sections()[name].experiments(TINY[name]):
+        grid = {column: values[:1] for column, values in each.grid.items()}
+        table = run(replace(each, grid=grid, repetitions=1))
+        wanted = {c for c in invented[each.name] if not c.endswith("_printed")}
+        assert len(table), each.name
+        assert wanted <= set(table), each.name
 
 
 BESIDE = ("auditor", "libraries")

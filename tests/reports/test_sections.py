@@ -291,6 +291,12 @@ def test_a_new_section_is_one_folder(tmp_path):
     assert f"<p>{heads}</p>" in page
 
 
+def test_a_section_brings_the_experiments_of_those_that_it_uses():
+    assert {"tracing", "privacy-wall"} < set(
+        plan("tiny", 0, chosen_sections(("tracing",)))
+    )
+
+
 def test_every_measure_travels_by_its_name():
     for each in tiny_plan().values():
         module = sys.modules[each.measure.__module__]
