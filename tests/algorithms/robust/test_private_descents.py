@@ -599,6 +599,10 @@ def test_pairs_differ_where_they_say():
         assert np.array_equal(turned.data, shown_pair(2, None, count=4).data)
     loud = FORMS["dp-gd-reap-published"].worst_case()
     assert len(loud.data) == 201  # noise that hides so many hides one
+    for form, count in (("dp-sggd", 9), ("dp-sggd-published", 100)):
+        assert len(FORMS[form].worst_case().data) == count
+    for form, count in (("dp-sgd-reap", 9), ("dp-sgd-reap-published", 13)):
+        assert len(FORMS[form].worst_case().data) == count
 
 
 # Likelihoods
