@@ -24,7 +24,7 @@ from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.fenwick import tree_height
 from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
-from dpaudit.algorithms.online.planted import EagerRule
+from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (
     SubspaceSequence,
@@ -348,6 +348,16 @@ def test_epochs_end_for_the_data_and_not_for_the_noise(signal):
             break  # far below the rate already
     assert failures <= binom.isf(1e-9, 400, CalibratedRule.failure)
     assert plan.guess == pytest.approx(4 * plan.margin)
+
+
+def test_a_planted_line_8_ends_epochs_for_the_exact_rows():
+    # Beyond the guess of 6, an epoch begins with V_1 whatever the noise is.
+    planted = ExactTestDoubling.planted(1.0, 1e-5)
+    pair = planted.worst_case()
+    for rows, begun in ((pair.data, True), (pair.neighbour, False)):
+        bases = planted.draw(rows, 50, rng=rng())[:, -1, :, 0]
+        assert (np.array_equal(bases, [[1.0, 0.0]] * 50)) == begun
+    assert len(pair.data) == 7
 
 
 # Transcripts

@@ -172,6 +172,7 @@ def test_planted_claims_conform():
         assert mechanism.relation is Relation.REPLACE_ONE
         run_conformance(mechanism, size=100)
     assert GeodesicDescent(n_components=1).claim is None
+    assert len(few.worst_case().data) == 50
 
 
 @pytest.mark.parametrize("components", [1, 2, 3])

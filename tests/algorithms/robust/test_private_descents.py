@@ -42,6 +42,7 @@ from dpaudit.algorithms.robust.initialisation import (
 from dpaudit.algorithms.robust.pairs import (
     added_pair,
     apart_pair,
+    balanced_pair,
     lone_pair,
     odd_pair,
     shown_pair,
@@ -586,6 +587,10 @@ def test_pairs_differ_where_they_say():
     assert len(more.neighbour) == len(more.data) + 1 == 6
     odd = odd_pair(2, None, count=5)
     assert np.array_equal(odd.neighbour[-1], np.eye(3)[1])
+    tie = balanced_pair(2, None, count=6)
+    assert np.array_equal(tie.data[:-1], np.eye(3)[[0, 1, 2, 0, 1, 2]])
+    assert np.allclose(tie.data[-1], np.sqrt([0, 0.5, 0.5]))
+    assert np.array_equal(tie.neighbour[-1], tie.data[-1] * [1, 1, -1])
     for form in ("dp-ggd", "dp-gd-reap"):
         assert isinstance(FORMS[form], HasCanonicalPairs)
         worst, turned = FORMS[form].canonical_pairs()
@@ -594,6 +599,10 @@ def test_pairs_differ_where_they_say():
         assert np.array_equal(turned.data, shown_pair(2, None, count=4).data)
     loud = FORMS["dp-gd-reap-published"].worst_case()
     assert len(loud.data) == 201  # noise that hides so many hides one
+    for form, count in (("dp-sggd", 9), ("dp-sggd-published", 100)):
+        assert len(FORMS[form].worst_case().data) == count
+    for form, count in (("dp-sgd-reap", 9), ("dp-sgd-reap-published", 13)):
+        assert len(FORMS[form].worst_case().data) == count
 
 
 # Likelihoods
