@@ -134,6 +134,7 @@ def play(truth, words):
         (play, (np.ones(43), np.broadcast_to(1, (2**20, 43))), "at most 2\\^24 symb"),
         (Proportion, (3, 2), "hits must be an integer"),
         (Proportion, (0, 0), "trials must be an integer"),
+        (Proportion, (1, 2, 1.0), "confidence must be in"),
     ],
 )
 def test_bad_input(call, arguments, says):

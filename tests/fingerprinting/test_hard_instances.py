@@ -114,6 +114,13 @@ def instance(**changes):
             "same length, got 3 and 4",
         ),
         (
+            lambda: HardInstance(
+                2 * instance().codes,
+                (*instance().disguises, Disguise.draw(4, rng=rng())),
+            ),
+            "for rows of one length",
+        ),
+        (
             lambda: Disguise.draw(2, rng=rng()).undo(np.ones((3, 1))),
             "must have 32 rows",
         ),

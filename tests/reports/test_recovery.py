@@ -12,7 +12,7 @@ from audited_row import audited
 from click.testing import CliRunner
 from recovery_tables import error_after, recovery_tables
 from results_of import results_of, verdicts
-from strokes import strokes, written
+from strokes import marks, strokes, written
 from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -402,7 +402,7 @@ def test_maps_by_reaper_are_drawn_from_their_own_table(figures):
     assert "corrected, 75.0 %" in words
 
 
-def test_the_figures_of_errors_say_where_lines_end(told):
+def test_the_figures_of_errors_say_where_lines_end(told, figures):
     steps, clock = told["robust-recovery"], told["robust-clock"]
     assert "dp-sggd-published (claim refuted): " in steps
     assert "dp-smd-reap: " in steps
@@ -410,6 +410,17 @@ def test_the_figures_of_errors_say_where_lines_end(told):
     unknown = "dp-ggd-published (no claim audited here)"
     assert f"{unknown}: 0.90 after 300 steps." in steps
     assert f"{unknown}, step 300: 0.9" in steps
+    # As the error is 1/(2 step), equal ratios are as far apart, in both directions.
+    places = marks(figures["robust-recovery"][0])
+    one, two, four, hundred, twice = (
+        next(np.array(at) for text, at in places.items() if f"{start}{step}:" in text)
+        for start in ["dp-sggd (no claim audited here), step "]
+        for step in (1, 2, 4, 100, 200)
+    )
+    # Coordinates are rounded to a tenth of a pixel.
+    assert two - one == pytest.approx(four - two, abs=0.25)
+    assert two - one == pytest.approx(twice - hundred, abs=0.25)
+    assert (two > one).all()
     assert f"{unknown}: 0.90 after 2.00 s." in clock
     assert "seconds" in clock
 

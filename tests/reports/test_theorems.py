@@ -728,6 +728,10 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     assert '<section id="theorems">' in page
     assert f"Of {len(ROWS)} exponents" in page
     assert f"within {TOLERANCE} of one" in page
+    # Where another exponent is printed than can be proven, the theorem's page says so.
+    leaves = (folder / "theorems").glob("*.html")
+    both = sum("prints the exponent" in leaf.read_text("utf-8") for leaf in leaves)
+    assert both == len({row.theorem for row in ROWS if row.printed != row.predicted})
     # The figure has a panel for each row.
     svg = (folder / "theorems.svg").read_text(encoding="utf-8")
     words = " ".join(ElementTree.fromstring(svg).itertext())
@@ -735,6 +739,9 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
         assert f"{each.theorem}, {each.error} in" in words
     assert words.count("AG 9, k") == 2
     assert "AG 4, k" in words
+    shown = {each.error.replace("sine of the angle", "sine") for each in ROWS}
+    texts = {each.text for each in ElementTree.fromstring(svg).findall(".//{*}text")}
+    assert shown <= texts
     assert "Oja (7), ex. 4.1, σ" in words
     assert words.count(" for ") == len(ROWS)
     assert ": faster" in words

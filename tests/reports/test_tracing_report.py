@@ -371,7 +371,7 @@ def test_the_figure_has_a_panel_for_each():
         assert f"k = {each.components}: {each.name}" in words
     seen = " ".join(written(svg))
     assert seen.count("✗") == 4 + 1  # and in the key
-    assert seen.count("50 %") == 6
+    assert seen.count("50 %") == seen.count("rows m/√d") == 6
     assert (
         "k = 2: analyze-gauss, ε = 1 (claim refuted), m/√d = 16: useful 100 %, "
         "traced 0.0 %."
