@@ -234,6 +234,10 @@ def test_forward_chains_stop_where_nothing_is_added():
     family = FAMILIES["pure"]
     chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
     assert np.unique(chains.events[0]).tolist() == [1]
+    # The first adds something, and less than its two numbers are worth.
+    events = exact_events([0.5, 0.75, 0.9], [0.2, 0.25, 0.6], 1000)
+    chains = forward(family, np.array([family.claimed]), 0, events, 0.5)
+    assert np.unique(chains.events[0]).tolist() == [1, 2]
 
 
 def test_estimates_inside_a_null_are_lifted_just_outside():

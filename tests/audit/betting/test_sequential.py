@@ -315,8 +315,8 @@ def test_wealth_is_renewed_where_it_was_lost():
     wealth = np.logaddexp.reduce(before, axis=0)
     poor = before[0] < wealth + np.log(0.6)
     assert 10 < poor.sum() < 50
-    for renewed in (False, True):  # after 1996 releases, and after 2004
-        size = 4 if renewed else 998
+    for renewed in (False, True):  # after 1996 releases, and after 2000
+        size = 2 if renewed else 998
         test.place_bets(events, size, size, 10**4)
         test._stakes = np.zeros_like(test._stakes)  # nothing is won or lost
         test.update(hits, hits, size, size)
