@@ -108,6 +108,11 @@ def test_lengths_come_down_to_the_limit():
 @pytest.mark.parametrize("eps1", [1e-2, 1e-6])
 def test_published_lengths_hold_for_the_symmetric_score(coalition, eps1):
     made = CodeLength.as_published(coalition, false_accusation=eps1)
+    k = np.ceil(np.log(1 / eps1))
+    assert made.length == 100 * coalition**2 * k
+    assert (made.threshold, 1 / made.cutoff) == pytest.approx(
+        (20 * coalition * k, 300 * coalition)
+    )
     where = {"length": made.length, "threshold": made.threshold, "cutoff": made.cutoff}
     assert false_accusation_bound(**where) <= eps1
     assert missing_bound(**where, coalition=coalition) <= made.missing

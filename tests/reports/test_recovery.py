@@ -52,7 +52,12 @@ from dpaudit.reports.sections.robust.measures import (
     PUBLISHED,
     build_descent,
 )
-from dpaudit.reports.sections.robust.stability import conditions
+from dpaudit.reports.sections.robust.stability import (
+    conditions,
+    pca_error_bound,
+    reaper_stability,
+    stability_bound,
+)
 from dpaudit.subspace import top_components
 
 
@@ -201,6 +206,11 @@ def test_conditions_are_those_of_each_haystack():
         pca = top_components(data.rows.T @ data.rows, 2)
         error = float(squared_distance(pca, data.subspace))
         assert row["pca_error"] == pytest.approx(error)
+        bound = pca_error_bound(data, 2)
+        stability = stability_bound(data, 2, 2 * bound)
+        said = [row["pca_error_bound"], row["stability"], row["reaper_stability"]]
+        expected = [bound, stability, reaper_stability(data)]
+        assert said == pytest.approx(expected, nan_ok=True)
 
 
 # Maps
