@@ -103,9 +103,15 @@ class Recorder:
             measured.switch_context(item.nodeid)
         self._before = _used()
 
+        self._passed = True
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._passed &= not report.failed
+
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._times.write(json.dumps([nodeid, _used() - self._before]) + "\n")
-        self._times.flush()
+        if self._passed:
+            self._times.write(json.dumps([nodeid, _used() - self._before]) + "\n")
+            self._times.flush()
 
 
 def pytest_configure(config: Any) -> None:
@@ -335,6 +341,11 @@ class Suite:
         self._tests, self.times = written["tests"], written["times"]
         self._lines = written["lines"]
 
+    def some(self, count: int) -> list[str]:
+        """Return a few tests, from everywhere."""
+        cheap = sorted(self.times, key=lambda name: self.times[name])
+        return sorted(cheap[:: max(len(cheap) * 9 // (10 * count), 1)][:count])
+
     def of(self, file: str, line: int, last: int) -> list[str]:
         """Return them, those of the cheapest files first.
 
@@ -394,11 +405,18 @@ class Attempt:
         chosen = Chosen(self.tests)
         files = dict.fromkeys(test.partition("::")[0] for test in self.tests)
         arguments = ["-q", "-p", "no:cacheprovider", "--tb=no", "-n", "0"]
+        arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # PRELOADED
         arguments += [] if self.everything else ["-x"]
         code = pytest.main([*arguments, *files], plugins=[chosen])
         if code and not chosen.failed:
             chosen.failed.append(f"exit code {int(code)}")
         self._said.write_text(json.dumps(chosen.failed), encoding="utf-8")
+
+    def outcome(self) -> list[str]:
+        """Wait until it has ended, and return what failed."""
+        while not self.ended():
+            time.sleep(0.02)
+        return self.failed
 
     def ended(self) -> bool:
         """Say whether it has, of itself or since it takes too long."""
@@ -423,6 +441,8 @@ def run(mutants: list[Mutant], everything: bool, jobs: int) -> None:
         free = [Path(folder) / f"clone{i}" for i in range(jobs)]
         for clone in free:
             copied(clone)
+        if failed := Attempt(free[0], suite.some(20), True, 10 * GRACE).outcome():
+            sys.exit(f"without any mutant these fail: {failed}")
         running: list[tuple[Mutant, str, Attempt]] = []
         waiting = mutants[::-1]
         while waiting or running:
