@@ -428,7 +428,11 @@ def test_a_claim_is_its_class_and_parameters(claim):
     again = eval(repr(claim), names)
     assert again == claim
     assert hash(again) == hash(claim)
-    others = [*SAMPLES, ApproxDP(1.0, 0.0), PureDP(1.5), 1.0]
+
+    class Pure(PureDP):
+        pass
+
+    others = [*SAMPLES, ApproxDP(1.0, 0.0), PureDP(1.5), Pure(1.0), 1.0]
     assert sum(other == claim for other in others) == 1
     assert pickle.loads(pickle.dumps(claim)) == claim
     with pytest.raises(TypeError):
