@@ -1,5 +1,7 @@
 """Mechanisms with and without bugs, as people write them, for the tests of replay."""
 
+import linecache
+
 import numpy as np
 
 from dpaudit import Pair
@@ -7,6 +9,11 @@ from dpaudit import Pair
 
 def rows(*values):
     return np.array(values, dtype=float).reshape(-1, 1)
+
+
+def line_of(finding):
+    file, _, number = finding.where.rpartition(":")
+    return linecache.getline(file, int(number))
 
 
 def private_divisor(x, rng):
@@ -64,20 +71,14 @@ def right_late_sum(x, rng):
     return noisy + np.clip(x[1::2], 0, 1).sum()
 
 
-def dp_sgd(x, rng):
+def dp_sgd(x, rng, *, clips_the_batch=False):
     w = np.zeros(x.shape[1])
     for _ in range(20):
         gradients = w - x
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-        clipped = (gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
-        w = w - 0.1 * (clipped + 4.8 * rng.standard_normal(len(w))) / 10
-    return w
-
-
-def dp_sgd_batch_clipped(x, rng):
-    w = np.zeros(x.shape[1])
-    for _ in range(20):
-        total = np.clip((w - x).sum(0), -10, 10)
+        total = (gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
+        if clips_the_batch:
+            total = np.clip(gradients.sum(0), -10, 10)
         w = w - 0.1 * (total + 4.8 * rng.standard_normal(len(w))) / 10
     return w
 
