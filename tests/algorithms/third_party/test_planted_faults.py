@@ -137,7 +137,7 @@ def verdict(fault):
         warnings.simplefilter("ignore")
         patch.setattr(visiting, "_REPLAY_S", 2.0)
         record = visiting.visit(
-            subject, seconds=8.0, samples=20_000, confidence=0.99999, seed=0
+            subject, seconds=60.0, samples=20_000, confidence=0.99999, seed=0
         )
     about = {"library": subject.library, "relation": subject.relation}
     about |= {"subject": str(subject), "claim": "", "stated": "", "seconds": 0.0}

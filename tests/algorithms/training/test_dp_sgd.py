@@ -187,14 +187,18 @@ def test_data_that_are_no_labelled_rows_are_refused(data, said):
         few_steps().release(data, rng=np.random.default_rng(0))
 
 
-def test_settings_that_are_not_allowed_are_refused():
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"batches": AllRows()}, "relation must be replace-one"),
+        *(({name: 0.0}, name) for name in ("clip_norm", "learning_rate", "multiplier")),
+    ],
+)
+def test_settings_that_are_not_allowed_are_refused(changes, said):
     with pytest.raises(InputError, match="batch_size"):
-        DPSGD.calibrated(1.0, 1e-5, rows=10, batch_size=11)
-    with pytest.raises(InputError, match="relation must be replace-one"):
-        replace(few_steps(), batches=AllRows())
-    for name in ("clip_norm", "learning_rate", "multiplier"):
-        with pytest.raises(InputError, match=name):
-            replace(few_steps(), **{name: 0.0})
+        few_steps(batch_size=11)
+    with pytest.raises(InputError, match=said):
+        replace(few_steps(), **changes)
 
 
 def test_no_likelihood_is_made_up():
