@@ -3,7 +3,6 @@
 Code that uses the real libraries is in test_real_libraries.py.
 """
 
-import operator
 import secrets
 import sys
 from collections import Counter
@@ -83,8 +82,7 @@ def stand_ins(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name, classes in MODULES.items():
         module = ModuleType(name)
-        for each in classes:
-            setattr(module, each.__name__, each)
+        vars(module).update({each.__name__: each for each in classes})
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(libraries, "_yours", {})
 
@@ -178,7 +176,7 @@ def test_all_is_put_back_after_any_exit():
     before = patched()
 
     def stops(x, rng):
-        assert not any(map(operator.is_, patched(), before))
+        assert patched()[0] is not before[0]
         raise KeyboardInterrupt
 
     with pytest.raises(MechanismError, match="KeyboardInterrupt"):
@@ -187,8 +185,9 @@ def test_all_is_put_back_after_any_exit():
 
 
 def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkeypatch):
-    held = sys.modules["diffprivlib.mechanisms"]
-    for name in ("diffprivlib", "diffprivlib.mechanisms"):
+    names = "diffprivlib", "diffprivlib.mechanisms"
+    held = {name: sys.modules[name] for name in names}
+    for name in names:
         monkeypatch.delitem(sys.modules, name)
     assert libraries.loaded_libraries() == set(ROOTS) - {"diffprivlib"}
     with libraries.declared_libraries():
@@ -196,17 +195,11 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
     assert "diffprivlib" not in sys.modules
 
     def imports_it(x, rng):
-        sys.modules.setdefault("diffprivlib", ModuleType("diffprivlib"))
-        sys.modules.setdefault("diffprivlib.mechanisms", held)
+        sys.modules.update(held)
         return count(x, rng)
 
-    try:
-        trace = execute(imports_it, PAIR.data, 0)
-    finally:
-        for name in ("diffprivlib", "diffprivlib.mechanisms"):
-            sys.modules.pop(name, None)
-    assert len(trace.tape.observations) == 1
-    assert trace.tape.lost == []
+    tape = execute(imports_it, PAIR.data, 0).tape
+    assert (len(tape.observations), tape.lost) == (1, [])
 
 
 def test_what_another_version_lacks_is_left_alone():
@@ -264,16 +257,18 @@ def noisy_count(scale, **made):
     )
 
 
-def test_the_map_of_a_measurement_bounds_its_loss():
-    for use in (lambda m, x: m(x), lambda m, x: m.invoke(x)):
-        enough = judged(lambda x, rng, use=use: use(noisy_count(1.0), x.tolist()))
-        assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
-        assert enough.loss == pytest.approx(1.0)
-        assert "at most 1" in str(enough)
-        over = judged(lambda x, rng, use=use: use(noisy_count(0.5), x.tolist()))
-        assert str(over.verdict) == "NOT_FOLLOWED"
-        assert over.findings[0].kind in ("distance", "budget")
-        assert "test_declared_libraries.py" in over.findings[0].where
+@pytest.mark.parametrize("use", [lambda m, x: m(x), lambda m, x: m.invoke(x)])
+def test_the_map_of_a_measurement_bounds_its_loss(use):
+    enough, over = (
+        judged(lambda x, rng, scale=scale: use(noisy_count(scale), x.tolist()))
+        for scale in (1.0, 0.5)
+    )
+    assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
+    assert enough.loss == pytest.approx(1.0)
+    assert "at most 1" in str(enough)
+    assert str(over.verdict) == "NOT_FOLLOWED"
+    assert over.findings[0].kind in ("distance", "budget")
+    assert "test_declared_libraries.py" in over.findings[0].where
 
 
 def test_another_measurement_on_the_neighbour_promises_nothing():
@@ -284,18 +279,21 @@ def test_another_measurement_on_the_neighbour_promises_nothing():
     assert same_map.findings[0].kind == "scale"
 
 
-def test_claims_of_other_measures():
-    def bound(measure, spent, metric="AbsoluteDistance(f64)"):
+@pytest.mark.parametrize(
+    ("measure", "spent", "claim"),
+    [
+        ("MaxDivergence", 0.5, PureDP(0.5)),
+        ("ZeroConcentratedDivergence", 0.5, ZeroConcentratedDP(0.5)),
+        ("Approximate(MaxDivergence)", (0.5, 1e-6), ApproxDP(0.5, 1e-6)),
+        ("SmoothedMaxDivergence", object(), None),
+        ("MaxDivergence", np.inf, None),
+    ],
+)
+def test_claims_of_other_measures(measure, spent, claim):
+    for metric, bound in (("AbsoluteDistance(f64)", claim), ("OtherDistance()", None)):
         made = Measurement(None, lambda distance: spent, metric, measure)
         one, two = (libraries._opendp(made, value) for value in (0.0, 1.0))
-        return compare(one, two).bound
-
-    assert bound("MaxDivergence", 0.5) == PureDP(0.5)
-    assert bound("ZeroConcentratedDivergence", 0.5) == ZeroConcentratedDP(0.5)
-    assert bound("Approximate(MaxDivergence)", (0.5, 1e-6)) == ApproxDP(0.5, 1e-6)
-    assert bound("SmoothedMaxDivergence", object()) is None
-    assert bound("MaxDivergence", np.inf) is None
-    assert bound("MaxDivergence", 0.5, "SomeOtherDistance()") is None
+        assert compare(one, two).bound == bound
 
 
 def edits(x, y):

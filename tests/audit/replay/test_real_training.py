@@ -71,6 +71,20 @@ def by_jax(x, rng, *, private=False, deviation=SIGMA * NORM, fixed=False, **more
     return np.asarray(w)  # release
 
 
+def descend(model, optimizer, rows, reduction):
+    """Take a step on the rows of a batch, of which there may be none."""
+    import torch
+
+    optimizer.zero_grad()
+    if len(rows):
+        errors = (rows - model(torch.ones(len(rows), 1))) ** 2
+        reduction(0.5 * errors.sum(dim=1)).backward()
+    else:
+        for p in optimizer.params:
+            p.grad_sample = torch.zeros(0, *p.shape)
+    optimizer.step()  # noise
+
+
 def by_opacus(x, rng, *, private=False, deviation=SIGMA * NORM, fixed=False):
     import torch
     from opacus.grad_sample import GradSampleModule
@@ -94,14 +108,7 @@ def by_opacus(x, rng, *, private=False, deviation=SIGMA * NORM, fixed=False):
     data = torch.tensor(x, dtype=torch.float32)
     for places in in_turn(len(x)) if fixed else sampler:
         rows = data[torch.as_tensor(places, dtype=torch.long)]
-        optimizer.zero_grad()
-        if len(rows):
-            loss = 0.5 * ((rows - model(torch.ones(len(rows), 1))) ** 2).sum()
-            loss.backward()
-        else:
-            for p in optimizer.params:
-                p.grad_sample = torch.zeros(0, *p.shape)
-        optimizer.step()  # noise
+        descend(model, optimizer, rows, torch.sum)
     return model._module.weight.detach().numpy().ravel()  # release
 
 
@@ -228,9 +235,9 @@ def by_make_private(x, rng):
     import torch
     from opacus import PrivacyEngine
 
+    data = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32))
     model = torch.nn.Linear(1, x.shape[1], bias=False)
     torch.nn.init.zeros_(model.weight)
-    data = torch.utils.data.TensorDataset(torch.tensor(x, dtype=torch.float32))
     model, optimizer, loader = PrivacyEngine(accountant="rdp").make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
@@ -239,14 +246,7 @@ def by_make_private(x, rng):
         max_grad_norm=NORM,
     )
     for (rows,) in loader:
-        optimizer.zero_grad()
-        if len(rows):
-            out = model(torch.ones(len(rows), 1))
-            (0.5 * ((rows - out) ** 2).sum(dim=1)).mean().backward()
-        else:
-            for p in optimizer.params:
-                p.grad_sample = torch.zeros(0, *p.shape)
-        optimizer.step()
+        descend(model, optimizer, rows, torch.mean)
     return model._module.weight.detach().numpy()
 
 
