@@ -80,20 +80,6 @@ FAULTS = {
             "return 0.5 * np.log",
         ),
         (
-            "exponential-factor-the-wrong-way",
-            *("diffprivlib_mechanisms", "mechanisms.Exponential", REPLACED),
-            *("diffprivlib.mechanisms.exponential", "Exponential._find_probabilities"),
-            " / (2 - monotonic)",
-            " * 2",
-        ),
-        (
-            "pipeline-count-half-sensitivity",
-            *("pipelines", "Metrics.COUNT.gaussian", ADDED),
-            *("pipeline_dp.dp_computations", "compute_sensitivities_for_count"),
-            "linf=params.max_contributions_per_partition",
-            "linf=0.25",
-        ),
-        (
             "pipeline-mean-of-one-without-noise",
             *("pipelines", "Metrics.MEAN.laplace", ADDED),
             *("pipeline_dp.dp_computations", "MeanMechanism.compute_mean"),

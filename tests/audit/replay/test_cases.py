@@ -45,7 +45,7 @@ def test_swapped_datasets_make_no_difference():
 
 
 def test_the_same_seed_gives_the_same_result():
-    mechanism, pair, _, _ = WRONG["two queries"]
+    mechanism, pair, _, _ = WRONG["two_queries"]
     first, second = (
         replay(mechanism, pair=pair, claim=PureDP(1.0), seed=3).to_dict()
         for _ in range(2)
@@ -62,7 +62,7 @@ def test_no_loss_is_printed_where_noise_was_not_followed():
     result = replay(looked_at, pair=pair, claim=PureDP(1.0), max_samples=4)
     assert any(finding.kind == "coin" for finding in result.findings)
     assert "  loss           not known\n" in str(result)
-    mechanism, pair, _, _ = WRONG["two queries"]
+    mechanism, pair, _, _ = WRONG["two_queries"]
     assert "loss           2\n" in str(replay(mechanism, pair=pair, claim=PureDP(1.0)))
 
 
@@ -139,7 +139,7 @@ def three_counts(x, rng):
 
 
 def test_a_search_over_pairs_finds_what_one_pair_does_not_show():
-    mechanism, _, _, _ = WRONG["unclipped rows"]
+    mechanism, _, _, _ = WRONG["unclipped"]
     assert not replay(
         mechanism, pair=Pair(rows(0), rows(0, 1)), claim=PureDP(1.0)
     ).refuted
@@ -157,7 +157,7 @@ def test_a_search_over_pairs_finds_what_one_pair_does_not_show():
 
 
 def test_the_table_has_a_row_to_each_step():
-    mechanism, pair, _, _ = WRONG["two queries"]
+    mechanism, pair, _, _ = WRONG["two_queries"]
     table = replay(mechanism, pair=pair, claim=PureDP(1.0)).to_pandas()
     assert list(table.columns) == ["place", "family", "scale", "l1", "l2", "loss"]
     assert table["loss"].sum() == pytest.approx(2.0)

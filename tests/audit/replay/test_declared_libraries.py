@@ -170,18 +170,18 @@ def test_mechanisms_are_noisy_values_with_their_exact_losses():
 
 
 def test_all_is_put_back_after_any_exit():
-    def patched():
-        return Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
-
-    before = patched()
+    before = Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
+    seen = []
 
     def stops(x, rng):
-        assert patched()[0] is not before[0]
+        seen.append(Laplace.randomise)
         raise KeyboardInterrupt
 
-    with pytest.raises(MechanismError, match="KeyboardInterrupt"):
+    with pytest.raises(MechanismError):
         judged(stops)
-    assert patched() == before
+    after = Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
+    assert after == before
+    assert seen[0] is not before[0]
 
 
 def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkeypatch):

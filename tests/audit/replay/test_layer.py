@@ -14,7 +14,7 @@ from dpaudit.audit.assertions import Auditor
 from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
 
-PAIR = WRONG["private divisor"][1]
+PAIR = WRONG["private_divisor"][1]
 CLAIM = PureDP(1.0)
 
 
@@ -126,7 +126,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "glue_of_layer.py").write_text(
         "import replay_cases\n"
         "from replay_cases import private_divisor, right_count\n"
-        "pair = replay_cases.WRONG['private divisor'][1]\n",
+        "pair = replay_cases.WRONG['private_divisor'][1]\n",
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)
