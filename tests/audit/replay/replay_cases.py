@@ -1,5 +1,7 @@
 """Mechanisms with and without bugs, as people write them, for the tests of replay."""
 
+import linecache
+
 import numpy as np
 
 from dpaudit import Pair
@@ -9,41 +11,69 @@ def rows(*values):
     return np.array(values, dtype=float).reshape(-1, 1)
 
 
+def line_of(finding):
+    file, _, number = finding.where.rpartition(":")
+    return linecache.getline(file, int(number))
+
+
+WRONG = {}
+
+
+def wrong(kind, piece, data, neighbour):
+    """Keep a mechanism with its pair, the kind of finding, a piece of its line."""
+
+    def keep(mechanism):
+        pair = Pair(data, neighbour, allow_nonfinite=True)
+        WRONG[mechanism.__name__] = mechanism, pair, kind, piece
+        return mechanism
+
+    return keep
+
+
+@wrong("scale", "/ len(x)", rows(0.5, 0.5, 0.5), rows(0.5, 0.5))
 def private_divisor(x, rng):
     return (np.clip(x, -1, 1).sum() + rng.laplace(0, 1.0)) / len(x)
 
 
+@wrong("structure", "for k in classes", rows(0, 1, 2, 0), rows(0, 1, 0))
 def classes_from_data(x, rng):
     classes = np.unique(x)
     return np.array([np.sum(x == k) + rng.laplace(0, len(classes)) for k in classes])
 
 
+@wrong("distance", "x.sum() + rng", rows(*[0] * 100), rows(*[0] * 100, 1))
 def two_queries(x, rng):
     return np.array([x.sum() + rng.laplace(0, 1.0), len(x) + rng.laplace(0, 1.0)])
 
 
+@wrong("release", "np.clip(x, -5, 5)", rows(1, 2), rows(1, np.nan))
 def nan_survives(x, rng):
     return np.clip(x, -5, 5).sum() + rng.laplace(0, 5.0)
 
 
+@wrong("scale", "rng.laplace(0, 0.0)", rows(1, 1), rows(1))
 def no_noise(x, rng):
     return x.sum() + rng.laplace(0, 0.0)
 
 
+@wrong("distance", "rng.laplace(0, 5.0)", rows(1, -2, 3), rows(1, -2, 100))
 def unclipped(x, rng):
     return x.sum() + rng.laplace(0, 5.0)
 
 
+@wrong("scale", "rng.normal(0, largest)", rows(1, 2), rows(1, 3))
 def scale_from_data(x, rng):
     largest = np.abs(x).max()
     return x.sum() + rng.normal(0, largest)
 
 
+@wrong("release", "noise = rng.laplace", rows(1, 1), rows(1, 1, 0))
 def one_draw_twice(x, rng):
     noise = rng.laplace(0, 2.0)
     return x.sum() + noise, len(x) + noise
 
 
+@wrong("release", "return moment + noise", np.eye(2), np.eye(2)[:1])
 def off_diagonal(x, rng):
     moment = x.T @ x
     noise = np.zeros(moment.shape)
@@ -64,75 +94,20 @@ def right_late_sum(x, rng):
     return noisy + np.clip(x[1::2], 0, 1).sum()
 
 
-def dp_sgd(x, rng):
+def dp_sgd(x, rng, *, clips_the_batch=False):
     w = np.zeros(x.shape[1])
     for _ in range(20):
         gradients = w - x
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
-        clipped = (gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
-        w = w - 0.1 * (clipped + 4.8 * rng.standard_normal(len(w))) / 10
-    return w
-
-
-def dp_sgd_batch_clipped(x, rng):
-    w = np.zeros(x.shape[1])
-    for _ in range(20):
-        total = np.clip((w - x).sum(0), -10, 10)
+        total = (gradients * np.minimum(1, 1 / np.maximum(norms, 1e-12))).sum(0)
+        if clips_the_batch:
+            total = np.clip(gradients.sum(0), -10, 10)
         w = w - 0.1 * (total + 4.8 * rng.standard_normal(len(w))) / 10
     return w
 
 
-HUNDRED = rows(*[0] * 100), rows(*[0] * 100, 1)
 SGD_ROWS = np.random.default_rng(0).standard_normal((10, 3))
 SGD = Pair(SGD_ROWS[:-1], SGD_ROWS)
-
-# Name: mechanism, pair, kind of the finding, a piece of the line it is in.
-WRONG = {
-    "private divisor": (
-        private_divisor,
-        Pair(rows(0.5, 0.5, 0.5), rows(0.5, 0.5)),
-        "scale",
-        "rng.laplace(0, 1.0)) / len(x)",
-    ),
-    "classes from the data": (
-        classes_from_data,
-        Pair(rows(0, 1, 2, 0), rows(0, 1, 0)),
-        "structure",
-        "for k in classes",
-    ),
-    "two queries": (two_queries, Pair(*HUNDRED), "distance", "x.sum() + rng"),
-    "NaN": (
-        nan_survives,
-        Pair(rows(1, 2), rows(1, np.nan), allow_nonfinite=True),
-        "release",
-        "np.clip(x, -5, 5).sum() + rng",
-    ),
-    "scale 0": (no_noise, Pair(rows(1, 1), rows(1)), "scale", "rng.laplace(0, 0.0)"),
-    "unclipped rows": (
-        unclipped,
-        Pair(rows(1, -2, 3), rows(1, -2, 100)),
-        "distance",
-        "x.sum() + rng.laplace(0, 5.0)",
-    ),
-    "scale from the data": (
-        scale_from_data,
-        Pair(rows(1, 2), rows(1, 3)),
-        "scale",
-        "rng.normal(0, largest)",
-    ),
-    "one draw twice": (
-        one_draw_twice,
-        Pair(rows(1, 1), rows(1, 1, 0)),
-        "release",
-        "noise = rng.laplace(0, 2.0)",
-    ),
-    "off-diagonal noise": (
-        off_diagonal,
-        Pair(np.eye(2), np.eye(2)[:1]),
-        "release",
-        "return moment + noise",
-    ),
-}
 
 RIGHT = {
     "count": (right_count, Pair(rows(0, 1, 1, 0), rows(0, 1, 0))),

@@ -1,10 +1,10 @@
 """Secret batches: mixtures over the flip of the row that differs, and public ones."""
 
-import linecache
+from functools import partial
 
 import numpy as np
 import pytest
-from replay_cases import rows
+from replay_cases import line_of, rows
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, Pair, PureDP, UnsupportedError
@@ -20,6 +20,7 @@ from dpaudit.audit.replay.tape import LAZY, Reading
 Q, B, STEPS, D = 0.2, 4.0, 3, 2
 CLAIM = ApproxDP(0.5, 1e-5)
 SIGMA = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS)
+SEEN = {"sees": "transcript", "max_samples": 2}
 ROWS = np.random.default_rng(0).standard_normal((8, D))
 FAR = np.array([[30.0, 30.0]])
 # In the middle, so that the rows after it are at other places on the other side.
@@ -31,45 +32,14 @@ def clipped(gradients):
     return gradients / np.maximum(norms, 1.0)
 
 
-def dp_sgd(x, rng, sigma=SIGMA, q=Q):
-    w = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        batch = x[rng.random(len(x)) < q]
-        total = clipped(batch - w).sum(axis=0)
-        w = w + 0.5 * (total + rng.normal(0, sigma, w.shape)) / B
-    return w
-
-
-def clips_the_batch(x, rng):
-    w = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        total = (x[rng.random(len(x)) < Q] - w).sum(axis=0, keepdims=True)
-        w = w + 0.5 * (clipped(total)[0] * 8 + rng.normal(0, SIGMA, w.shape)) / B
-    return w
-
-
-def noise_for_the_batch(x, rng):
-    w = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        batch = x[rng.random(len(x)) < Q]
-        mean = clipped(batch - w).sum(axis=0) / max(len(batch), 1)
-        w = w + 0.5 * (mean + rng.normal(0, SIGMA / B, w.shape))
-    return w
-
-
-def fixed_batches(x, rng):
+def dp_sgd(x, rng, *, sigma=SIGMA, clips_the_batch=False, fixed=False):
     w = np.zeros(x.shape[1])
     for step in range(STEPS):
-        total = clipped(x[step % 2 :: 2] - w).sum(axis=0)
-        w = w + 0.5 * (total + rng.normal(0, SIGMA, w.shape)) / B
-    return w
-
-
-def private_count(x, rng):
-    w = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        total = clipped(x[rng.random(len(x)) < Q] - w).sum(axis=0)
-        w = w + 0.5 * (total + rng.normal(0, SIGMA, w.shape)) / (Q * len(x))
+        batch = x[step % 2 :: 2] if fixed else x[rng.random(len(x)) < Q]
+        total = clipped(batch - w).sum(axis=0)
+        if clips_the_batch:
+            total = 8 * clipped((batch - w).sum(axis=0, keepdims=True))[0]
+        w = w + 0.5 * (total + rng.normal(0, sigma, w.shape)) / B
     return w
 
 
@@ -86,17 +56,11 @@ def test_dp_sgd_is_held_to_the_composition_of_its_samples(pair, sees):
 
 def test_a_claim_that_needs_one_percent_less_noise_is_not_held():
     # The accountant's noise is the least, up to 0.1 %.
-    result = replay(
-        lambda x, rng: dp_sgd(x, rng, sigma=0.99 * SIGMA),
-        pair=PAIR,
-        claim=CLAIM,
-        sees="transcript",
-        max_samples=2,
-    )
-    assert result.samples > 0
+    less = partial(dp_sgd, sigma=0.99 * SIGMA)
+    assert replay(less, pair=PAIR, claim=CLAIM, **SEEN).samples > 0
 
 
-def densities(x, y, places, bits):
+def densities(x, y, bits):
     """Return the log-densities of steps, the rows in each batch being known."""
     w, logs = np.zeros(D), []
     for noisy, batch in zip(y, bits, strict=True):
@@ -121,9 +85,9 @@ def test_losses_are_those_of_mixtures_over_the_flips_of_one_row(pair, reading):
             weights = np.array([np.zeros(D), *sums, seen["release"][turn]])
             sums = list(np.diff(weights, axis=0) * B / 0.5)
         assert (len(masks), len(sums)) == (STEPS, STEPS)
-        out = densities(ROWS, sums, None, masks)
+        out = densities(ROWS, sums, masks)
         with_row = [np.insert(mask, 5, True) for mask in masks]
-        within = densities(np.insert(ROWS, 5, FAR, axis=0), sums, None, with_row)
+        within = densities(np.insert(ROWS, 5, FAR, axis=0), sums, with_row)
         mixed = np.logaddexp(np.log(1 - Q) + out, np.log(Q) + within)
         loss = (mixed - out).sum() * (1 if len(pair.data) > len(ROWS) else -1)
         assert found[turn] == pytest.approx(loss, abs=1e-9)
@@ -146,33 +110,24 @@ def test_two_values_over_one_batch_are_one_mixture():
 def test_a_row_that_is_replaced_is_a_mixture_on_either_side():
     pair = Pair(np.vstack([ROWS, FAR]), np.vstack([ROWS, -FAR]), "replace-one")
     sigma = noise_multiplier(0.5, 1e-5, rate=Q, steps=STEPS, replaced="opposite")
-    options = {"pair": pair, "sees": "transcript", "max_samples": 2}
-    right = replay(lambda x, rng: dp_sgd(x, rng, sigma), claim=CLAIM, **options)
+    right, wrong = (
+        replay(partial(dp_sgd, sigma=each), pair=pair, claim=CLAIM, **SEEN)
+        for each in (sigma, sigma / 4)
+    )
     assert (right.verdict, right.findings) == ("NOT_REFUTED", ())
     assert max(step.l2 for step in right.steps) > 1.99
-    # At a quarter of the noise.
-    wrong = replay(lambda x, rng: dp_sgd(x, rng, sigma / 4), claim=CLAIM, **options)
     assert any(finding.kind in ("distance", "budget") for finding in wrong.findings)
 
 
-FAULTS = {
-    clips_the_batch: ("distance", "rng.normal"),
-    noise_for_the_batch: ("distance", "rng.normal"),
-    fixed_batches: ("distance", "rng.normal"),
-    private_count: ("release", "return w"),
-}
-
-
-@pytest.mark.parametrize("mechanism", FAULTS)
-def test_a_fault_of_dp_sgd_is_refuted_at_its_line(mechanism):
+@pytest.mark.parametrize("fault", ["clips_the_batch", "fixed"])
+def test_a_fault_of_dp_sgd_is_refuted_at_its_line(fault):
     # Null: the claim is true of transcripts. False-alarm probability 1e-3 each; seeded.
-    result = replay(mechanism, pair=PAIR, claim=CLAIM, sees="transcript")
+    wrong = partial(dp_sgd, **{fault: True})
+    result = replay(wrong, pair=PAIR, claim=CLAIM, sees="transcript")
     assert (result.verdict, result.proof) == ("REFUTED", False)
     assert result.samples <= 40
-    kind, piece = FAULTS[mechanism]
-    (finding,) = [each for each in result.findings if each.kind == kind]
-    file, _, line = finding.where.rpartition(":")
-    assert piece in linecache.getline(file, int(line))
+    (finding,) = [each for each in result.findings if each.kind == "distance"]
+    assert "rng.normal" in line_of(finding)
     assert finding.proof == 0.999
 
 
@@ -192,27 +147,6 @@ def test_one_sampled_step_of_laplace_noise_is_held_to_its_supremum():
     broken = (replay(laplace_step, seed=seed, **options) for seed in range(100))
     proven = next(result for result in broken if result.proof)
     assert proven.loss <= exact + 1e-9
-
-
-SEEN = {"sees": "transcript", "max_samples": 2}
-
-
-def test_no_tight_mechanism_is_ever_refuted_by_proof():
-    # Proofs have no false alarms: sampled steps with the least epsilon that is true.
-    rng = np.random.default_rng(7)
-    for seed in range(12):
-        b, data = rng.uniform(0.3, 3), rng.random((int(rng.integers(1, 5)), 1))
-        place = int(rng.integers(len(data) + 1))
-        pair = Pair(data, np.insert(data, place, 1.0, axis=0))
-        pair = pair if seed % 2 else pair.swapped
-        result = replay(
-            lambda x, g, b=b: laplace_step(x, g, b),
-            pair=pair,
-            claim=PureDP(float(np.log1p(Q * np.expm1(1 / b)))),
-            seed=seed,
-            **SEEN,
-        )
-        assert result.verdict == "NOT_REFUTED"
 
 
 def remembers(x, rng):
@@ -252,11 +186,9 @@ def test_a_value_over_two_batches_is_never_taken_for_one_over_one():
     ],
 )
 def test_batches_that_show_otherwise_are_not_followed(mechanism, why):
-    pair = Pair(rows(1.0), rows())
+    options = {"pair": Pair(rows(1.0), rows()), "claim": PureDP(0.1)}
     for sees in ("release", "transcript"):
-        result = replay(
-            mechanism, pair=pair, claim=PureDP(0.1), sees=sees, max_samples=2
-        )
+        result = replay(mechanism, **options | SEEN | {"sees": sees})
         assert result.verdict == "NOT_FOLLOWED"
         assert any(why in finding.message for finding in result.findings)
         assert all("test_batches.py" in finding.where for finding in result.findings)
@@ -365,23 +297,14 @@ def test_planted_faults_of_the_catalogue_are_refuted(name):
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_dp_sgd_of_the_catalogue_is_followed_and_has_its_own_losses(relation):
+def test_dp_sgd_of_the_catalogue_is_followed(relation):
     mechanism = DPSGD.calibrated(1.0, 1e-5, relation=relation, iterations=4)
-    pair = mechanism.worst_case()
     result = replay(mechanism, **SEEN)
     assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
     # The row is so long that it is clipped wherever the weights are likely to be.
     apart = 1.0 if relation == "add-remove" else 2.0
     assert [step.l2 for step in result.steps] == pytest.approx([apart] * 4)
     assert {step.scale for step in result.steps} == {mechanism.noise_scale(0)}
-    followed = Followed(mechanism, pair=pair)
-    seen = followed.transcript(pair.data, 1, rng=np.random.default_rng(0))
-    steps = [v for k, v in seen.items() if k != "release" and v.ndim == 3]
-    own = {"steps": np.concatenate(steps, axis=1)}
-    exact = mechanism.transcript_loss(own, pair.data, pair.neighbour)
-    found = followed.transcript_loss(seen, pair.data, pair.neighbour)
-    assert found == pytest.approx(exact, abs=1e-9)
-    assert np.abs(exact).min() > 1e-6
 
 
 def test_a_declared_answer_of_every_row_is_no_batch():
@@ -413,12 +336,9 @@ def test_a_primitive_over_a_secret_batch_has_the_loss_of_a_mixture():
         return noisy(x[rng.random(len(x)) < 0.25].clip(0, 1).sum(), 1.0, rng)
 
     pair = Pair(rows(0.0, 0.5), rows(0.0, 0.5, 1.0))
-    for turn in range(2):
-        result = replay(
-            declared, pair=pair, claim=PureDP(1.0), sees="transcript", seed=turn
-        )
-        assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
-        assert 0 < result.loss <= np.log(0.75 + 0.25 * np.e) + 1e-12
+    result = replay(declared, pair=pair, claim=PureDP(1.0), sees="transcript")
+    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
+    assert 0 < result.loss <= np.log(0.75 + 0.25 * np.e) + 1e-12
 
 
 def test_a_sum_over_a_batch_of_differences_looks_at_the_vector():

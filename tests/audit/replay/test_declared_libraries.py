@@ -6,6 +6,7 @@ Code that uses the real libraries is in test_real_libraries.py.
 import secrets
 import sys
 from collections import Counter
+from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -81,8 +82,7 @@ def stand_ins(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     for name, classes in MODULES.items():
         module = ModuleType(name)
-        for each in classes:
-            setattr(module, each.__name__, each)
+        vars(module).update({each.__name__: each for each in classes})
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(libraries, "_yours", {})
 
@@ -146,8 +146,8 @@ def judged(mechanism, **options):
     return replay(mechanism, pair=PAIR, **options)
 
 
-def count(x, rng):
-    return Laplace(epsilon=1.0, sensitivity=1.0).randomise(float(len(x)))
+def count(x, rng, epsilon=1.0):
+    return Laplace(epsilon=epsilon, sensitivity=1.0).randomise(float(len(x)))
 
 
 def mean(x, rng):
@@ -157,10 +157,6 @@ def mean(x, rng):
     ).randomise(float(len(x)))
 
 
-def half_the_noise(x, rng):
-    return Laplace(epsilon=2.0, sensitivity=1.0).randomise(float(len(x)))
-
-
 def test_mechanisms_are_noisy_values_with_their_exact_losses():
     result = judged(count)
     assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))
@@ -168,34 +164,30 @@ def test_mechanisms_are_noisy_values_with_their_exact_losses():
     both = judged(mean)
     assert (str(both.verdict), len(both.steps)) == ("NOT_REFUTED", 2)
     assert both.loss <= 1 + 1e-9
-    wrong = judged(half_the_noise)
+    wrong = judged(partial(count, epsilon=2.0))
     assert (wrong.proof, wrong.findings[0].kind) == (True, "distance")
     assert "test_declared_libraries.py" in wrong.findings[0].where
 
 
 def test_all_is_put_back_after_any_exit():
     before = Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
-
-    def looks(x, rng):
-        assert Laplace.randomise is not before[0]
-        return count(x, rng)
+    seen = []
 
     def stops(x, rng):
+        seen.append(Laplace.randomise)
         raise KeyboardInterrupt
 
-    assert str(judged(looks).verdict) == "NOT_REFUTED"
     with pytest.raises(MechanismError):
         judged(stops)
-    assert before == (
-        Laplace.randomise,
-        LaplaceTruncated.randomise,
-        Measurement.__call__,
-    )
+    after = Laplace.randomise, LaplaceTruncated.randomise, Measurement.__call__
+    assert after == before
+    assert seen[0] is not before[0]
 
 
 def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkeypatch):
-    held = sys.modules["diffprivlib.mechanisms"]
-    for name in ("diffprivlib", "diffprivlib.mechanisms"):
+    names = "diffprivlib", "diffprivlib.mechanisms"
+    held = {name: sys.modules[name] for name in names}
+    for name in names:
         monkeypatch.delitem(sys.modules, name)
     assert libraries.loaded_libraries() == set(ROOTS) - {"diffprivlib"}
     with libraries.declared_libraries():
@@ -203,17 +195,11 @@ def test_what_is_not_loaded_is_not_imported_and_what_is_later_is_followed(monkey
     assert "diffprivlib" not in sys.modules
 
     def imports_it(x, rng):
-        sys.modules.setdefault("diffprivlib", ModuleType("diffprivlib"))
-        sys.modules.setdefault("diffprivlib.mechanisms", held)
+        sys.modules.update(held)
         return count(x, rng)
 
-    try:
-        trace = execute(imports_it, PAIR.data, 0)
-    finally:
-        for name in ("diffprivlib", "diffprivlib.mechanisms"):
-            sys.modules.pop(name, None)
-    assert len(trace.tape.observations) == 1
-    assert trace.tape.lost == []
+    tape = execute(imports_it, PAIR.data, 0).tape
+    assert (len(tape.observations), tape.lost) == (1, [])
 
 
 def test_what_another_version_lacks_is_left_alone():
@@ -247,18 +233,15 @@ def test_a_compiled_method_of_pydp_has_the_law_of_its_class():
 
 
 @pytest.mark.parametrize("name", ["GRR", "HE"])
-def test_reports_of_one_person_have_their_exact_losses(name):
-    def largest(epsilon):
-        def send(x, rng):
-            oracle = sys.modules[f"{LDP}.{name}"]
-            return getattr(oracle, f"{name}_Client")(int(x[0]), 4, epsilon)
+@pytest.mark.parametrize("epsilon", [1.0, 1.5])
+def test_reports_of_one_person_have_their_exact_losses(name, epsilon):
+    def send(x, rng):
+        oracle = sys.modules[f"{LDP}.{name}"]
+        return getattr(oracle, f"{name}_Client")(int(x[0]), 4, epsilon)
 
-        traces = [execute(send, np.array([x]), 0) for x in (1.0, 2.0)]
-        (one,), (other,) = (each.tape.observations for each in traces)
-        return compare(one.law, other.law).supremum
-
-    for epsilon in (1.0, 1.5):
-        assert largest(epsilon) == pytest.approx(epsilon)
+    traces = [execute(send, np.array([x]), 0) for x in (1.0, 2.0)]
+    (one,), (other,) = (each.tape.observations for each in traces)
+    assert compare(one.law, other.law).supremum == pytest.approx(epsilon)
 
 
 # -- promises by a map
@@ -274,16 +257,18 @@ def noisy_count(scale, **made):
     )
 
 
-def test_the_map_of_a_measurement_bounds_its_loss():
-    for use in (lambda m, x: m(x), lambda m, x: m.invoke(x)):
-        enough = judged(lambda x, rng, use=use: use(noisy_count(1.0), x.tolist()))
-        assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
-        assert enough.loss == pytest.approx(1.0)
-        assert "at most 1" in str(enough)
-        over = judged(lambda x, rng, use=use: use(noisy_count(0.5), x.tolist()))
-        assert str(over.verdict) == "NOT_FOLLOWED"
-        assert over.findings[0].kind in ("distance", "budget")
-        assert "test_declared_libraries.py" in over.findings[0].where
+@pytest.mark.parametrize("use", [lambda m, x: m(x), lambda m, x: m.invoke(x)])
+def test_the_map_of_a_measurement_bounds_its_loss(use):
+    enough, over = (
+        judged(lambda x, rng, scale=scale: use(noisy_count(scale), x.tolist()))
+        for scale in (1.0, 0.5)
+    )
+    assert (str(enough.verdict), enough.findings) == ("NOT_REFUTED", ())
+    assert enough.loss == pytest.approx(1.0)
+    assert "at most 1" in str(enough)
+    assert str(over.verdict) == "NOT_FOLLOWED"
+    assert over.findings[0].kind in ("distance", "budget")
+    assert "test_declared_libraries.py" in over.findings[0].where
 
 
 def test_another_measurement_on_the_neighbour_promises_nothing():
@@ -294,18 +279,21 @@ def test_another_measurement_on_the_neighbour_promises_nothing():
     assert same_map.findings[0].kind == "scale"
 
 
-def test_claims_of_other_measures():
-    def bound(measure, spent, metric="AbsoluteDistance(f64)"):
+@pytest.mark.parametrize(
+    ("measure", "spent", "claim"),
+    [
+        ("MaxDivergence", 0.5, PureDP(0.5)),
+        ("ZeroConcentratedDivergence", 0.5, ZeroConcentratedDP(0.5)),
+        ("Approximate(MaxDivergence)", (0.5, 1e-6), ApproxDP(0.5, 1e-6)),
+        ("SmoothedMaxDivergence", object(), None),
+        ("MaxDivergence", np.inf, None),
+    ],
+)
+def test_claims_of_other_measures(measure, spent, claim):
+    for metric, bound in (("AbsoluteDistance(f64)", claim), ("OtherDistance()", None)):
         made = Measurement(None, lambda distance: spent, metric, measure)
         one, two = (libraries._opendp(made, value) for value in (0.0, 1.0))
-        return compare(one, two).bound
-
-    assert bound("MaxDivergence", 0.5) == PureDP(0.5)
-    assert bound("ZeroConcentratedDivergence", 0.5) == ZeroConcentratedDP(0.5)
-    assert bound("Approximate(MaxDivergence)", (0.5, 1e-6)) == ApproxDP(0.5, 1e-6)
-    assert bound("SmoothedMaxDivergence", object()) is None
-    assert bound("MaxDivergence", np.inf) is None
-    assert bound("MaxDivergence", 0.5, "SomeOtherDistance()") is None
+        assert compare(one, two).bound == bound
 
 
 def edits(x, y):

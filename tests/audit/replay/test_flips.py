@@ -19,61 +19,36 @@ def answers(x, truly):
     return np.where(truly, x.ravel(), 1 - x.ravel())
 
 
-def less(x, rng):
-    return answers(x, rng.random(len(x)) < P)
-
-
-def at_least(x, rng):
-    return answers(x, rng.random(len(x)) >= 1 - P)
-
-
-def the_other_way(x, rng):
-    return answers(x, np.full(len(x), P) > rng.random(len(x)))
-
-
-def of_another_width(x, rng):
-    return answers(x, 1 - 2 * rng.uniform(-1, 1, len(x)) <= 4 * P - 1)
-
-
-def at_module_level(x, rng):
-    return answers(x, np.random.rand(len(x)) < P)  # noqa: NPY002
-
-
-def one_by_one(x, rng):
-    return [int(bit) ^ (random.random() > P) for bit in x.ravel()]
-
-
-def binomial(x, rng):
-    return answers(x, rng.binomial(1, P, len(x)) == 1)
-
-
-def binomials(x, rng):
-    return [rng.binomial(1, P if bit else 1 - P) for bit in x.ravel()]
-
-
-def of_the_data(x, rng):
-    return rng.random(len(x)) < np.where(x.ravel() > 0, P, 1 - P)
-
-
 def written_out(x, rng):
     truly = np.zeros(len(x), dtype=bool)
     np.less(rng.random(len(x)), P, out=truly)
     return answers(x, truly)
 
 
-FORMS = [
-    *(less, at_least, the_other_way, of_another_width, at_module_level, one_by_one),
-    *(binomial, binomials, of_the_data, written_out),
-]
+FORMS = {
+    "less": lambda x, rng: answers(x, rng.random(len(x)) < P),
+    "at least": lambda x, rng: answers(x, rng.random(len(x)) >= 1 - P),
+    "other way": lambda x, rng: answers(x, np.full(len(x), P) > rng.random(len(x))),
+    "of another width": lambda x, rng: answers(
+        x, 1 - 2 * rng.uniform(-1, 1, len(x)) <= 4 * P - 1
+    ),
+    "module level": lambda x, rng: answers(x, np.random.rand(len(x)) < P),  # noqa: NPY002
+    "one by one": lambda x, rng: [int(b) ^ (random.random() > P) for b in x.flat],
+    "binomial": lambda x, rng: answers(x, rng.binomial(1, P, len(x)) == 1),
+    "binomials": lambda x, rng: [rng.binomial(1, P if b else 1 - P) for b in x.flat],
+    "of the data": lambda x, rng: rng.random(len(x)) < np.where(x[:, 0], P, 1 - P),
+    "written out": written_out,
+}
 
 
-@pytest.mark.parametrize("mechanism", FORMS, ids=lambda m: m.__name__)
-def test_randomised_response_of_six_rows_is_exact_and_tight(mechanism):
+@pytest.mark.parametrize("name", FORMS)
+def test_randomised_response_of_six_rows_is_exact_and_tight(name):
+    mechanism = FORMS[name]
     trace = execute(mechanism, SIX.data, 0)
     assert trace.tape.coins == trace.tape.lost == []
     law = trace.tape.observations[0].law
     assert np.exp(law.log).max(axis=1) == pytest.approx(P)
-    if mechanism is less:
+    if name == "less":
         kept = replay(mechanism, pair=SIX, claim=PureDP(1.0))
         assert (kept.verdict, kept.loss) == ("NOT_REFUTED", pytest.approx(1.0))
     small = Pair(SIX.data[-2:], SIX.neighbour[-2:])
@@ -84,27 +59,23 @@ def test_randomised_response_of_six_rows_is_exact_and_tight(mechanism):
     assert (broken.verdict, broken.proof) == ("REFUTED", True)
 
 
-def test_followed_flips_are_those_of_an_ordinary_execution():
-    for mechanism in FORMS:
-        followed, plain = (
-            execute(mechanism, SIX.data, 3, follows=follows) for follows in (1, 0)
-        )
-        assert followed.layout == plain.layout
-        assert followed.value.tolist() == plain.value.tolist()
-        for value in (followed, plain):
-            assert value.value.dtype == np.float64
+@pytest.mark.parametrize("name", FORMS)
+def test_followed_flips_are_those_of_an_ordinary_execution(name):
+    one, two = (
+        execute(FORMS[name], SIX.data, 3, follows=follows) for follows in (1, 0)
+    )
+    assert one.layout == two.layout
+    assert one.value.tolist() == two.value.tolist()
+    assert one.value.dtype == two.value.dtype == np.float64
 
 
 def test_flips_are_ordinary_truth_values():
-    seen = []
-
     def mechanism(x, rng):
-        seen.extend((rng.random(3) < 0.5, rng.random() < 0.5))
-        return 0
+        several, one = rng.random(3) < 0.5, rng.random() < 0.5
+        assert (type(several), several.dtype, type(one)) == (np.ndarray, bool, np.bool_)
+        return 0.0
 
-    execute(mechanism, SIX.data, 0)
-    assert [type(each) for each in seen] == [np.ndarray, np.bool_]
-    assert seen[0].dtype == bool
+    assert execute(mechanism, SIX.data, 0).value == 0
 
 
 def bernoulli_of_the_data(x, rng):
@@ -175,25 +146,14 @@ def lengths_of_the_data(x, rng):
     return np.sum(batch) * 0 + np.clip(x, 0, 1).sum() + rng.laplace(0, 1.0)
 
 
-def thrown_away(x, rng):
-    private = rng.random(20) < 0.2 + 0.6 * (np.sum(x) > 1)
-    return np.sum(private) * 0 + np.clip(x, 0, 1).sum() + rng.laplace(0, 1.0)
-
-
-@pytest.mark.parametrize(
-    "mechanism", [until_one_is_kept, lengths_of_the_data, thrown_away]
-)
+@pytest.mark.parametrize("mechanism", [until_one_is_kept, lengths_of_the_data])
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 def test_hidden_flips_prove_nothing_to_whoever_sees_noisy_values(mechanism, sees):
-    pairs = Pair(rows(1, 0), rows(1, 0, 1)), Pair(rows(0, 0, 0), rows(0, 0, 0, 0))
-    for pair in pairs:
+    options = {"claim": PureDP(1.0), "sees": sees, "max_samples": 2}
+    for pair in (
+        Pair(rows(1, 0), rows(1, 0, 1)),
+        Pair(rows(0, 0, 0), rows(0, 0, 0, 0)),
+    ):
         for seed in range(2):
-            result = replay(
-                mechanism,
-                pair=pair,
-                claim=PureDP(1.0),
-                sees=sees,
-                max_samples=2,
-                seed=seed,
-            )
+            result = replay(mechanism, pair=pair, seed=seed, **options)
             assert result.verdict != "REFUTED"

@@ -48,10 +48,11 @@ def test_white_box_intervals_hold_of_foreign_code():
 
 
 def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
-    options = {"pair": PAIR, "sees": "transcript"}
-    held = replay(two_steps, claim=GaussianDP(np.sqrt(1.25) + 1e-6), **options)
+    held, fallen = (
+        replay(two_steps, claim=GaussianDP(mu), pair=PAIR, sees="transcript")
+        for mu in (np.sqrt(1.25) + 1e-6, 0.1)
+    )
     assert held.verdict == "NOT_REFUTED"
-    fallen = replay(two_steps, claim=GaussianDP(0.1), **options)
     assert (fallen.verdict, fallen.proof) == ("REFUTED", False)
     assert {finding.proof for finding in fallen.findings} == {0.999}
 
@@ -71,13 +72,10 @@ def test_noise_to_which_data_are_added_twice_has_two_readings():
     ).refuted
 
 
-def coin(x, rng):
-    return np.sum(x) + rng.gamma(2.0)
-
-
 def test_coins_have_no_transcript():
+    followed = Followed(lambda x, rng: np.sum(x) + rng.gamma(2.0))
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
-        Followed(coin).transcript(PAIR.data, 1, rng=np.random.default_rng(0))
+        followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))
 
 
 def test_numbers_that_share_a_draw_have_no_known_loss():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import laplace, norm
+from scipy.stats import laplace
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
 from dpaudit.audit.replay.comparison import compare, loss
@@ -170,47 +170,36 @@ def test_inputs_that_are_not_on_one_lattice_have_no_bound():
     assert loss(kept, other, np.array([1.0])) == math.inf
 
 
-def test_no_noise_on_one_side_or_other_bounds():
-    for one, two, y, wanted in (
-        (
-            KERNELS["discrete-laplace"](0, 1.0),
-            KERNELS["discrete-laplace"](2, 0.0),
-            1,
-            1,
-        ),
-        (KERNELS["laplace"](0, 1.0, 0, 9), KERNELS["laplace"](0, 1.0, 1, 9), 0.5, 1),
-        (KERNELS["laplace"](0, 1.0, 0, 9), KERNELS["laplace"](0, 1.0, 0, 8), 8.0, 1),
-    ):
-        compared = compare(one, two)
-        assert compared.scales_differ
-        assert compared.supremum == math.inf
-        assert compared.note or compared.other_scale[0] == 0
-        assert (loss(one, two, np.array([float(y)])) == math.inf) == wanted
-    # Bounds that differ by rounding alone.
+@pytest.mark.parametrize(
+    ("name", "one", "two", "y"),
+    [
+        ("discrete-laplace", (0, 1.0), (2, 0.0), 1.0),
+        ("laplace", (0, 1.0, 0, 9), (0, 1.0, 1, 9), 0.5),
+        ("laplace", (0, 1.0, 0, 9), (0, 1.0, 0, 8), 8.0),
+    ],
+)
+def test_no_noise_on_one_side_or_other_bounds(name, one, two, y):
+    one, two = (KERNELS[name](*each) for each in (one, two))
+    compared = compare(one, two)
+    assert compared.scales_differ
+    assert compared.supremum == math.inf
+    assert compared.note or compared.other_scale[0] == 0
+    assert loss(one, two, np.array([y])) == math.inf
+
+
+def test_bounds_that_differ_by_rounding_are_the_same():
     one, two = (KERNELS["laplace"](0.5, 1.0, low, 1.0) for low in (0.3, 0.1 + 0.2))
     assert compare(one, two).supremum == 0
     assert loss(one, two, np.array([0.3])) == pytest.approx(0, abs=1e-12)
-    # A constant that is a value of the noise: possible on both sides.
-    noisy, fixed = (
-        KERNELS["discrete-laplace"](0, 1.0),
-        KERNELS["discrete-laplace"](2, 0),
+
+
+def test_a_constant_that_is_a_value_of_the_noise_is_possible_on_both_sides():
+    noisy, fixed, other = (
+        KERNELS["discrete-laplace"](*each) for each in ((0, 1.0), (2, 0), (3, 0))
     )
     wanted = -math.log(discrete("discrete-laplace", 0, 1.0)[2.0])
     assert loss(fixed, noisy, np.array([2.0])) == pytest.approx(wanted)
-    assert compare(fixed, KERNELS["discrete-laplace"](3, 0)).singular
-
-
-@pytest.mark.parametrize("name", ["laplace", "gaussian"])
-def test_plain_noise_has_the_law_that_followed_noise_has(name):
-    x, x2, scale = np.array([0.0, 1.0]), np.array([0.5, 1.0]), np.array([2.0, 3.0])
-    one, two = (KERNELS[name](each, scale) for each in (x, x2))
-    y = np.array([0.7, -1.0])
-    family = laplace if name == "laplace" else norm
-    wanted = family.logpdf(y, x, scale).sum() - family.logpdf(y, x2, scale).sum()
-    assert loss(one, two, y) == pytest.approx(wanted)
-    supremum = compare(one, two).supremum
-    assert supremum == (pytest.approx(0.25) if name == "laplace" else math.inf)
-    assert compare(one, KERNELS[name](x, 0.0)).singular
+    assert compare(fixed, other).singular
 
 
 def test_the_exponential_mechanism_and_its_candidates():
@@ -255,23 +244,21 @@ def test_randomised_response():
 
 
 def test_a_promise_holds_for_near_inputs_only():
-    near, far, x = (KERNELS["trusted"](v, 1.0, 0.5, norm=2) for v in (0.9, 1.1, 0.0))
-    assert compare(x, near).bound == PureDP(0.5)
-    assert not compare(x, near).known
-    assert compare(x, far).bound is None
-    assert compare(x, far).note[0] == "distance"
-    assert compare(x, x).supremum == 0
-    assert loss(x, KERNELS["trusted"](0.0, 1.0, 0.5, norm=2), np.zeros(1)) == 0
-    other = compare(x, KERNELS["trusted"](0.0, 2.0, 0.5, norm=2))
+    def promise(value, *arguments):
+        return KERNELS["trusted"](value, *(arguments or (1.0, 0.5)), norm=2)
+
+    x = promise(0.0)
+    near, far, same = (compare(x, promise(v)) for v in (0.9, 1.1, 0.0))
+    assert (near.bound, near.known) == (PureDP(0.5), False)
+    assert (far.bound, far.note[0]) == (None, "distance")
+    assert same.supremum == loss(x, promise(0.0), np.zeros(1)) == 0
+    other = compare(x, promise(0.0, 2.0, 0.5))
     assert (other.bound, other.note[0]) == (None, "scale")
-    delta = KERNELS["trusted"](0.0, 1.0, 0.5, 1e-5, norm=2)
-    assert compare(delta, KERNELS["trusted"](1.0, 1.0, 0.5, 1e-5, norm=2)).bound == (
-        ApproxDP(0.5, 1e-5)
-    )
+    delta = [promise(v, 1.0, 0.5, 1e-5) for v in (0.0, 1.0)]
+    assert compare(*delta).bound == ApproxDP(0.5, 1e-5)
     # The norm is the one that is asked for.
-    square = np.ones((2, 2))
-    spectral = KERNELS["trusted"](square, 2.0, 0.5, norm=2)
-    assert compare(spectral, KERNELS["trusted"](0 * square, 2.0, 0.5, norm=2)).bound
+    spectral = [promise(v * np.ones((2, 2)), 2.0, 0.5) for v in (0, 1)]
+    assert compare(*spectral).bound
 
 
 def promised(x, claim):
@@ -289,21 +276,21 @@ def test_promises_add_up():
     assert not of(PureDP(0.5), ApproxDP(0.4, 1e-6)).holds(PureDP(0.9))
     assert of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.12))
     assert not of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.11))
-    # Nothing is refuted by a promise; what is lost beside it is lost.
-    assert not of(PureDP(5.0)).refutes(PureDP(1.0))
-    lost = compare(*[KERNELS["gaussian"](x, 1.0) for x in (0, 2)])
-    beside = [lost, compare(*[promised(x, PureDP(0.5)) for x in (0, 1)])]
-    assert Composition.of(beside).refutes(GaussianDP(1.9))
-    assert not Composition.of(beside).refutes(GaussianDP(2.1))
-    assert not Composition.of(beside).holds(GaussianDP(2.1))
     assert not of(ZeroConcentratedDP(0.5)).holds(GaussianDP(1.0))
-    laplace_, other = (KERNELS["laplace"](x, 2.0) for x in (0, 1))
-    both = [
-        compare(laplace_, other),
-        compare(*[promised(x, PureDP(0.5)) for x in (0, 1)]),
-    ]
-    assert Composition.of(both).holds(PureDP(1.0))
-    assert not Composition.of(both).holds(PureDP(0.99))
+
+
+def test_nothing_is_refuted_by_a_promise_and_what_is_lost_beside_it_is_lost():
+    def beside(name, scale, far):
+        lost = compare(*[KERNELS[name](x, scale) for x in (0, far)])
+        promise = compare(*[promised(x, PureDP(0.5)) for x in (0, 1)])
+        return Composition.of([lost, promise])
+
+    assert not of(PureDP(5.0)).refutes(PureDP(1.0))
+    assert beside("gaussian", 1.0, 2).refutes(GaussianDP(1.9))
+    assert not beside("gaussian", 1.0, 2).refutes(GaussianDP(2.1))
+    assert not beside("gaussian", 1.0, 2).holds(GaussianDP(2.1))
+    assert beside("laplace", 2.0, 1).holds(PureDP(1.0))
+    assert not beside("laplace", 2.0, 1).holds(PureDP(0.99))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """Laws of noisy values: closed forms, and the catalogue's own exact losses."""
 
-import math
-
 import numpy as np
 import pytest
 from replay_cases import rows
 
-from dpaudit import GaussianDP, Pair, PureDP
+from dpaudit import GaussianDP, Pair
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.comparison import compare, loss
@@ -15,15 +13,6 @@ from dpaudit.audit.replay.tape import EAGER
 from dpaudit.errors import InputError
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
-
-
-def losses_of(mechanism, pair, seeds, **options):
-    """Return, for each seed, the release on D and its loss as the laws have it."""
-    for seed in seeds:
-        here = execute(mechanism, pair.data, seed, **options)
-        there = execute(mechanism, pair.neighbour, seed, **options)
-        assert here.open
-        yield here.value, loss(here.law, there.law, here.value)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +30,14 @@ def test_losses_are_those_that_the_catalogue_knows(name, dimension):
     except InputError:
         pytest.skip("rows of another length only")
     shape = np.shape(mechanism.release(pair.data, rng=np.random.default_rng(0)))
-    for value, found in losses_of(mechanism, pair, range(20)):
-        release = value.reshape(1, *shape)
+    for seed in range(5):
+        here, there = (
+            execute(mechanism, data, seed) for data in (pair.data, pair.neighbour)
+        )
+        assert here.open
+        release = here.value.reshape(1, *shape)
         (exact,) = mechanism.privacy_loss(release, pair.data, pair.neighbour)
+        found = loss(here.law, there.law, here.value)
         assert found == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
@@ -51,24 +45,19 @@ def test_losses_are_those_that_the_catalogue_knows(name, dimension):
 def test_transcripts_of_the_power_method_have_its_losses(name):
     mechanism = build(name)
     pair = mechanism.worst_case()
-    for seed in range(5):
+    for seed in range(3):
         here = execute(mechanism, pair.data, seed, reading=EAGER)
         script = here.tape.observations
         there = execute(mechanism, pair.neighbour, seed, reading=EAGER, script=script)
-        found = sum(
-            loss(one.law, other.law, one.value)
-            for one, other in zip(script, there.tape.observations, strict=True)
-        )
-        steps = np.stack([one.value for one in script])
-        means = [
-            np.stack([o.law.mean for o in each.tape.observations])
-            for each in (here, there)
+        both = list(zip(script, there.tape.observations, strict=True))
+        found = sum(loss(one.law, other.law, one.value) for one, other in both)
+        squares = [
+            sum(((one.value - each.law.mean) ** 2).sum() for one, each in pairs)
+            for pairs in (zip(script, script, strict=True), both)
         ]
         sigma = mechanism.step_scales["steps"]
-        squares = [((steps - mean) ** 2).sum() for mean in means]
-        assert found == pytest.approx(
-            (squares[1] - squares[0]) / (2 * sigma**2), abs=1e-9
-        )
+        wanted = (squares[1] - squares[0]) / (2 * sigma**2)
+        assert found == pytest.approx(wanted, abs=1e-9)
         assert np.allclose(here.value, there.value)
 
 
@@ -115,20 +104,15 @@ def test_followed_values_are_those_of_an_ordinary_execution():
 
 def test_images_with_less_noise_than_numbers_are_singular():
     def shared(x, rng):
-        noise = rng.normal(0, 1.0)
-        return np.array([x.sum(), len(x)]) + noise
+        return np.array([x.sum(), len(x)]) + rng.normal(0, 1.0)
 
-    def spread(x, rng):
-        return np.full(2, x.sum()) + rng.normal(0, 1.0)
+    def compared(*sides):
+        return compare(*(execute(shared, data, 0).law for data in sides))
 
-    traces = [execute(shared, data, 0) for data in (PAIR.data, PAIR.neighbour)]
-    # (1, 2) and (2, 3) lie on one line of slope 1, (0, 1) and (1, 1) would not.
-    assert compare(traces[0].law, traces[1].law).singular is None
-    traces = [execute(shared, data, 0) for data in (rows(0), rows(0, 0))]
-    assert "share one draw" in compare(traces[0].law, traces[1].law).singular
-    traces = [execute(spread, data, 0) for data in (PAIR.data, PAIR.neighbour)]
-    compared = compare(traces[0].law, traces[1].law)
-    assert compared.mu == pytest.approx(1.0)
+    # (1, 2) and (2, 3) lie on one line of slope 1, (0, 1) and (0, 2) do not.
+    along = compared(PAIR.data, PAIR.neighbour)
+    assert (along.singular, along.mu) == (None, pytest.approx(1.0))
+    assert "share one draw" in compared(rows(0), rows(0, 0)).singular
 
 
 QUICK = ("covariance", "subspace", "textbook")
@@ -140,7 +124,7 @@ RIGHT = [
 FOLLOWED = [
     *("analyze-gauss", "goe-gaussian", "laplace-covariance", "power-method"),
     *("power-method-laplace", "private-subspace", "gaussian", "laplace"),
-    *("laplace-parallel", "noisy-hist-1"),
+    *("laplace-parallel", "noisy-hist-1", "tree-aggregation"),
 ]
 
 
@@ -151,41 +135,6 @@ def test_no_right_mechanism_of_the_catalogue_is_refuted(name):
     assert result.verdict != "REFUTED"
     if name in FOLLOWED:
         assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
-
-
-def flipped(x, rng):
-    """Randomised response of one bit, at epsilon 1."""
-    return bool(x[-1, 0] > 0.5) ^ bool(rng.random() < 1 / (1 + math.e))
-
-
-def chosen(x, rng):
-    """An exponential mechanism over two candidates, at epsilon 1."""
-    odds = np.exp([0.0, 2.0 * (x[-1, 0] > 0.5) - 1.0])
-    return int(rng.choice(2, p=odds / odds.sum()))
-
-
-def looked_at(x, rng):
-    """A sum whose noise is looked at; at epsilon 1."""
-    noisy = float(x[-1, 0] + rng.laplace(0, 1.0))
-    return max(noisy, 0.0)
-
-
-def gaussian(x, rng):
-    return x[-1] + rng.normal(0, 1.0)
-
-
-TIGHT = [(flipped, PureDP(1.0)), (chosen, PureDP(1.0)), (looked_at, PureDP(1.0))]
-TIGHT += [(gaussian, GaussianDP(1.0))]
-
-
-@pytest.mark.parametrize("sees", ["release", "transcript"])
-def test_what_holds_with_equality_is_not_refuted(sees):
-    """False-alarm probability of each statistical test 1e-6; a proof has none."""
-    pair = Pair([[0.0]], [[1.0]], "replace-one")
-    options = {"sees": sees, "max_samples": 10, "confidence": 1 - 1e-6}
-    for mechanism, claim in TIGHT:
-        result = replay(mechanism, pair=pair, claim=claim, **options)
-        assert not result.refuted
 
 
 def prefix_sums(x, rng):
@@ -207,15 +156,3 @@ def test_overlapping_sums_of_gaussian_draws_are_whitened():
     assert replay(prefix_sums, pair=pair, claim=GaussianDP(0.5)).verdict != "REFUTED"
     fallen = replay(prefix_sums, pair=pair, claim=GaussianDP(0.499))
     assert (fallen.verdict, fallen.proof) == ("REFUTED", True)
-
-
-@pytest.mark.parametrize("name", ["tree-aggregation", "tree-aggregation-published"])
-def test_trees_have_the_losses_that_the_catalogue_knows(name):
-    mechanism = build(name)
-    pair = mechanism.worst_case()
-    result = replay(mechanism, max_samples=2)
-    assert (result.verdict, result.findings) == ("NOT_REFUTED", ())
-    here, there = (execute(mechanism, d, 0) for d in (pair.data, pair.neighbour))
-    assert compare(here.law, there.law).mu == pytest.approx(
-        mechanism.exact_claim(pair).parameters["mu"], rel=1e-9
-    )

@@ -14,7 +14,7 @@ from dpaudit.audit.assertions import Auditor
 from dpaudit.audit.replay.witness import ReplayWitness, load_witness, verify_replay
 from dpaudit.cli import main
 
-PAIR = WRONG["private divisor"][1]
+PAIR = WRONG["private_divisor"][1]
 CLAIM = PureDP(1.0)
 
 
@@ -45,11 +45,10 @@ def test_arguments_that_are_not_allowed_are_named(wrong, message):
         replay(right_count, **{"pair": PAIR, "claim": CLAIM, **wrong})
 
 
-def refuses(x, rng):
-    raise InputError("rows must be larger")
-
-
 def test_a_mechanism_that_refuses_its_data_is_an_error():
+    def refuses(x, rng):
+        raise InputError("rows must be larger")
+
     with pytest.raises(InputError, match="rows must be larger"):
         replay(refuses, pair=PAIR, claim=CLAIM)
 
@@ -61,34 +60,27 @@ def auditor(folder, records):
 def test_assertions_take_the_layer(tmp_path):
     records = []
     asserts = auditor(tmp_path, records)
-    pair = RIGHT["count"][1]
-    asserts.assert_dp(right_count, claim=CLAIM, pair=pair, layer="replay")
-    asserts.assert_refuted(private_divisor, claim=CLAIM, pair=PAIR, layer="replay")
+    right = {"claim": CLAIM, "pair": RIGHT["count"][1], "layer": "replay"}
+    wrong = right | {"pair": PAIR}
+    asserts.assert_dp(right_count, **right)
+    asserts.assert_refuted(private_divisor, **wrong)
     with pytest.raises(
         AssertionError, match=r"(?s)replay_cases\.py:\d+: scale: .*replay\s+it"
     ):
-        asserts.assert_dp(private_divisor, claim=CLAIM, pair=PAIR, layer="replay")
+        asserts.assert_dp(private_divisor, **wrong)
     with pytest.raises(AssertionError, match="no replay did"):
-        asserts.assert_refuted(right_count, claim=CLAIM, pair=pair, layer="replay")
+        asserts.assert_refuted(right_count, **right)
     assert [record["passed"] for record in records] == [True, True, False, False]
     json.dumps(records, allow_nan=False)
     (file,) = tmp_path.glob("*.json")
     assert isinstance(load_witness(file), ReplayWitness)
 
 
-def by_a_coin(x, rng):
-    return np.sum(x) + rng.gamma(2.0)
-
-
 def test_an_assertion_warns_of_what_it_cannot_follow(tmp_path):
-    asserts = auditor(tmp_path, [])
+    options = {"pair": Pair(rows(0, 1), rows(0)), "layer": "replay", "max_samples": 2}
     with pytest.warns(UserWarning, match=r"not followed: .*test_layer\.py:\d+"):
-        asserts.assert_dp(
-            by_a_coin,
-            claim=PureDP(20.0),
-            pair=Pair(rows(0, 1), rows(0)),
-            layer="replay",
-            max_samples=2,
+        auditor(tmp_path, []).assert_dp(
+            lambda x, rng: np.sum(x) + rng.gamma(2.0), claim=PureDP(20.0), **options
         )
 
 
@@ -134,7 +126,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "glue_of_layer.py").write_text(
         "import replay_cases\n"
         "from replay_cases import private_divisor, right_count\n"
-        "pair = replay_cases.WRONG['private divisor'][1]\n",
+        "pair = replay_cases.WRONG['private_divisor'][1]\n",
         encoding="utf-8",
     )
     monkeypatch.chdir(tmp_path)

@@ -12,13 +12,10 @@ import pytest
 from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit.replay import libraries, replay
 
-diffprivlib = pytest.mark.skipif(
-    find_spec("diffprivlib") is None, reason="diffprivlib is not installed"
+diffprivlib, opendp = (
+    pytest.mark.skipif(find_spec(each) is None, reason=f"{each} is not installed")
+    for each in ("diffprivlib", "opendp")
 )
-opendp = pytest.mark.skipif(
-    find_spec("opendp") is None, reason="opendp is not installed"
-)
-
 CLAIM = PureDP(1.0)
 X = np.random.default_rng(5).uniform(0, 1, (20, 2))
 ADDED = Pair(X, np.vstack([X, [[1.0, 1.0]]]))
@@ -106,24 +103,23 @@ def test_one_call_of_every_class_is_followed():
 def test_choices_of_diffprivlib_have_the_probabilities_that_it_draws_by():
     from diffprivlib import mechanisms as m
 
-    scores, measure = [0.0, 1.0, 3.0], [1.0, 2.0, 0.5]
-    mechanism = m.Exponential(
-        epsilon=1.0, sensitivity=2.0, utility=scores, measure=measure
+    def chances(name, **arguments):
+        path = f"diffprivlib.mechanisms.{name}.randomise"
+        law = libraries._OURS[path].read(arguments)
+        return law, np.exp(law.log[0])
+
+    flat = m.Exponential(
+        epsilon=1.0,
+        sensitivity=2.0,
+        utility=[0.0, 1.0, 3.0],
+        measure=[1.0, 2.0, 0.5],
     )
-    declared = libraries._OURS["diffprivlib.mechanisms.Exponential.randomise"]
-    law = declared.read({"self": mechanism, "value": None})
-    assert np.exp(law.log[0]) == pytest.approx(
-        np.diff(mechanism._probabilities, prepend=0)
-    )
+    _, found = chances("Exponential", self=flat, value=None)
+    assert found == pytest.approx(np.diff(flat._probabilities, prepend=0))
     tree = m.ExponentialHierarchical(epsilon=1.0, hierarchy=[["a", "b"], ["c", "d"]])
-    declared = libraries._OURS[
-        "diffprivlib.mechanisms.ExponentialCategorical.randomise"
-    ]
-    law = declared.read({"self": tree, "value": "a"})
-    wanted = [tree._get_prob("a", other) for other in law.names]
-    assert np.exp(law.log[0]) == pytest.approx(
-        np.array(wanted) / tree._normalising_constant["a"]
-    )
+    law, found = chances("ExponentialCategorical", self=tree, value="a")
+    wanted = np.array([tree._get_prob("a", other) for other in law.names])
+    assert found == pytest.approx(wanted / tree._normalising_constant["a"])
 
 
 @diffprivlib
@@ -151,48 +147,36 @@ def test_a_mean_and_a_histogram_keep_their_claims():
 
 
 @diffprivlib
-def test_a_regression_without_an_intercept_has_a_sum_without_noise():
-    from diffprivlib.models import LinearRegression
+def test_models_that_are_wrong_are_refuted_and_an_objective_is_not_followed():
+    from diffprivlib import models
 
-    def regression(x, rng):
-        made = LinearRegression(
-            epsilon=1.0, fit_intercept=False, bounds_X=(0, 1), bounds_y=(0, 1)
-        )
+    bounds = {"bounds_X": (0, 1), "bounds_y": (0, 1)}
+
+    def bayes(x, rng):
+        made = models.GaussianNB(epsilon=1.0, bounds=(0, 1))
+        made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int))
+        return made.theta_, made.var_
+
+    def without_intercept(x, rng):
+        made = models.LinearRegression(epsilon=1.0, fit_intercept=False, **bounds)
         return made.fit(x[:, :1], x[:, 1]).coef_
 
-    result = judged(regression, REPLACED)
+    def logistic(x, rng):
+        made = models.LogisticRegression(epsilon=1.0, data_norm=1.0)
+        return made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int)).coef_
+
+    # It tells how many rows there are; one that goes to the other class moves two.
+    replaced, added = judged(bayes, REPLACED), judged(bayes, ADDED)
+    assert (replaced.proof, added.proof) == (True, True)
+    assert found(replaced) == [("budget", "naive_bayes.py")]
+    assert ("scale", "naive_bayes.py") in found(added)
+    # A sum without noise.
+    result = judged(without_intercept, REPLACED)
     assert (result.proof, found(result)) == (
         True,
         [("release", "linear_regression.py")],
     )
-
-
-@diffprivlib
-def test_a_naive_bayes_tells_how_many_rows_there_are():
-    from diffprivlib.models import GaussianNB
-
-    def bayes(x, rng):
-        made = GaussianNB(epsilon=1.0, bounds=(0, 1))
-        made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int))
-        return made.theta_, made.var_
-
-    # A row that goes to the other class moves two counts, in both readings.
-    replaced = judged(bayes, REPLACED)
-    assert replaced.proof
-    assert found(replaced) == [("budget", "naive_bayes.py")]
-    result = judged(bayes, ADDED)
-    assert result.proof
-    assert ("scale", "naive_bayes.py") in found(result)
-
-
-@diffprivlib
-def test_an_objective_with_noise_is_not_followed():
-    from diffprivlib.models import LogisticRegression
-
-    def logistic(x, rng):
-        made = LogisticRegression(epsilon=1.0, data_norm=1.0)
-        return made.fit(x[:, :1], (x[:, 1] > 0.5).astype(int)).coef_
-
+    # Noise in an objective.
     result = judged(logistic, REPLACED)
     assert str(result.verdict) == "NOT_FOLLOWED"
     assert ("coin", "logistic_regression.py") in found(result)

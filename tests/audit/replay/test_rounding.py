@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from replay_cases import rows
 
-from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit import Pair, PureDP
 from dpaudit.audit.replay import replay
 
 PAIR = Pair(rows(0.2, 0.7), rows(0.2, 0.7, 1.0))
-CLAIM = PureDP(1.0)
 
 
 def multiples(x, rng):
@@ -18,11 +17,6 @@ def multiples(x, rng):
 
 def remainder(x, rng):
     noisy = np.array([x.sum(), 0.3, 0.1]) + rng.laplace(size=3)
-    return noisy, (noisy - noisy.mean()).sum()
-
-
-def of_normal_noise(x, rng):
-    noisy = np.array([x.sum(), 0.3, 0.1]) + rng.normal(scale=3.8, size=3)
     return noisy, (noisy - noisy.mean()).sum()
 
 
@@ -58,18 +52,18 @@ def looked_at(x, rng, origin=1.7e9):
 
 
 RIGHT = [
-    *(multiples, remainder, of_normal_noise, seconds_and_thirds, after_the_origin),
-    *(with_its_width, by_a_matrix, one_draw_at_two_places, looked_at),
+    *(multiples, remainder, seconds_and_thirds, after_the_origin, with_its_width),
+    *(by_a_matrix, one_draw_at_two_places, looked_at),
 ]
 
 
 @pytest.mark.parametrize("sees", ["release", "transcript"])
 @pytest.mark.parametrize("mechanism", RIGHT, ids=lambda each: each.__name__)
 def test_what_cancels_refutes_nothing(mechanism, sees):
-    claim = ApproxDP(1.0, 1e-5) if mechanism is of_normal_noise else CLAIM
+    options = {"claim": PureDP(1.0), "sees": sees, "max_samples": 2}
     for start in (0.2, 0.21, 0.6):
         pair = Pair(rows(start, 0.7), rows(start, 0.7, 1.0))
-        result = replay(mechanism, pair=pair, claim=claim, sees=sees, max_samples=2)
+        result = replay(mechanism, pair=pair, **options)
         assert str(result.verdict) == "NOT_REFUTED", str(result)
 
 
@@ -80,19 +74,17 @@ def test_what_is_larger_than_that_does(mechanism):
     assert result.loss == pytest.approx(1.0, abs=1e-4)
 
 
-def test_numbers_that_never_had_noise_are_compared_as_before():
-    def beside(x, rng):
-        noisy = 1e9 + x.sum() + rng.laplace()
-        return noisy - 1e9, x.sum() * 1e-9
-
-    result = replay(beside, pair=PAIR, claim=CLAIM)
-    assert (str(result.verdict), result.findings[0].kind) == ("REFUTED", "release")
-
-
-def test_a_number_without_noise_is_found_among_such():
+@pytest.mark.parametrize(
+    "left",
+    [
+        lambda x, noisy: x.sum() * 1e-9,  # which never had noise
+        lambda x, noisy: (noisy + 1e-3 * len(x)) - noisy,
+    ],
+)
+def test_a_number_without_noise_is_found_among_such(left):
     def beside(x, rng):
         noisy = 1e6 + x.sum() + rng.laplace()
-        return noisy - 1e6, (noisy + 1e-3 * len(x)) - noisy
+        return noisy - 1e6, left(x, noisy)
 
-    result = replay(beside, pair=PAIR, claim=CLAIM)
+    result = replay(beside, pair=PAIR, claim=PureDP(1.0))
     assert (str(result.verdict), result.findings[0].kind) == ("REFUTED", "release")

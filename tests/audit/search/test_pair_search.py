@@ -24,12 +24,6 @@ class FixedPairs:
     def first(self):
         return [Pair([0.0], [0.0, i + 1.0]) for i in range(self.count)]
 
-    def random(self, rng):
-        raise AssertionError("nothing was announced")
-
-    def ascend(self, pair, scale, rng):
-        raise AssertionError("nothing was announced")
-
 
 def added(pair):
     return pair.neighbour[-1]
@@ -95,17 +89,6 @@ def test_a_good_first_arm_gets_two_thirds_of_the_releases_from_the_start():
     on_best = np.cumsum([size * (arm == 0) for arm, size in rounds])
     total = np.cumsum([size for _, size in rounds])
     assert (on_best >= total * 2 / 3 - 1).all()
-
-
-def test_an_unlucky_start_is_made_good():
-    """Of two pairs the second is bad: it becomes the best, and is played."""
-    found = 0
-    for seed in range(20):
-        search = PairSearch(FixedPairs(2), seed)
-        rounds = play(search, lambda pair: 0.04 * (added(pair) == 2), 1000, seed=seed)
-        on_bad = sum(size for arm, size in rounds if arm == 1)
-        found += search.best() == 1 and on_bad >= 500
-    assert found >= 12
 
 
 def test_given_pairs_are_looked_at_again_as_long_as_they_may_be_better():
@@ -200,50 +183,38 @@ def test_ascent_climbs_a_smooth_landscape(domain):
     assert np.median(reached) > 0.09
 
 
-def test_random_pairs_are_tried_and_arms_stay_few():
-    source = Proposals(lambda data, rng: 0.0, Box(0, 1, 3), "replace-one", 0)
-    search = PairSearch(source, 0, limit_arms=20)
-    assert len(search.live) == 20
-    seen = {arm for arm, _ in play(search, lambda pair: 0.0, 50_000)}
-    assert len(seen) > 60
-    assert len(search.live) <= 20
+def test_random_pairs_are_tried_arms_stay_few_and_the_seed_decides():
+    def played():
+        source = Proposals(lambda data, rng: 0.0, Box(0, 1, 3), "replace-one", 3)
+        search = PairSearch(source, 3, limit_arms=20)
+        assert len(search.live) == 20
+        rounds = play(search, lambda pair: float(pair.neighbour.sum()) / 1e3, 20_000)
+        assert len({arm for arm, _ in rounds}) > 30
+        assert len(search.live) <= 20
+        return rounds
 
-
-def test_the_same_reports_give_the_same_rounds():
-    searches = [
-        PairSearch(Proposals(lambda data, rng: 0.0, UnitBall(2), "add-remove", 3), 3)
-        for _ in range(2)
-    ]
-    one, two = (play(s, lambda p: float(p.neighbour.sum()), 5000) for s in searches)
-    assert one == two
+    assert played() == played()
 
 
 def test_refused_pairs_are_left_alone():
     search = PairSearch(FixedPairs(5), 0)
-    rng = np.random.default_rng(0)
-    total, played = 0, []
-    while total < 2000:
+    played = []
+    for _ in range(100):
         arm, size = search.next_round(20)
         played.append(arm)
-        if arm in (0, 2):
-            search.report(arm, -math.inf, 0)
-        else:
-            search.report(arm, -1.0 + 0.1 * rng.standard_normal(), size)
-            total += size
+        refused = arm in (0, 2)
+        search.report(arm, -math.inf if refused else -1.0, 0 if refused else size)
     assert played.count(0) == played.count(2) == 1
     assert search.live == {1, 3, 4}
     assert search.best() in search.live
-
-
-def test_when_all_pairs_are_refused_that_is_said():
-    search = PairSearch(FixedPairs(1), 0)
-    search.report(0, -math.inf, 0)
-    with pytest.raises(MechanismError, match="refuses all 1 pairs"):
+    for arm in (1, 3, 4):
+        search.report(arm, -math.inf, 0)
+    with pytest.raises(MechanismError, match="refuses all 5 pairs"):
         search.next_round(10)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("report", "message"),
     [
         ((7, 0.0, 1), "arm must be an integer"),
         ((0, math.nan, 1), "score must be finite or -inf, got nan"),
@@ -251,23 +222,19 @@ def test_when_all_pairs_are_refused_that_is_said():
         ((0, 0.0, 0), "releases must be an integer >= 1"),
     ],
 )
-def test_bad_reports_are_named(arguments, message):
+def test_bad_reports_are_named(report, message):
     with pytest.raises(InputError, match=message):
-        PairSearch(FixedPairs(2), 0).report(*arguments)
+        PairSearch(FixedPairs(2), 0).report(*report)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("pairs", "options", "message"),
     [
-        ({"share": 0.0}, "share must be in"),
-        ({"limit_arms": 3}, "limit_arms must be an integer >= 16"),
+        (2, {"share": 0.0}, "share must be in"),
+        (2, {"limit_arms": 3}, "limit_arms must be an integer >= 16"),
+        (0, {}, "source must propose a pair"),
     ],
 )
-def test_bad_options_are_named(options, message):
+def test_bad_options_are_named(pairs, options, message):
     with pytest.raises(InputError, match=message):
-        PairSearch(FixedPairs(2), 0, **options)
-
-
-def test_a_source_must_propose_something():
-    with pytest.raises(InputError, match="source must propose a pair"):
-        PairSearch(FixedPairs(0), 0)
+        PairSearch(FixedPairs(pairs), 0, **options)
