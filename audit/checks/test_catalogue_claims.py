@@ -151,13 +151,17 @@ def anything_can_be_wrong(entry: Entry) -> bool:
     return not (entry.expected_refuted and math.isnan(truth_of(mechanism, 1, 1e-5)[0]))
 
 
-def marks_of(entry: Entry) -> list[pytest.MarkDecorator]:
-    """Return the marks of an audit that must refute; hard are those of minutes."""
+def takes_minutes(entry: Entry) -> bool:
+    """Say whether an audit that must refute takes minutes, or needs a library."""
     assert entry.falls is not None
+    return entry.extra is not None or entry.falls.releases > OFTEN_ENOUGH
+
+
+def marks_of(entry: Entry, *, few_rounds: bool) -> list[pytest.MarkDecorator]:
+    """Return the marks of an audit that must refute."""
     missing = f"{entry.extra} is not installed"
     skip = pytest.mark.skipif(not entry.installed, reason=missing)
-    hard = entry.extra is not None or entry.falls.releases > OFTEN_ENOUGH
-    return [pytest.mark.hard, skip] if hard else [skip]
+    return [skip] if few_rounds else [pytest.mark.hard, skip]
 
 
 def is_proved_here(entry: Entry) -> bool:
@@ -202,18 +206,21 @@ entries = pytest.mark.parametrize(
     ],
 )
 false_claims = pytest.mark.parametrize(
-    ("entry", "relation", "fall"),
+    ("entry", "relation", "fall", "few_rounds"),
     [
         pytest.param(
             entry,
             relation,
             entry.falls,
-            id=f"{entry.name}-{relation}",
-            marks=marks_of(entry),
+            few_rounds,
+            id=f"{entry.name}-{relation}-{'few' if few_rounds else 'all'} rounds",
+            marks=marks_of(entry, few_rounds=few_rounds),
         )
         for entry in CATALOGUE.values()
         for relation in entry.relations
         if entry.falls is not None
+        for few_rounds in (True, False)
+        if not (few_rounds and takes_minutes(entry))
     ],
 )
 proved_claims = pytest.mark.parametrize(
@@ -315,7 +322,6 @@ def test_nothing_is_found_far_from_zero(mechanism: Mechanism) -> None:
 
 
 @false_claims
-@in_few_rounds
 def test_a_false_claim_falls(
     entry: Entry, relation: Relation, fall: Fall, few_rounds: bool
 ) -> None:
