@@ -8,9 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpaudit import InputError, Pair, PureDP
-from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from dpaudit import InputError
 from dpaudit.audit.description import describe
 
 SOURCE = """
@@ -192,26 +190,3 @@ def test_attributes_of_modules_matter_where_they_are_named(module, name):
     module.SCALE = 0.2
     assert text(getattr(user, name)) != before
     assert text(user.unaware) == unaware
-
-
-def test_another_verdict_is_not_returned(module, tmp_path):
-    """Each of these was: a mechanism that holds its claim, then one that does not."""
-    pairs = [
-        (module.laplace_mechanism(1.0), module.laplace_mechanism(0.05)),
-        (module.logged(a), module.logged(b)),
-    ]
-    for number, mechanisms in enumerate(pairs):
-        results = [
-            audit(
-                mechanism,
-                pair=Pair([0.0], [0.0, 1.0]),
-                claim=PureDP(1.0),
-                max_samples=40,
-                attacks=[Identity()],
-                name="the same",
-                store=tmp_path / f"{number}.db",
-            )
-            for mechanism in mechanisms
-        ]
-        assert [result.refuted for result in results] == [False, True]
-        assert not any(result.from_store for result in results)
