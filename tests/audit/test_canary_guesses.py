@@ -161,43 +161,33 @@ def test_fair_coins_are_refused_once_in_a_million():
 
 
 ONES = [1] * 20
-BAD = {
-    "NaN": (audit_scores, ([1.0, np.nan], [0, 1]), {}, "without NaN"),
-    "length": (audit_scores, ([1.0], [0, 1]), {}, "a number for every coin"),
-    "two": (audit_scores, ([1.0, 1.0], [0, 2]), {}, "must be 0 or 1 .* got 2"),
-    "nan coin": (audit_scores, ([1.0, 1.0], [0, np.nan]), {}, "0 or 1 .* got nan"),
-    "flat": (audit_scores, ([[1.0]], [[1]]), {}, "0 or 1 .* got shape"),
-    "one class": (audit_scores, (ONES, ONES), {}, "both 0 and 1, got 20"),
-    "none": (audit_scores, ([], []), {}, "both 0 and 1, got 0"),
-    "unfair": (
-        audit_scores,
-        (COINS, np.arange(400) < 100),
-        {},
-        "must be fair coins, got 100 of 400",
-    ),
-    "many": (audit_scores, (COINS, COINS), {"guesses": [401]}, "guesses must be"),
-    "few": (audit_scores, (COINS, COINS), {"guesses": [0]}, "guesses must be"),
-    "far": (audit_scores, (COINS, COINS), {"thresholds": [np.inf]}, "thresholds must"),
-    "seed": (audit_scores, (COINS, COINS), {"seed": -1}, "seed must be"),
-    "sure": (audit_scores, (COINS, COINS), {"confidence": 1.0}, "confidence must"),
-    "delta": (audit_scores, (COINS, COINS), {"delta": 1.0}, "delta must"),
-    "claim": (audit_scores, (COINS, COINS), {"claim": 1.0}, "claim must be a Claim"),
-    "silent": (audit_guesses, (COINS, COINS, COINS >= 0), {}, "leave a guess"),
-    "guess": (audit_guesses, (COINS * 2, COINS), {}, "guess must be 0 or 1 .* got 2"),
-    "lengths": (audit_guesses, ([0], [0, 1]), {}, "guess must have an entry"),
-    "abstains": (audit_guesses, ([0, 1], [0, 1], [0]), {}, "abstain must have an"),
-    "no curve": (
-        audit_scores,
-        (COINS, COINS),
-        {"claim": GaussianDP(1.0), "delta": 0.0},
-        "promises no epsilon",
-    ),
-}
+CURVE = {"claim": GaussianDP(1.0), "delta": 0.0}
+BAD = [
+    (audit_scores, ([1.0, np.nan], [0, 1]), {}, "without NaN"),
+    (audit_scores, ([1.0], [0, 1]), {}, "a number for every coin"),
+    (audit_scores, ([1.0, 1.0], [0, 2]), {}, "must be 0 or 1 .* got 2"),
+    (audit_scores, ([1.0, 1.0], [0, np.nan]), {}, "0 or 1 .* got nan"),
+    (audit_scores, ([[1.0]], [[1]]), {}, "0 or 1 .* got shape"),
+    (audit_scores, (ONES, ONES), {}, "both 0 and 1, got 20"),
+    (audit_scores, ([], []), {}, "both 0 and 1, got 0"),
+    (audit_scores, (COINS, np.arange(400) < 100), {}, "fair coins, got 100 of 400"),
+    (audit_scores, (COINS, COINS), {"guesses": [401]}, "guesses must be"),
+    (audit_scores, (COINS, COINS), {"guesses": [0]}, "guesses must be"),
+    (audit_scores, (COINS, COINS), {"thresholds": [np.inf]}, "thresholds must"),
+    (audit_scores, (COINS, COINS), {"seed": -1}, "seed must be"),
+    (audit_scores, (COINS, COINS), {"confidence": 1.0}, "confidence must"),
+    (audit_scores, (COINS, COINS), {"delta": 1.0}, "delta must"),
+    (audit_scores, (COINS, COINS), {"claim": 1.0}, "claim must be a Claim"),
+    (audit_guesses, (COINS, COINS, COINS >= 0), {}, "leave a guess"),
+    (audit_guesses, (COINS * 2, COINS), {}, "guess must be 0 or 1 .* got 2"),
+    (audit_guesses, ([0], [0, 1]), {}, "guess must have an entry"),
+    (audit_guesses, ([0, 1], [0, 1], [0]), {}, "abstain must have an"),
+    (audit_scores, (COINS, COINS), CURVE, "promises no epsilon"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_is_no_evidence_is_refused(name):
-    function, arguments, options, words = BAD[name]
+@pytest.mark.parametrize(("function", "arguments", "options", "words"), BAD)
+def test_what_is_no_evidence_is_refused(function, arguments, options, words):
     with pytest.raises(InputError, match=words):
         function(*arguments, **({"claim": PureDP(1.0)} | options))
 

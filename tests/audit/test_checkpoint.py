@@ -134,13 +134,10 @@ def test_another_subject_is_another_audit(tmp_path):
     assert audit(laplace_sum, **options).from_store
 
 
-def settings(max_samples):
-    return replace(SETTINGS, max_samples=max_samples, attacks=(Identity(),))
-
-
-def audit_of(mechanism=laplace_sum, domain=None):
-    source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
-    return AuditState(mechanism, PairSearch(source, 0), settings(60))
+def audit_of(mechanism=laplace_sum, pair=PAIR):
+    search = PairSearch(pair_source(mechanism, pair, None, None, 0), 0)
+    options = {"max_samples": 60, "attacks": (Identity(),)}
+    return AuditState(mechanism, search, replace(SETTINGS, **options))
 
 
 def test_a_thawed_state_has_what_it_was_supplied_with():
@@ -163,11 +160,7 @@ def test_a_thawed_state_has_what_it_was_supplied_with():
 
 def test_a_checkpoint_does_not_hold_the_data():
     big = Pair(np.zeros((200_000, 5)), np.zeros((200_001, 5)))
-    state = AuditState(
-        lambda data, rng: rng.laplace(),
-        PairSearch(pair_source(None, big, None, None, 0), 0),
-        settings(50),
-    )
+    state = audit_of(lambda data, rng: rng.laplace(), big)
     next(state.rounds())
     assert len(state.freeze()) < 2e6 < big.data.nbytes
 

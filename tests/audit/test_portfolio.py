@@ -265,29 +265,6 @@ def test_idle_attacks_stop_scoring_after_the_trial():
     assert scored_by(portfolio, events, 0) == 2700
 
 
-def test_what_nobody_bet_on_is_scored_again_once_there_is_four_times_as_much():
-    """A rare event may first occur long after the trial."""
-    rng = np.random.default_rng(3)
-
-    class Rare(Spy):
-        def score(self, target, parameters, releases):
-            return (flatten(releases)[:, 0] > 1000.0).astype(float)
-
-    portfolio = begun(
-        [Rare(), Spy()], *(ordinary(rng.normal(size=600)) for _ in (0, 1))
-    )
-    events = portfolio.prepare()
-    for _ in range(3):
-        portfolio.trust(events, np.flatnonzero(events.attack == 1))
-        for side, value in ((DATA, 2000.0), (NEIGHBOUR, 0.0)):
-            numbers = rng.normal(size=600)
-            numbers[:3] = value
-            portfolio.absorb(side, ordinary(numbers), events)
-        events = portfolio.prepare()
-    rare = events.attack == 0
-    assert events.hits[:, rare].tolist() == [[9], [0]]
-
-
 def test_a_sufficient_attack_is_never_idle():
     """Chance decides whom the first bets trust, and must not dismiss the best."""
     rng = np.random.default_rng(3)
@@ -316,13 +293,10 @@ class LaplaceWithAWrongLoss(Laplace):
         return np.cos(50 * releases)
 
 
-def test_nothing_is_on_offer_beside_an_exact_loss():
+def test_nothing_is_on_offer_beside_an_exact_loss_unless_it_is_clearly_beaten():
+    """With few releases nobody can know that it is wrong; then the others join."""
     assert offered(Laplace(), 20) == {1}
     assert offered(Laplace(), 1000) == {1}
-
-
-def test_a_loss_that_is_clearly_beaten_is_wrong():
-    """With few releases nobody can know; then the others join."""
     assert offered(LaplaceWithAWrongLoss(), 10) == {1}
     assert offered(LaplaceWithAWrongLoss(), 1000) == {0, 1}
 

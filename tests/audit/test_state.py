@@ -80,24 +80,14 @@ def test_a_refutation_ends_an_audit_that_is_to_stop():
     assert play(state) == []
 
 
-def counted_calls(mechanism):
-    """Return how often either side was drawn from, and the mechanism that counts."""
+def test_sampling_is_uneven_where_one_side_needs_more():
+    """A bit that is rare on D', and not on D; epsilon is log(300)."""
     calls = {1: 0, 2: 0}
 
     def counted(data, rng):
         calls[len(data)] += 1
-        return mechanism(data, rng)
+        return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
 
-    return calls, counted
-
-
-def rare_on_the_neighbour(data, rng):
-    """Return a bit that is rare on D' and not on D; epsilon is log(300)."""
-    return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
-
-
-def test_sampling_is_uneven_where_one_side_needs_more():
-    calls, counted = counted_calls(rare_on_the_neighbour)
     state = audit_of(counted, claim=5.0, max_samples=3000)
     play(state)
     assert state.drawn.tolist() == [calls[1], calls[2]]

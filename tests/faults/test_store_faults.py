@@ -12,8 +12,8 @@ import sqlite3
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -44,18 +44,9 @@ def values(result):
     return {k: v for k, v in result.to_dict().items() if k not in transient}
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The bytes of a sound store, and what it holds."""
-
-    content: bytes
-    rows: list[dict[str, object]]
-    first: Checkpoint
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """Three results, and an audit that is not finished, of two rounds."""
+    """The bytes of a store of three results and two rounds, and what it holds."""
     path = tmp_path_factory.mktemp("kept") / "audits.db"
     store = Store(path)
     for key, frozen in zip(KEYS[:3], FROZEN, strict=False):
@@ -65,7 +56,7 @@ def kept(tmp_path_factory):
     for number in range(2):
         store.add_round(KEYS[3], number, OUTCOME)
     rows = store.to_pandas().to_dict("records")
-    return Kept(path.read_bytes(), rows, checkpoint)
+    return SimpleNamespace(content=path.read_bytes(), rows=rows, first=checkpoint)
 
 
 def flip(content, rng):

@@ -13,7 +13,6 @@ confirmation errs with probability at most 1e-9 each, so a whole run with at mos
 """
 
 import contextlib
-import importlib
 import json
 import random
 import re
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import BITS, PORTFOLIO, LinearDiscriminant
@@ -32,7 +30,6 @@ from dpaudit.audit import Witness, audit, verify
 SHIPPED = Path(__file__).parents[2] / "docs/witnesses/symmetric-noise.json"
 PAIR = Pair([[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]])
 CONFIDENCE = 1 - 1e-9
-SENTINEL = "module_that_a_witness_names"
 
 
 @dataclass(frozen=True)
@@ -89,8 +86,6 @@ THINGS = [
     {"$object": "dpaudit.claims:GaussianDP", "arguments": {"mu": 0.01}},
 ]
 CODE = [
-    {"$object": f"{SENTINEL}:Trap", "arguments": {}},
-    {"$reference": f"{SENTINEL}:trap"},
     {"$object": "os:system", "arguments": {"command": "true"}},
     {"$reference": "scipy:datasets"},
     {"$object": "dpaudit.claims:NO_LOSS", "arguments": {}},
@@ -176,18 +171,7 @@ def check(path, text, shape, seed):
     return "not confirmed"
 
 
-@pytest.fixture
-def trap(tmp_path, monkeypatch):
-    """A module that leaves a trace when it is imported."""
-    trace = tmp_path / "imported"
-    source = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\n"
-    (tmp_path / f"{SENTINEL}.py").write_text(source)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
-    return trace
-
-
-def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path, trap):
+def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path):
     found = audit(
         LeakyTranscript(),
         pair=PAIR,
@@ -205,5 +189,4 @@ def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path, trap):
             text = mutated(stored, random.Random(seed))
             seen[check(path, text, shape, seed)] += 1
         assert set(sys.modules) == before
-    assert not trap.exists()
     assert min(seen["refused when read"], seen["not confirmed"]) > 5, str(seen)
