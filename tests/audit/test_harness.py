@@ -5,6 +5,7 @@ import json
 import math
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -419,7 +420,11 @@ def test_a_capability_that_fails_is_named(capability):
         raise KeyError("lost")
 
     fail.__name__ = capability
-    failing = type("Failing", (SymmetricNoise,), {capability: fail}).as_published(1.0)
+    mechanism = SymmetricNoise.as_published(1.0)
+    parts = "claim relation sensitivity draw release statistic worst_case".split()
+    parts += ["privacy_loss", "in_support"]
+    failing = SimpleNamespace(**{part: getattr(mechanism, part) for part in parts})
+    setattr(failing, capability, fail)
     with pytest.raises(MechanismError, match=f"{capability} raised KeyError: 'lost'"):
         audit(failing)
 
