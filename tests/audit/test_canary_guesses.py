@@ -10,7 +10,7 @@ from scipy import stats
 from dpaudit import ApproxDP, PureDP
 from dpaudit.audit import canary_guesses
 from dpaudit.audit.bounds import one_run, one_run_p_value
-from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
+from dpaudit.audit.canary_guesses import audit_guesses, audit_scores, right_guesses
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 
@@ -130,6 +130,9 @@ def test_the_order_of_the_canaries_tells_nothing(options):
         for seed in range(100)
     )
     assert refuted <= most(100)
+    # Nor is a tie a guess of anything: 400 coins stay within eight standard errors.
+    right = right_guesses(np.zeros(400), coins >= 0, np.random.default_rng(0))
+    assert abs(right.mean() - 0.5) < 0.2
 
 
 def test_the_most_confident_guesses_are_those_far_from_the_threshold():

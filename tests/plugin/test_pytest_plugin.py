@@ -126,6 +126,7 @@ def test_the_summary_has_one_line_for_each_audit(session):
     assert [line.split()[:3] for line in lines[:6]] == [
         ["ok" if passed else "FAILED", test, name] for test, name, _, passed in AUDITS
     ]
+    assert len({line.index("PureDP") for line in lines[:6]}) == 1
     for line in lines[:6]:
         assert re.search(
             r"PureDP\(epsilon=1.0\)  (not )?refuted +epsilon >= [\d.]+ at delta 0 "
