@@ -6,16 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from audit_cases import CLAIM, PAIR, attacks
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit import Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
 
-PAIR = Pair([0.0], [0.0, 1.0])
-CLAIM = PureDP(1.0)
-FEW = [attack for attack in PORTFOLIO if attack.name == "identity"]
 BUDGETS = {"quick": 20, "standard": 40, "full": 400}
 
 
@@ -39,7 +36,7 @@ def constant_sum(data, rng):
     return data.sum()
 
 
-options = {"claim": CLAIM, "pair": PAIR, "attacks": FEW}
+options = {"claim": CLAIM, "pair": PAIR, "attacks": attacks("identity")}
 
 
 @pytest.fixture

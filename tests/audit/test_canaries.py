@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from dpaudit import ApproxDP, PureDP, Relation
-from dpaudit.algorithms.catalogue import build
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.canaries import audit_canaries
@@ -77,16 +76,12 @@ def tracing(m=16, n=256, seed=0):
 
 @pytest.mark.parametrize(
     ("relation", "guesses"),
-    [
-        (Relation.ADD_REMOVE, 20),
-        (Relation.REPLACE_ONE, 20),
-        (Relation.ADD_REMOVE, None),
-    ],
+    [("add-remove", 20), ("replace-one", 20), ("add-remove", None)],
 )
 def test_a_claim_met_with_equality_is_refuted_with_alpha_at_most(relation, guesses):
     """100 audits at alpha = 0.1: the false alarm is below 1e-6."""
-    mechanism = RandomisedPresence(1.0, relation)
-    attack = Presence(20 if relation is Relation.ADD_REMOVE else 40)
+    mechanism = RandomisedPresence(1.0, Relation(relation))
+    attack = Presence(20 if relation == "add-remove" else 40)
     options = {"runs": 3, "guesses": guesses, "confidence": 0.9}
     refuted = sum(
         audit_canaries(mechanism, attack, seed=seed, **options).refuted
@@ -139,26 +134,9 @@ def test_components_without_noise_are_refuted(relation):
     assert found.bound.value > 1
     assert found.bound.delta == 1e-5
     assert "REFUTED at confidence 0.999 (20 runs" in str(found)
+    assert str(found).startswith("components")
     assert f"under {relation}" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["verdict"] == "REFUTED"
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_a_correct_mechanism_is_not_refuted(relation):
-    """Of a true claim the false alarm is 1e-9; the others of the catalogue are in
-    audit/checks/test_catalogue_canaries.py.
-    """
-    found = audit_canaries(
-        build("analyze-gauss", epsilon=1.0, delta=1e-5, relation=relation),
-        tracing(n=32),
-        fixed=np.zeros((1, 64)),
-        runs=10,
-        confidence=1 - 1e-9,
-    )
-    assert not found.refuted
-    assert found.relation is relation
-    assert found.epsilon == pytest.approx(1.0)
-    assert str(found).startswith("AnalyzeGauss")
 
 
 def test_fixed_rows_are_always_there():
@@ -213,23 +191,6 @@ def test_the_claim_is_tested_at_its_own_delta(epsilon):
     assert found.p_value == at[0.01] > at[0.0]
 
 
-def test_a_verdict_never_stands_beside_a_bound_that_contradicts_it():
-    """Of claims with a delta, whose p-values do not grow with epsilon by themselves."""
-    verdicts = set()
-    for seed in range(40):
-        found = audit_canaries(
-            RandomisedPresence(2.0),
-            Presence(12),
-            claim=ApproxDP(0.25 + seed / 20, 0.05),
-            guesses=12,
-            confidence=0.8,
-            seed=seed,
-        )
-        assert found.refuted == (found.bound.value >= found.epsilon)
-        verdicts.add(found.refuted)
-    assert verdicts == {False, True}
-
-
 class Impure(NoisySum):
     """Adds to the sum what it should not: see `extra`."""
 
@@ -241,24 +202,26 @@ class Impure(NoisySum):
         self.calls += 1
         if self.extra == "refusals" and self.calls > 4:
             raise TimeoutError
-        more = {"state": self.calls, "own randomness": np.random.default_rng().random()}
-        return super().release(data, rng=rng) + more.get(self.extra, 0)
+        more = self.calls if self.extra == "state" else 0
+        return super().release(data, rng=rng) + more
+
+
+STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 
 
 @pytest.mark.parametrize(
     ("mechanism", "says"),
     [
         (NoisySum(1.0), []),
-        (Impure("state"), ["the same seed gave another release"]),
-        (Impure("own randomness"), ["the same seed gave another release"]),
-        (Impure("refusals"), ["the same seed gave another release"]),
-        (lambda data, rng: data.sum(axis=0), ["does not use its rng"]),
+        (Impure("state"), [STATE]),
+        (Impure("refusals"), [STATE]),
+        (lambda data, rng: data.sum(axis=0), [UNUSED]),
         (
             lambda data, rng: np.random.default_rng().normal(size=data.shape[1]),
-            ["the same seed gave another release", "does not use its rng"],
+            [STATE, UNUSED],
         ),
     ],
-    ids=["pure", "state", "own randomness", "refusals", "no noise", "all its own"],
+    ids=["pure", "state", "refusals", "no noise", "all its own"],
 )
 @pytest.mark.parametrize("guesses", [5, None])
 def test_impure_mechanisms_are_warned_about(mechanism, says, guesses):
@@ -289,35 +252,11 @@ def test_pilots_have_coins_of_their_own():
     assert (chosen.pilots, given.pilots) == (2, 0)
 
 
-def test_scores_that_say_nothing_are_guessed_by_coins():
-    def silent(data, rng):
-        return np.zeros(data.shape[1])
-
-    for relation in Relation:
-        found = audit_canaries(
-            silent,
-            Presence(40),
-            claim=PureDP(1.0),
-            relation=relation,
-            runs=20,
-            guesses=20,
-        )
-        share = found.bound.counts["correct"] / 400
-        assert abs(share - 0.5) < 7 * 0.5 / 20  # 400 fair coins
-        assert not found.refuted
-
-
 def test_the_middle_of_two_groups():
     assert middle(np.array([5.0, 0.0, 0.1, 5.1, -0.1])) == pytest.approx(2.525)
     assert middle(np.array([3.0])) == 0.0
     assert middle(np.array([2.0, 2.0])) == 2.0
     assert np.isfinite(middle(np.array([np.inf, 0.0, -np.inf])))
-
-
-def simple(**changes):
-    options = {"mechanism": RandomisedPresence(1.0), "attack": Presence(4)}
-    options |= changes
-    return audit_canaries(options.pop("mechanism"), options.pop("attack"), **options)
 
 
 class Wrong(Presence):
@@ -331,33 +270,31 @@ class Missing(Presence):
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("changes", "says"),
     [
-        (lambda: simple(mechanism=components), "claim is needed"),
+        (dict(mechanism=components), "claim is needed"),
+        (dict(mechanism=components, claim=PureDP(1.0)), "relation is needed"),
+        (dict(claim=1.0), "claim must be a Claim"),
+        (dict(runs=0), "runs must be"),
+        (dict(guesses=5), "guesses must be an integer >= 1 and <= 4"),
+        (dict(guesses=2, pilots=1), "pilots choose guesses"),
+        (dict(pilots=0), "pilots must be"),
+        (dict(confidence=1.0), "confidence must be"),
+        (dict(delta=1.0), "delta must be"),
+        (dict(seed=-1), "seed must be"),
+        (dict(claim=GaussianDP(1.0), delta=0.0), "promises no epsilon"),
+        (dict(relation="replace"), "relation must be one of"),
         (
-            lambda: simple(mechanism=components, claim=PureDP(1.0)),
-            "relation is needed",
-        ),
-        (lambda: simple(claim=1.0), "claim must be a Claim"),
-        (lambda: simple(runs=0), "runs must be"),
-        (lambda: simple(guesses=5), "guesses must be an integer >= 1 and <= 4"),
-        (lambda: simple(guesses=2, pilots=1), "pilots choose guesses"),
-        (lambda: simple(pilots=0), "pilots must be"),
-        (lambda: simple(confidence=1.0), "confidence must be"),
-        (lambda: simple(delta=1.0), "delta must be"),
-        (lambda: simple(seed=-1), "seed must be"),
-        (lambda: simple(claim=GaussianDP(1.0), delta=0.0), "promises no epsilon"),
-        (lambda: simple(relation="replace"), "relation must be one of"),
-        (
-            lambda: simple(attack=Presence(3), relation="replace-one"),
+            dict(attack=Presence(3), relation="replace-one"),
             "even number of canaries",
         ),
-        (lambda: simple(fixed=np.ones((1, 3))), "fixed must have rows of the can"),
-        (lambda: simple(attack=Wrong(4)), "attack must score every canary"),
-        (lambda: simple(attack=Missing(4)), "attack must score every canary"),
-        (lambda: simple(attack=Presence(0)), r"attack.rows must have shape"),
+        (dict(fixed=np.ones((1, 3))), "fixed must have rows of the can"),
+        (dict(attack=Wrong(4)), "attack must score every canary"),
+        (dict(attack=Missing(4)), "attack must score every canary"),
+        (dict(attack=Presence(0)), r"attack.rows must have shape"),
     ],
 )
-def test_bad_input(call, says):
+def test_bad_input(changes, says):
+    options = {"mechanism": RandomisedPresence(1.0), "attack": Presence(4)} | changes
     with pytest.raises(InputError, match=says):
-        call()
+        audit_canaries(options.pop("mechanism"), options.pop("attack"), **options)

@@ -10,7 +10,7 @@ from scipy import stats
 from dpaudit import ApproxDP, PureDP
 from dpaudit.audit import canary_guesses
 from dpaudit.audit.bounds import one_run, one_run_p_value
-from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
+from dpaudit.audit.canary_guesses import audit_guesses, audit_scores, right_guesses
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 
@@ -56,16 +56,6 @@ def test_a_claim_met_with_equality_is_refuted_with_alpha_at_most(delta, options)
     """Null: the claim is true. At alpha = 0.1 the false alarm of the test is 1e-6."""
     audits = 30 if delta else 120
     assert times_refuted(audits, delta, **options) <= most(audits)
-
-
-def test_all_guesses_of_a_tight_claim_use_up_the_error():
-    """By chance alone, fewer with a probability below 1e-6."""
-    # 200 guesses are right with probability e/(1 + e): alpha is met up to one guess.
-    q = np.e / (1 + np.e)
-    exact = stats.binom.sf(stats.binom.isf(ALPHA, 200, q), 200, q)
-    assert exact > 0.07
-    refuted = times_refuted(300, 0.0, guesses=[200])
-    assert refuted >= stats.binom.ppf(1e-6, 300, exact) > 0
 
 
 def test_the_best_of_several_pays_for_all():
@@ -140,6 +130,9 @@ def test_the_order_of_the_canaries_tells_nothing(options):
         for seed in range(100)
     )
     assert refuted <= most(100)
+    # Nor is a tie a guess of anything: 400 coins stay within eight standard errors.
+    right = right_guesses(np.zeros(400), coins >= 0, np.random.default_rng(0))
+    assert abs(right.mean() - 0.5) < 0.2
 
 
 def test_the_most_confident_guesses_are_those_far_from_the_threshold():
@@ -171,43 +164,33 @@ def test_fair_coins_are_refused_once_in_a_million():
 
 
 ONES = [1] * 20
-BAD = {
-    "NaN": (audit_scores, ([1.0, np.nan], [0, 1]), {}, "without NaN"),
-    "length": (audit_scores, ([1.0], [0, 1]), {}, "a number for every coin"),
-    "two": (audit_scores, ([1.0, 1.0], [0, 2]), {}, "must be 0 or 1 .* got 2"),
-    "nan coin": (audit_scores, ([1.0, 1.0], [0, np.nan]), {}, "0 or 1 .* got nan"),
-    "flat": (audit_scores, ([[1.0]], [[1]]), {}, "0 or 1 .* got shape"),
-    "one class": (audit_scores, (ONES, ONES), {}, "both 0 and 1, got 20"),
-    "none": (audit_scores, ([], []), {}, "both 0 and 1, got 0"),
-    "unfair": (
-        audit_scores,
-        (COINS, np.arange(400) < 100),
-        {},
-        "must be fair coins, got 100 of 400",
-    ),
-    "many": (audit_scores, (COINS, COINS), {"guesses": [401]}, "guesses must be"),
-    "few": (audit_scores, (COINS, COINS), {"guesses": [0]}, "guesses must be"),
-    "far": (audit_scores, (COINS, COINS), {"thresholds": [np.inf]}, "thresholds must"),
-    "seed": (audit_scores, (COINS, COINS), {"seed": -1}, "seed must be"),
-    "sure": (audit_scores, (COINS, COINS), {"confidence": 1.0}, "confidence must"),
-    "delta": (audit_scores, (COINS, COINS), {"delta": 1.0}, "delta must"),
-    "claim": (audit_scores, (COINS, COINS), {"claim": 1.0}, "claim must be a Claim"),
-    "silent": (audit_guesses, (COINS, COINS, COINS >= 0), {}, "leave a guess"),
-    "guess": (audit_guesses, (COINS * 2, COINS), {}, "guess must be 0 or 1 .* got 2"),
-    "lengths": (audit_guesses, ([0], [0, 1]), {}, "guess must have an entry"),
-    "abstains": (audit_guesses, ([0, 1], [0, 1], [0]), {}, "abstain must have an"),
-    "no curve": (
-        audit_scores,
-        (COINS, COINS),
-        {"claim": GaussianDP(1.0), "delta": 0.0},
-        "promises no epsilon",
-    ),
-}
+CURVE = {"claim": GaussianDP(1.0), "delta": 0.0}
+BAD = [
+    (audit_scores, ([1.0, np.nan], [0, 1]), {}, "without NaN"),
+    (audit_scores, ([1.0], [0, 1]), {}, "a number for every coin"),
+    (audit_scores, ([1.0, 1.0], [0, 2]), {}, "must be 0 or 1 .* got 2"),
+    (audit_scores, ([1.0, 1.0], [0, np.nan]), {}, "0 or 1 .* got nan"),
+    (audit_scores, ([[1.0]], [[1]]), {}, "0 or 1 .* got shape"),
+    (audit_scores, (ONES, ONES), {}, "both 0 and 1, got 20"),
+    (audit_scores, ([], []), {}, "both 0 and 1, got 0"),
+    (audit_scores, (COINS, np.arange(400) < 100), {}, "fair coins, got 100 of 400"),
+    (audit_scores, (COINS, COINS), {"guesses": [401]}, "guesses must be"),
+    (audit_scores, (COINS, COINS), {"guesses": [0]}, "guesses must be"),
+    (audit_scores, (COINS, COINS), {"thresholds": [np.inf]}, "thresholds must"),
+    (audit_scores, (COINS, COINS), {"seed": -1}, "seed must be"),
+    (audit_scores, (COINS, COINS), {"confidence": 1.0}, "confidence must"),
+    (audit_scores, (COINS, COINS), {"delta": 1.0}, "delta must"),
+    (audit_scores, (COINS, COINS), {"claim": 1.0}, "claim must be a Claim"),
+    (audit_guesses, (COINS, COINS, COINS >= 0), {}, "leave a guess"),
+    (audit_guesses, (COINS * 2, COINS), {}, "guess must be 0 or 1 .* got 2"),
+    (audit_guesses, ([0], [0, 1]), {}, "guess must have an entry"),
+    (audit_guesses, ([0, 1], [0, 1], [0]), {}, "abstain must have an"),
+    (audit_scores, (COINS, COINS), CURVE, "promises no epsilon"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_is_no_evidence_is_refused(name):
-    function, arguments, options, words = BAD[name]
+@pytest.mark.parametrize(("function", "arguments", "options", "words"), BAD)
+def test_what_is_no_evidence_is_refused(function, arguments, options, words):
     with pytest.raises(InputError, match=words):
         function(*arguments, **({"claim": PureDP(1.0)} | options))
 

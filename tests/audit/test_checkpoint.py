@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plain_settings import SETTINGS
+from audit_cases import CLAIM, PAIR, SETTINGS, attacks, laplace_sum, values
 
-from dpaudit import GaussianDP, InputError, Pair, PureDP
-from dpaudit.attacks import PORTFOLIO, Identity
+from dpaudit import GaussianDP, InputError, Pair
+from dpaudit.attacks import Identity
 from dpaudit.audit import Store, StoreWarning, audit
 from dpaudit.audit.checkpoint import Recorder
 from dpaudit.audit.freezing import freeze, thaw
@@ -21,22 +21,6 @@ from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.search.sources import pair_source
 from dpaudit.audit.state import AuditState
 from dpaudit.errors import ExecutorError
-
-PAIR = Pair([0.0], [0.0, 1.0])
-CLAIM = PureDP(1.0)
-
-
-def attacks(*names):
-    return [attack for attack in PORTFOLIO if attack.name in names]
-
-
-def values(result):
-    transient = ("seconds", "from_store")
-    return {k: v for k, v in result.to_dict().items() if k not in transient}
-
-
-def laplace_sum(data, rng):
-    return data.sum() + rng.laplace()
 
 
 def unpicklable(scale):
@@ -150,13 +134,10 @@ def test_another_subject_is_another_audit(tmp_path):
     assert audit(laplace_sum, **options).from_store
 
 
-def settings(max_samples):
-    return replace(SETTINGS, max_samples=max_samples, attacks=(Identity(),))
-
-
-def audit_of(mechanism=laplace_sum, domain=None):
-    source = pair_source(mechanism, None if domain else PAIR, domain, "add-remove", 0)
-    return AuditState(mechanism, PairSearch(source, 0), settings(60))
+def audit_of(mechanism=laplace_sum, pair=PAIR):
+    search = PairSearch(pair_source(mechanism, pair, None, None, 0), 0)
+    options = {"max_samples": 60, "attacks": (Identity(),)}
+    return AuditState(mechanism, search, replace(SETTINGS, **options))
 
 
 def test_a_thawed_state_has_what_it_was_supplied_with():
@@ -179,11 +160,7 @@ def test_a_thawed_state_has_what_it_was_supplied_with():
 
 def test_a_checkpoint_does_not_hold_the_data():
     big = Pair(np.zeros((200_000, 5)), np.zeros((200_001, 5)))
-    state = AuditState(
-        lambda data, rng: rng.laplace(),
-        PairSearch(pair_source(None, big, None, None, 0), 0),
-        settings(50),
-    )
+    state = audit_of(lambda data, rng: rng.laplace(), big)
     next(state.rounds())
     assert len(state.freeze()) < 2e6 < big.data.nbytes
 
@@ -367,31 +344,6 @@ def test_a_mechanism_that_repeats_itself_goes_on_after_any_kill(tmp_path, clock,
         killed(laplace_sum, store, clock, samples=samples, step=step)
     result = audit(laplace_sum, **OPTIONS, store=store)
     assert values(result) == values(audit(laplace_sum, **OPTIONS))
-
-
-@pytest.mark.parametrize("share", [1.0, 0.05])
-def test_to_kill_and_try_again_shows_nothing_else(tmp_path, clock, share):
-    """Whoever kills an audit that goes badly has one try, as the proof supposes.
-
-    Of each round one outcome is told, in all processes together.
-    """
-    told, rng = {}, np.random.default_rng(0)
-    mechanism = Own(0, share, 0.3)
-    options = OPTIONS | {"confidence": 0.5, "stop_when_refuted": False}
-
-    def note(progress):
-        clock[0] += rng.choice([0.0, 10.0])
-        told.setdefault(progress.samples, set()).add(progress.epsilon_lower)
-        if progress.samples > 12 and rng.random() < 0.3:
-            raise Kill
-
-    for _ in range(8):
-        try:
-            audit(mechanism, **options, store=tmp_path / "audits.db", progress=note)
-        except (Kill, InputError):
-            pass
-    assert len(set.union(*told.values())) > 1
-    assert all(len(bounds) == 1 for bounds in told.values())
 
 
 def test_what_is_no_result_is_not_returned(tmp_path):

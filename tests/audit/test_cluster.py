@@ -1,9 +1,8 @@
 """A Dask cluster is an executor like any other."""
 
 import pytest
+from audit_cases import CLAIM, PAIR, attacks, values
 
-from dpaudit import Pair, PureDP
-from dpaudit.attacks import Identity
 from dpaudit.audit import audit
 
 distributed = pytest.importorskip(
@@ -12,16 +11,8 @@ distributed = pytest.importorskip(
 # What Dask's own threads and sockets say when they end is not the question.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-OPTIONS = {
-    "pair": Pair([0.0], [0.0, 1.0]),
-    "claim": PureDP(1.0),
-    "max_samples": 50,
-    "attacks": [Identity()],
-}
-
-
-def values(result):
-    return {k: v for k, v in result.to_dict().items() if k != "seconds"}
+OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 50}
+OPTIONS |= {"attacks": attacks("identity")}
 
 
 def closure(scale):

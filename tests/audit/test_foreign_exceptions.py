@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from audit_cases import CLAIM, PAIR
 
-from dpaudit import MechanismError, Pair, PureDP
+from dpaudit import MechanismError
 from dpaudit.attacks import Abnormal, Identity
 from dpaudit.audit import audit, process_pool
 from dpaudit.audit.sampling import Sampler
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
-PAIR = Pair([0.0], [0.0, 1.0])
 FEW = [Identity(), Abnormal()]
 
 
@@ -55,7 +55,7 @@ class RaisingInDraw(Raising):
 
 @pytest.mark.parametrize("error", EXCEPTIONS)
 def test_what_is_raised_on_one_side_only_refutes_and_always_is_an_error(error):
-    options = {"pair": PAIR, "claim": PureDP(1.0), "max_samples": 60, "attacks": FEW}
+    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 60, "attacks": FEW}
     result = audit(RaisingInDraw(error), **options)
     assert result.refuted
     assert result.warnings == ()
@@ -96,7 +96,7 @@ class Failing:
 @pytest.mark.parametrize("error", [SystemExit(1), Own("o"), RuntimeError("r")])
 def test_what_comes_from_an_executor_is_its_failure(error):
     with pytest.raises(ExecutorError, match=f"was lost .{type(error).__name__}: "):
-        audit(Raising(Own), pair=PAIR, claim=PureDP(1.0), executor=Failing(error))
+        audit(Raising(Own), pair=PAIR, claim=CLAIM, executor=Failing(error))
 
 
 def test_ctrl_c_ends_an_audit_wherever_it_comes():
@@ -109,7 +109,7 @@ def test_ctrl_c_ends_an_audit_wherever_it_comes():
         return rng.laplace()
 
     with pytest.raises(KeyboardInterrupt):
-        audit(interrupted, pair=PAIR, claim=PureDP(1.0), max_samples=100)
+        audit(interrupted, pair=PAIR, claim=CLAIM, max_samples=100)
     assert len(calls) == 30
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -124,6 +124,6 @@ def test_a_time_limit_that_a_signal_keeps_ends_an_audit():
     before = signal.signal(signal.SIGUSR1, out_of_time)
     try:
         with pytest.raises(TimeoutError, match="took too long"):
-            audit(slow, pair=PAIR, claim=PureDP(1.0))
+            audit(slow, pair=PAIR, claim=CLAIM)
     finally:
         signal.signal(signal.SIGUSR1, before)

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
+from audit_cases import PAIR
 
-from dpaudit import Pair
 from dpaudit.attacks import Identity
 from dpaudit.audit.independence import signs_of_dependence
 from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.errors import InputError
 
-PAIR = Pair([0.0], [0.0, 1.0])
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"
 

@@ -64,12 +64,9 @@ def test_randomised_response_by_minimisation_on_the_edge(epsilon, true, delta):
     assert (plan.on_data, plan.on_neighbour) == pytest.approx((p, q))
 
 
-def test_laplace_has_the_information_limit_of_the_suite():
+def test_plans_have_the_information_limits_of_the_suite():
     limit = information_limit(best_events()["laplace-under-noised"], PureDP(0.1), 1e-3)
     assert plan_audit(0.1, 0.2).limit == pytest.approx(limit, rel=1e-3)
-
-
-def test_gaussian_has_the_information_limit_of_the_suite():
     broken = Gaussian.under_noised(0.1, 1e-5)
     event, claim = best_events()["gaussian-under-noised"], ApproxDP(0.1, 1e-5)
     plan = plan_audit(0.1, broken.true_epsilon, delta=1e-5, model="gaussian")

@@ -4,12 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from audit_cases import PAIR
 
-from dpaudit import ApproxDP, GaussianDP, Pair, Profile, PureDP, ZeroConcentratedDP
+from dpaudit import ApproxDP, GaussianDP, Profile, PureDP, ZeroConcentratedDP
 from dpaudit.attacks import Identity
 from dpaudit.audit import Verdict, audit
 
-PAIR = Pair([0.0], [0.0, 1.0])
 CLAIMS = [
     PureDP(1.0),
     GaussianDP(1.0),

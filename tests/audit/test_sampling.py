@@ -2,17 +2,12 @@
 
 import numpy as np
 import pytest
+from audit_cases import PAIR, laplace_sum
 from scipy.stats import binom, chisquare
 
-from dpaudit import InputError, MechanismError, Pair
+from dpaudit import InputError, MechanismError
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.outputs import Batch
-
-PAIR = Pair([0.0], [0.0, 1.0])
-
-
-def noisy_sum(data, rng):
-    return data.sum() + rng.laplace()
 
 
 def everything(sampler: Sampler, side: int = DATA, size: int = 40, round_: int = 1):
@@ -26,31 +21,17 @@ def numbers(batch):
 
 
 def test_batches_are_reproducible_and_distinct():
-    first = numbers(everything(Sampler(noisy_sum, PAIR, 3)))
-    assert np.array_equal(first, numbers(everything(Sampler(noisy_sum, PAIR, 3))))
+    first = numbers(everything(Sampler(laplace_sum, PAIR, 3)))
+    assert np.array_equal(first, numbers(everything(Sampler(laplace_sum, PAIR, 3))))
     assert len(np.unique(first)) == 40
     others = [
-        numbers(everything(Sampler(noisy_sum, PAIR, 4))),
-        numbers(everything(Sampler(noisy_sum, PAIR, 3, key=1))),
-        numbers(everything(Sampler(noisy_sum, PAIR, 3), round_=2)),
-        numbers(everything(Sampler(noisy_sum, PAIR, 3), NEIGHBOUR)) - 1,
+        numbers(everything(Sampler(laplace_sum, PAIR, 4))),
+        numbers(everything(Sampler(laplace_sum, PAIR, 3, key=1))),
+        numbers(everything(Sampler(laplace_sum, PAIR, 3), round_=2)),
+        numbers(everything(Sampler(laplace_sum, PAIR, 3), NEIGHBOUR)) - 1,
     ]
     for other in others:
         assert not np.isin(np.round(other, 9), np.round(first, 9)).any()
-
-
-def test_scalars_arrays_and_mappings():
-    assert numbers(everything(Sampler(noisy_sum, PAIR, 0))).shape == (40,)
-    matrix = everything(Sampler(lambda d, rng: rng.normal(size=(2, 3)), PAIR, 0))
-    assert numbers(matrix).shape == (40, 2, 3)
-    mapping = everything(
-        Sampler(lambda d, rng: {"b": rng.normal(size=2), "a": 1}, PAIR, 0)
-    )
-    assert {key: value.shape for key, value in numbers(mapping).items()} == {
-        "a": (40,),
-        "b": (40, 2),
-    }
-    assert mapping.size == 40
 
 
 def test_batch_size_follows_the_size_of_a_release():
@@ -73,7 +54,7 @@ def test_a_buffer_that_the_mechanism_uses_again_is_no_output_twice():
             self.kept[:size] = rng.laplace(size=size)
             return self.kept[:size]
 
-    fresh = numbers(everything(Sampler(noisy_sum, PAIR, 3)))
+    fresh = numbers(everything(Sampler(laplace_sum, PAIR, 3)))
     assert np.array_equal(numbers(everything(Sampler(reused, PAIR, 3)))[:, 0], fresh)
     sampler = Sampler(Batched(), PAIR, 0)
     first = everything(sampler)
@@ -101,7 +82,6 @@ def fail():
         (fail, "raises ZeroDivisionError"),
         (lambda: None, "returns NoneType"),
         (lambda: "no", "value 'no'"),
-        (lambda: 7, "int64, shape ()"),
         (lambda: np.zeros(3), "shape (3,)"),
         (lambda: {"a": {"b": 1.0}}, "shapes {a: {b: ()}}"),
     ],

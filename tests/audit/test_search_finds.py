@@ -25,7 +25,13 @@ def scale_of_the_largest_length(x, rng):
     return x[:, 0].sum() + rng.laplace(scale=largest)
 
 
+def median(x, rng):
+    """It moves by a whole unit only between two balanced camps."""
+    return (np.median(x) if len(x) else 0.5) + rng.laplace(scale=0.25)
+
+
 CASES = [
+    (median, "scalar:0,1", "replace-one"),
     (beyond_the_quartiles, "scalar:0,1:rows=20", "add-remove"),
     (scale_of_the_largest_length, "ball:2", "add-remove"),
 ]

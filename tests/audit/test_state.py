@@ -2,20 +2,17 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from plain_settings import SETTINGS
+from audit_cases import PAIR, SETTINGS, laplace_sum
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
 from dpaudit.attacks import Identity
 from dpaudit.audit.betting.families import families_for
-from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.state import AuditState
 
-PAIR = Pair([0.0], [0.0, 1.0])
 OTHER = Pair([5.0], [5.0, 1.0])
 
 
@@ -35,10 +32,6 @@ class Pairs:
 
     def ascend(self, pair, scale, rng):
         raise AssertionError("there are no others")
-
-
-def laplace_sum(data, rng):
-    return data.sum() + rng.laplace()
 
 
 def half_laplace_sum(data, rng):
@@ -87,24 +80,14 @@ def test_a_refutation_ends_an_audit_that_is_to_stop():
     assert play(state) == []
 
 
-def counted_calls(mechanism):
-    """Return how often either side was drawn from, and the mechanism that counts."""
+def test_sampling_is_uneven_where_one_side_needs_more():
+    """A bit that is rare on D', and not on D; epsilon is log(300)."""
     calls = {1: 0, 2: 0}
 
     def counted(data, rng):
         calls[len(data)] += 1
-        return mechanism(data, rng)
+        return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
 
-    return calls, counted
-
-
-def rare_on_the_neighbour(data, rng):
-    """Return a bit that is rare on D' and not on D; epsilon is log(300)."""
-    return float(rng.random() < (0.3 if len(data) == 1 else 0.001))
-
-
-def test_sampling_is_uneven_where_one_side_needs_more():
-    calls, counted = counted_calls(rare_on_the_neighbour)
     state = audit_of(counted, claim=5.0, max_samples=3000)
     play(state)
     assert state.drawn.tolist() == [calls[1], calls[2]]
@@ -211,12 +194,6 @@ def test_a_thawed_state_knows_which_pairs_were_refused():
     assert other.outcome == state.outcome
 
 
-def test_nothing_speaks_against_a_constant():
-    state = audit_of(lambda data, rng: 7.0, max_samples=100)
-    play(state)
-    assert state.strongest(*state.best()) is None
-
-
 def pair_audit_of(mechanism, size=20):
     pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
     pair_audit.pilot(size)
@@ -229,22 +206,6 @@ def test_the_pilot_can_be_drawn_again():
         pair_audit.first_look, pair_audit.replay_pilot(), strict=True
     ):
         assert first.equals(again)
-
-
-def test_an_audit_of_a_pair_plays_fresh_releases():
-    seen = []
-
-    def noted(data, rng):
-        seen.append(data.sum() + rng.laplace())
-        return seen[-1]
-
-    pair_audit = pair_audit_of(noted)
-    family = next(iter(families_for(PureDP(1.0), 0.0, 1.0).values()))
-    test = SequentialTest(family, 1e-3)
-    for _ in range(3):
-        pair_audit.play([test], family.claimed, 10, 1000)
-    assert pair_audit.drawn.tolist() == [50, 50]
-    assert len(np.unique(seen)) == len(seen) == 100
 
 
 def test_violation_is_positive_only_where_there_seems_to_be_one():

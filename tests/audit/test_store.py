@@ -3,28 +3,18 @@
 import io
 import json
 import sqlite3
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
+from audit_cases import CLAIM, PAIR, attacks, laplace_sum
 
-from dpaudit import InputError, Pair, PureDP
-from dpaudit.attacks import Identity
+from dpaudit import InputError
 from dpaudit.audit import Store, StoreWarning, audit
 from dpaudit.audit.store import Checkpoint
 
-OPTIONS = {
-    "pair": Pair([0.0], [0.0, 1.0]),
-    "claim": PureDP(1.0),
-    "max_samples": 4,
-    "attacks": [Identity()],
-}
+OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 4}
+OPTIONS |= {"attacks": attacks("identity")}
 RECORD = {"drawn": [4, 5], "name": "a", "witness": None, "warnings": [], "at": 0.5}
-
-
-def laplace_sum(data, rng):
-    return data.sum() + rng.laplace()
 
 
 @pytest.fixture
@@ -84,45 +74,6 @@ def test_old_pages_are_used_again(path):
     for samples in range(30):
         store.add_checkpoint("a", Checkpoint(samples, 1.0, bytes(200_000)))
     assert path.stat().st_size < 1_000_000
-
-
-WRITER = """
-import sys
-from dpaudit.audit.store import Checkpoint, Store
-store, name = Store(sys.argv[1]), sys.argv[2]
-sys.stdin.readline()
-for number in range(10):
-    store.prepare()
-    store.add_checkpoint("both", Checkpoint(number, 1.0, bytes(5000)))
-    store.add_result(f"{name}{number}", "code", {"drawn": [1, 1]}, b"mine")
-    store.add_result(f"shared{number}", "code", {"drawn": [1, 1]}, b"the same")
-"""
-
-
-def test_two_writers_get_along(path):
-    """From the making of the file on; they begin at the same time."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("a", "b")
-    ]
-    for writer in writers:
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    for writer in writers:
-        assert writer.communicate()[1] == ""
-        assert writer.returncode == 0
-    frame = Store(path).to_pandas()
-    expected = {f"{name}{i}" for name in ("a", "b", "shared") for i in range(10)}
-    assert len(frame) == 30
-    assert set(frame["key"]) == expected
-    assert Store(path).resume("both")[0].samples == 9
-    assert sound(path)
-    assert not list(path.parent.glob("*corrupt*"))
 
 
 def damage_header(path):

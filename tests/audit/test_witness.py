@@ -8,19 +8,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from audit_cases import CLAIM, PAIR, attacks
 
-from dpaudit import Claim, InputError, MechanismError, Pair, PureDP, Relation
-from dpaudit.algorithms import SymmetricNoise, SymmetrisedWishart
-from dpaudit.attacks import PORTFOLIO, Abnormal, Attack, Identity
+from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
+from dpaudit.algorithms import SymmetricNoise
+from dpaudit.attacks import Attack, Identity
 from dpaudit.audit import Witness, audit, verify
 from dpaudit.codec import encode
-
-PAIR = Pair([0.0], [0.0, 1.0])
-CLAIM = PureDP(1.0)
-
-
-def attacks(*names):
-    return [attack for attack in PORTFOLIO if attack.name in names]
 
 
 def through_json(witness):
@@ -66,30 +60,24 @@ class LeakyMean:
 
 
 @pytest.fixture(scope="module")
-def witness() -> Witness:
-    found = audit(
+def witness():
+    return audit(
         SymmetricNoise.as_published(1.0), seed=3, attacks=attacks("exact-loss")
     ).witness
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")
-def labels_witness() -> Witness:
-    found = audit(
+def labels_witness():
+    return audit(
         fails_on_one, pair=PAIR, claim=CLAIM, attacks=attacks("abnormal")
     ).witness
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")
-def learned_witness() -> Witness:
-    found = audit(
+def learned_witness():
+    return audit(
         wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks("linear-discriminant")
     ).witness
-    assert found is not None
-    return found
 
 
 def test_round_trip_through_a_file(witness, tmp_path):
@@ -122,25 +110,22 @@ def test_verification_uses_fresh_randomness_by_default(witness):
         verify(witness, seed=witness.seed)
 
 
-def test_a_witness_of_labels_travels(labels_witness):
+def test_witnesses_of_labels_and_of_learned_attacks_travel(
+    labels_witness, learned_witness
+):
     """Power: 0.8 against 0.05 is confirmed with probability > 0.999."""
-    assert labels_witness.attack == "abnormal"
+    loaded = through_json(learned_witness)
+    assert loaded.to_dict() == learned_witness.to_dict()
+    assert loaded.attack == "linear-discriminant"
+    assert verify(loaded, mechanism=wide_shift, seed=1).confirmed
     loaded = through_json(labels_witness)
     assert loaded.to_dict() == labels_witness.to_dict()
-    assert loaded.layout == ""
+    assert (loaded.attack, loaded.layout) == ("abnormal", "")
     verification = verify(loaded, mechanism=fails_on_one, seed=7)
     assert verification.confirmed
     # The event is "it raises", or that it does not.
-    share = verification.hits / verification.samples
-    other = verification.hits_neighbour / verification.samples
-    assert abs(share - other) > 0.4
-
-
-def test_a_learned_attack_travels(learned_witness):
-    assert learned_witness.attack == "linear-discriminant"
-    loaded = through_json(learned_witness)
-    assert loaded.to_dict() == learned_witness.to_dict()
-    assert verify(loaded, mechanism=wide_shift, seed=1).confirmed
+    gap = verification.hits - verification.hits_neighbour
+    assert abs(gap) > 0.4 * verification.samples
 
 
 def test_a_witness_of_a_transcript_replays_transcripts():
@@ -166,40 +151,6 @@ def test_what_is_ordinary_is_what_it_was_when_found():
     assert all(outcome.confirmed for outcome in outcomes)
     signs = {np.sign(o.hits - o.hits_neighbour) for o in outcomes}
     assert len(signs) == 1
-
-
-def test_shapes_that_say_nothing_confirm_no_forgery(labels_witness):
-    """Each output has a new shape: to guess the layout on D first would tell D from D'.
-
-    Null: the releases have one law on both sides; alpha = 1e-3 a run.
-    """
-
-    def new_shape(data, rng):
-        return np.zeros(int(rng.integers(1, 10_000)))
-
-    forged = replace(labels_witness, layout="shape (5,)", threshold=0.0)
-    for seed in range(20, 23):
-        outcome = verify(forged, mechanism=new_shape, seed=seed, max_samples=300)
-        assert not outcome.confirmed
-        assert outcome.hits == outcome.hits_neighbour
-
-
-def test_a_forged_witness_is_not_confirmed(witness):
-    """Null: the symmetrised mechanism keeps its claim; alpha = 1e-3 a run."""
-    honest = SymmetrisedWishart.calibrated(1.0)
-    forged = replace(
-        witness,
-        mechanism=encode(honest),
-        attack="mean-shift",
-        parameters={"direction": np.diag([-1.0, 0.0])},
-        threshold=-0.5,
-        counts=(1000, 1000, 0, 1000),
-    )
-    for seed in (20, 21):
-        verification = verify(forged, seed=seed, confidence=0.999, max_samples=500)
-        assert not verification.confirmed
-        assert verification.samples == 500
-        assert "NOT CONFIRMED" in str(verification)
 
 
 def test_mechanisms_without_an_import_name_must_be_passed():
@@ -246,17 +197,9 @@ def test_attacks_of_ones_own_leave_no_witness():
             return -releases
 
     for attack in (Mine(), Impostor()):
-        result = audit(
-            lambda d, rng: d.sum() + rng.laplace(scale=0.2),
-            pair=PAIR,
-            claim=CLAIM,
-            attacks=[attack],
-        )
+        result = audit(loud_sum, pair=PAIR, claim=CLAIM, attacks=[attack])
         assert result.refuted
         assert result.witness is None
-    # One that is made anew is still of the portfolio.
-    made = audit(fails_on_one, pair=PAIR, claim=CLAIM, attacks=[Abnormal()])
-    assert made.witness is not None
 
 
 @pytest.mark.parametrize("epsilon", [0.1, math.nan])
@@ -430,14 +373,9 @@ def test_the_attack_s_arrays_are_bounded(witness):
             Witness.from_dict(stored)
 
 
-def test_unwritable_paths_leave_nothing(witness, tmp_path):
+def test_what_cannot_be_written_or_read_is_named(witness, tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         witness.save(tmp_path / "no such folder" / "witness.json")
-    blocked = tmp_path / "folder.json"
-    blocked.mkdir()
-    with pytest.raises(InputError, match="cannot write"):
-        witness.save(blocked)
-    assert [p.name for p in tmp_path.iterdir()] == ["folder.json"]
     with pytest.raises(InputError, match="cannot read"):
         Witness.load(tmp_path / "missing.json")
 
@@ -480,10 +418,8 @@ class Noisy:
 
 
 @pytest.fixture(scope="module")
-def sum_witness() -> Witness:
-    found = audit(Noisy(), pair=PAIR, attacks=attacks("identity")).witness
-    assert found is not None
-    return found
+def sum_witness():
+    return audit(Noisy(), pair=PAIR, attacks=attacks("identity")).witness
 
 
 def warned(witness, mechanism, **options):
@@ -522,6 +458,7 @@ def test_no_release_counts_twice_in_a_verification(sum_witness):
 
     verification = verify(sum_witness, mechanism=noisy, seed=1, max_samples=100)
     assert not verification.confirmed
+    assert "NOT CONFIRMED" in str(verification)
     # What comes after these is drawn again, to see whether it comes out alike.
     counted = drawn[: 2 * verification.samples]
     assert len(set(counted)) == len(counted) == 200

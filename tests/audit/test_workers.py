@@ -13,22 +13,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from audit_cases import CLAIM, PAIR, attacks, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
-from dpaudit.attacks import PORTFOLIO
 from dpaudit.audit import audit, process_pool
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.store import Store
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
-PAIR = Pair([0.0], [0.0, 1.0])
-ATTACKS = [a for a in PORTFOLIO if a.name in ("identity", "abnormal", "atoms")]
-
-
-def laplace_sum(data, rng):
-    return data.sum() + rng.laplace()
+ATTACKS = attacks("identity", "abnormal", "atoms")
 
 
 def mixed(data, rng):
@@ -140,10 +135,6 @@ def test_outputs_are_the_same_whoever_draws(mechanism, pools):
                     assert part.numbers.strides == same.strides
 
 
-def values(result):
-    return {k: v for k, v in result.to_dict().items() if k != "seconds"}
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -153,7 +144,7 @@ def values(result):
     ids=["pair", "search"],
 )
 def test_audits_are_the_same_whoever_draws(options, pools):
-    options = {"claim": PureDP(1.0), "attacks": ATTACKS, "max_samples": 30} | options
+    options = {"claim": CLAIM, "attacks": ATTACKS, "max_samples": 30} | options
     mechanism = options.pop("mechanism")
     expected = values(audit(mechanism, **options))
     for pool in pools.all:
@@ -232,7 +223,7 @@ class Short:
 def test_errors_of_dpaudit_pass_unchanged(mechanism, error, words, pools):
     for pool in pools.all:
         with pytest.raises(error, match=words):
-            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pool)
+            audit(mechanism, pair=PAIR, claim=CLAIM, executor=pool)
 
 
 def write_to_memory(data, rng):
@@ -254,13 +245,13 @@ def test_a_dataset_that_was_written_to_is_no_longer_drawn_from(pools):
         with pytest.raises(MechanismError, match="wrote to the dataset"):
             list(sampler.round(0, (10, 10)))
     with pytest.raises(MechanismError, match="wrote to the dataset"):
-        audit(write_to_memory, pair=Pair([[2.0]], [[2.0], [1.0]]), claim=PureDP(1.0))
+        audit(write_to_memory, pair=Pair([[2.0]], [[2.0], [1.0]]), claim=CLAIM)
 
 
 def test_a_dataset_cannot_be_unlocked(pools):
     for executor in (None, pools.one, pools.process):
         with pytest.raises(MechanismError, match="raises ValueError on both"):
-            audit(unlock, pair=PAIR, claim=PureDP(1.0), executor=executor)
+            audit(unlock, pair=PAIR, claim=CLAIM, executor=executor)
 
 
 def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
@@ -272,7 +263,7 @@ def test_a_mechanism_that_cannot_be_sent_is_named_before_any_work(pools):
 
     for mechanism in (Unsendable(), lambda d, rng: 1 / 0):
         with pytest.raises(InputError, match="define it at the top level of a module"):
-            audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools.process)
+            audit(mechanism, pair=PAIR, claim=CLAIM, executor=pools.process)
 
 
 class OwnGenerator:
@@ -292,7 +283,7 @@ def test_a_generator_is_not_copied_to_the_workers(generator, pools):
     """Every unit drew the same noise from its copy, and refuted true claims."""
     mechanism = OwnGenerator(generator)
     with pytest.raises(InputError, match=f"of its own .{type(generator).__name__}."):
-        audit(mechanism, pair=PAIR, claim=PureDP(1.0), executor=pools.process)
+        audit(mechanism, pair=PAIR, claim=CLAIM, executor=pools.process)
     Workers(pools.one).check(mechanism)  # threads share it
 
 
@@ -319,7 +310,7 @@ def shut_down():
 )
 def test_an_executor_that_is_of_no_use_is_named(executor, error, words):
     with pytest.raises(error, match=words):
-        audit(laplace_sum, pair=PAIR, claim=PureDP(1.0), executor=executor)
+        audit(laplace_sum, pair=PAIR, claim=CLAIM, executor=executor)
 
 
 CALLS: list[None] = []
@@ -344,7 +335,7 @@ def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypat
 
     options = {
         "pair": PAIR,
-        "claim": PureDP(1.0),
+        "claim": CLAIM,
         "max_samples": 100,
         "attacks": ATTACKS[:1],
     }
@@ -386,7 +377,7 @@ def test_blas_has_one_thread_everywhere(pools):
         audit(
             notes,
             pair=PAIR,
-            claim=PureDP(1.0),
+            claim=CLAIM,
             max_samples=3,
             attacks=ATTACKS,
             executor=pool,

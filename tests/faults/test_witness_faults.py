@@ -1,7 +1,7 @@
 """Mutated and forged witnesses: read or refused, and never confirmed without cause.
 
-Real witnesses are damaged in seeded ways: bytes, keys, types, numbers, arrays, names of
-code. Whatever comes of it,
+Real witnesses are damaged in seeded ways: keys, types, numbers, arrays, names of code.
+Whatever comes of it,
 
 - `Witness.load` returns, or raises `InputError` with one sentence;
 - `verify`, on a mechanism that is given, returns or raises `InputError` or
@@ -12,26 +12,24 @@ Null of the last: releases do not depend on the data, so that every claim holds.
 confirmation errs with probability at most 1e-9 each, so a whole run with at most 1e-6.
 """
 
-import functools
-import importlib
+import contextlib
 import json
 import random
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
-from dpaudit.attacks import BITS, PORTFOLIO
+from dpaudit.attacks import BITS, PORTFOLIO, LinearDiscriminant
 from dpaudit.audit import Witness, audit, verify
 
-SHIPPED = Path(__file__).parents[2] / "docs" / "witnesses"
+SHIPPED = Path(__file__).parents[2] / "docs/witnesses/symmetric-noise.json"
 PAIR = Pair([[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]])
 CONFIDENCE = 1 - 1e-9
-SENTINEL = "module_that_a_witness_names"
 
 
 @dataclass(frozen=True)
@@ -54,23 +52,6 @@ class Silent:
         return np.zeros(len(releases))
 
 
-# What leaks, so that there are witnesses
-
-
-def leaks(data, rng):
-    return len(data) * np.array([1.0, 2.0]) + rng.laplace(scale=0.2, size=2)
-
-
-def leaks_a_number(data, rng):
-    return len(data) + rng.laplace(scale=0.1)
-
-
-def leaks_by_failing(data, rng):
-    if rng.random() < (0.9 if len(data) == 1 else 0.05):
-        raise KeyError("lost")
-    return rng.normal()
-
-
 @dataclass(frozen=True)
 class LeakyTranscript:
     """A release that says little, made of a value that says much."""
@@ -79,42 +60,11 @@ class LeakyTranscript:
         return rng.laplace(size=2)
 
     def transcript(self, data, size, *, rng):
-        first = np.array([leaks(data, rng) for _ in range(size)])
-        return {"first": first, "second": rng.laplace(size=size)}
-
-
-FRESH = {
-    "identity": (leaks_a_number, ()),
-    "abnormal": (leaks_by_failing, ()),
-    "logistic": (leaks, (2,)),
-    "linear-discriminant": (LeakyTranscript(), (2,)),
-}
-
-
-@functools.cache
-def fresh(name):
-    mechanism, _ = FRESH[name]
-    layer = "transcript" if isinstance(mechanism, LeakyTranscript) else "black-box"
-    result = audit(
-        mechanism,
-        pair=PAIR,
-        claim=PureDP(1.0),
-        layer=layer,
-        attacks=[attack for attack in PORTFOLIO if attack.name == name],
-        confidence=0.99,
-        max_samples=1000,
-    )
-    assert result.witness is not None, name
-    return result.witness.to_dict()
-
-
-def specimens():
-    """Return real witnesses, each with the shape of the releases that it is about."""
-    shipped = json.loads((SHIPPED / "symmetric-noise.json").read_text(encoding="utf-8"))
-    return [*((fresh(name), FRESH[name][1]) for name in FRESH), (shipped, (2, 2))]
-
-
-# Mutations
+        noise = rng.laplace(scale=0.2, size=(size, 2))
+        return {
+            "first": len(data) * np.array([1.0, 2.0]) + noise,
+            "second": rng.laplace(size=size),
+        }
 
 
 NUMBERS = [
@@ -136,8 +86,6 @@ THINGS = [
     {"$object": "dpaudit.claims:GaussianDP", "arguments": {"mu": 0.01}},
 ]
 CODE = [
-    {"$object": f"{SENTINEL}:Trap", "arguments": {}},
-    {"$reference": f"{SENTINEL}:trap"},
     {"$object": "os:system", "arguments": {"command": "true"}},
     {"$reference": "scipy:datasets"},
     {"$object": "dpaudit.claims:NO_LOSS", "arguments": {}},
@@ -180,74 +128,32 @@ def change_anything(stored, rng):
         )
 
 
-def change_text(text, rng):
-    """Damage the bytes of a file."""
-    start, length = rng.randrange(len(text)), rng.choice([1, 1, 2, 10, 200])
-    end = start + length
-    choice = rng.randrange(6)
-    if choice == 0:
-        return text[:start]
-    if choice == 1:
-        return text[:start] + bytes([rng.randrange(256)]) + text[start + 1 :]
-    if choice == 2:
-        return text[:start] + text[end:]
-    if choice == 3:
-        return text[:end] + text[start:]
-    if choice == 4:
-        digits = [i for i, byte in enumerate(text) if chr(byte).isdigit()]
-        place = rng.choice(digits)
-        return text[:place] + b"%d" % rng.randrange(10) + text[place + 1 :]
-    token = rng.choice(
-        [
-            *(
-                b"NaN",
-                b"-Infinity",
-                b"1e999",
-                b"9" * 5000,
-                b"[" * 5000,
-                b'{"a":' * 5000,
-            ),
-            *(b"\xef\xbb\xbf", b"\xff", b"\0", b'"', b",", b"}", b"//", b"\\ud800"),
-        ]
-    )
-    return text[:start] + token + text[start:]
-
-
 def mutated(stored, rng):
-    """Return the bytes of a file that once was a witness."""
+    """Return the text of a file that once was a witness."""
     stored = json.loads(json.dumps(stored))
-    in_text = rng.random() < 0.25
-    if not in_text:
-        for _ in range(rng.choice([1, 1, 2, 3])):
-            try:
-                with np.errstate(all="ignore"):
-                    change_anything(stored, rng)
-            except (LookupError, TypeError, AttributeError, ValueError, OverflowError):
-                pass  # an earlier change has taken what this one would change
-    text = json.dumps(stored, indent=rng.choice([None, 2])).encode("ascii")
-    return change_text(text, rng) if in_text else text
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        # An earlier change may have taken what this one would change.
+        gone = LookupError, TypeError, AttributeError, ValueError, OverflowError
+        with contextlib.suppress(*gone):
+            change_anything(stored, rng)
+    return json.dumps(stored)
 
 
-# What must hold
-
-
-def check_sentence(error):
-    text = str(error)
-    assert text
-    assert "\n" not in text
-    assert len(text) < 3000
+def refusal(error, when):
+    """Return what came of a file, if it was refused in one sentence."""
+    assert re.fullmatch(".{1,3000}", str(error))
+    return f"refused {when}"
 
 
 def check(path, text, shape, seed):
     """Read a file and verify what it holds; hold both to what they promise, and return
     what came of it.
     """
-    path.write_bytes(text)
+    path.write_text(text)
     try:
         witness = Witness.load(path)
     except InputError as error:
-        check_sentence(error)
-        return "refused when read"
+        return refusal(error, "when read")
     json.dumps(witness.to_dict(), allow_nan=False)
     try:
         outcome = verify(
@@ -258,47 +164,29 @@ def check(path, text, shape, seed):
             seed=witness.seed + 1 + seed,
         )
     except (InputError, MechanismError) as error:
-        check_sentence(error)
-        return "refused when verified"
+        return refusal(error, "when verified")
     assert not outcome.confirmed, (seed, str(outcome))
     assert all(line.isprintable() for line in str(outcome).split("\n"))
     json.dumps(outcome.to_dict(), allow_nan=False)
     return "not confirmed"
 
 
-@pytest.fixture
-def trap(tmp_path, monkeypatch):
-    """A module that leaves a trace when it is imported."""
-    trace = tmp_path / "imported"
-    source = f"import pathlib\npathlib.Path({str(trace)!r}).touch()\n"
-    (tmp_path / f"{SENTINEL}.py").write_text(source)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    importlib.invalidate_caches()
-    return trace
-
-
-@pytest.mark.parametrize("name", FRESH)
-def test_the_witnesses_that_are_mutated_are_confirmed(name):
-    """Power: each leak shows in 400 releases with probability > 0.999."""
-    witness = Witness.from_dict(fresh(name))
-    outcome = verify(
-        witness,
-        mechanism=FRESH[name][0],
-        confidence=CONFIDENCE,
-        max_samples=400,
-        seed=witness.seed + 1,
+def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path):
+    found = audit(
+        LeakyTranscript(),
+        pair=PAIR,
+        claim=PureDP(1.0),
+        layer="transcript",
+        attacks=[LinearDiscriminant()],
     )
-    assert outcome.confirmed
-
-
-def test_mutations_are_read_or_refused_and_never_confirmed(tmp_path, trap):
+    shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
     path, seen = tmp_path / "witness.json", Counter()
-    for place, (stored, shape) in enumerate(specimens()):
-        check(path, json.dumps(stored).encode("ascii"), shape, 0)
+    specimens = (found.witness.to_dict(), (2,)), (shipped, (2, 2))
+    for place, (stored, shape) in enumerate(specimens):
+        check(path, json.dumps(stored), shape, 0)
         before = set(sys.modules)
-        for seed in range(10**6 * place, 10**6 * place + 30):
+        for seed in range(10**6 * place, 10**6 * place + 60):
             text = mutated(stored, random.Random(seed))
             seen[check(path, text, shape, seed)] += 1
         assert set(sys.modules) == before
-    assert not trap.exists()
     assert min(seen["refused when read"], seen["not confirmed"]) > 5, str(seen)
