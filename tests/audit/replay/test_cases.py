@@ -54,18 +54,6 @@ def test_the_same_seed_gives_the_same_result():
     assert first == second
 
 
-def test_no_loss_is_printed_where_noise_was_not_followed():
-    def looked_at(data, rng):
-        return data.sum() + float(rng.chisquare(2))
-
-    pair = Pair([[0.3]], [[0.3], [1.0]])
-    result = replay(looked_at, pair=pair, claim=PureDP(1.0), max_samples=4)
-    assert any(finding.kind == "coin" for finding in result.findings)
-    assert "  loss           not known\n" in str(result)
-    mechanism, pair, _, _ = WRONG["two_queries"]
-    assert "loss           2\n" in str(replay(mechanism, pair=pair, claim=PureDP(1.0)))
-
-
 def test_clipping_per_row_has_the_distance_of_a_row():
     result = replay(dp_sgd, pair=SGD, claim=ApproxDP(5.0, 1e-5))
     assert result.verdict == "NOT_REFUTED"

@@ -57,31 +57,26 @@ def mechanisms_and_inputs():
     from diffprivlib import mechanisms as m
 
     e, s = {"epsilon": 1.0}, {"epsilon": 1.0, "sensitivity": 1}
-    d, bounds = s | {"delta": 0.01}, {"lower": 0, "upper": 3}
-    leaves = [["a", "b"], ["c", "d"]]
+    d, bounds = s | {"delta": 0.01}, s | {"lower": 0, "upper": 3}
+    tree = {"hierarchy": [["a", "b"], ["c", "d"]]}
     square = np.diag([1.0, 0.5])
+    numeric = {
+        "Laplace Geometric Staircase": s,
+        "LaplaceTruncated LaplaceFolded LaplaceBoundedDomain": bounds,
+        "GeometricTruncated GeometricFolded Snapping": bounds,
+        "LaplaceBoundedNoise Gaussian GaussianAnalytic GaussianDiscrete": d,
+        "Uniform": {"delta": 0.1, "sensitivity": 1.0},
+    }
+    whole = {"Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete"}
     return {
-        "Laplace": (m.Laplace(**s), 1.0, 2.0),
-        "LaplaceTruncated": (m.LaplaceTruncated(**s, **bounds), 1.0, 2.0),
-        "LaplaceFolded": (m.LaplaceFolded(**s, **bounds), 1.0, 2.0),
-        "LaplaceBoundedDomain": (m.LaplaceBoundedDomain(**s, **bounds), 1.0, 2.0),
-        "LaplaceBoundedNoise": (m.LaplaceBoundedNoise(**d), 1.0, 2.0),
-        "Geometric": (m.Geometric(**s), 1, 2),
-        "GeometricTruncated": (m.GeometricTruncated(**s, **bounds), 1, 2),
-        "GeometricFolded": (m.GeometricFolded(**s, **bounds), 1, 2),
-        "Gaussian": (m.Gaussian(**d), 1.0, 2.0),
-        "GaussianAnalytic": (m.GaussianAnalytic(**d), 1.0, 2.0),
-        "GaussianDiscrete": (m.GaussianDiscrete(**d), 1, 2),
         "Binary": (m.Binary(**e, value0="no", value1="yes"), "no", "yes"),
-        "ExponentialHierarchical": (
-            m.ExponentialHierarchical(**e, hierarchy=leaves),
-            "a",
-            "d",
-        ),
-        "Staircase": (m.Staircase(**s), 1.0, 2.0),
-        "Snapping": (m.Snapping(**s, **bounds), 1.0, 2.0),
-        "Uniform": (m.Uniform(delta=0.1, sensitivity=1.0), 1.0, 2.0),
-        "Bingham": (m.Bingham(epsilon=1.0), square, square[::-1, ::-1].copy()),
+        "ExponentialHierarchical": (m.ExponentialHierarchical(**e, **tree), "a", "d"),
+        "Bingham": (m.Bingham(**e), square, square[::-1, ::-1].copy()),
+        **{
+            name: (getattr(m, name)(**made), *((1, 2) if name in whole else (1.0, 2.0)))
+            for names, made in numeric.items()
+            for name in names.split()
+        },
     }
 
 
