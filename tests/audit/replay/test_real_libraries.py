@@ -4,6 +4,7 @@ The violations are properties of these versions (constraints-third-party.txt).
 """
 
 import warnings
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -182,30 +183,21 @@ def test_a_count_and_a_sum_of_opendp():
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.symmetric_distance(),
-    )
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    space = domain, dp.symmetric_distance()
+    counts = space >> dp.t.then_count()
+    sums = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
 
-    def count(x, rng):
-        made = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
-        return made(x[:, 0].tolist())
+    def noisy(x, rng, made=counts, scale=None):
+        noise = dp.m.then_laplace(scale=float(len(x)) if scale is None else scale)
+        return (made >> noise)(x[:, 0].tolist())
 
-    def total(x, rng):
-        made = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
-        return (made >> dp.m.then_laplace(scale=1.0 + 1e-6))(x[:, 0].tolist())
-
-    def of_the_length(x, rng):
-        scale = float(len(x))
-        return (space >> dp.t.then_count() >> dp.m.then_laplace(scale=scale))(
-            x[:, 0].tolist()
-        )
-
-    for mechanism in (count, total):
+    for options in ({"scale": 1.0}, {"made": sums, "scale": 1.0 + 1e-6}):
+        mechanism = partial(noisy, **options)
         result = judged(mechanism, ADDED)
         assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
         assert result.loss == pytest.approx(1.0, rel=1e-5)
         assert str(judged(mechanism, ADDED, PureDP(0.9)).verdict) == "NOT_FOLLOWED"
-    result = judged(of_the_length, ADDED)
+    result = judged(noisy, ADDED)
     assert [f.kind for f in result.findings] == ["scale"]
     assert "test_real_libraries.py" in result.findings[0].where

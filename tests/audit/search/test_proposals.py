@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
 from dpaudit.audit.search.proposals import Proposals
-from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
+from dpaudit.domains import Binary, Box, Domain, UnitBall
 from dpaudit.mechanism import HasCanonicalPairs
 
 SPECS = [
@@ -267,14 +267,6 @@ def test_without_a_domain_there_are_the_canonical_pairs_alone():
         source.random(np.random.default_rng(0))
     with pytest.raises(InputError, match="domain is needed"):
         source.ascend(OUTSIDE, 0.5, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("domain", [Box(0, 1), Categories(3)])
-def test_ascent_brings_a_pair_into_the_domain_or_starts_afresh(domain):
-    source = Proposals(Textbook(OUTSIDE), domain, "add-remove", 0)
-    for seed in range(10):
-        moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(seed))
-        check(moved, source.domain, Relation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize(
