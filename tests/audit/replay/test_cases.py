@@ -15,13 +15,10 @@ from dpaudit.audit.replay.judgement import Judgement
 @pytest.mark.parametrize("name", WRONG)
 def test_a_bug_is_proven_from_two_executions_at_its_line(name):
     mechanism, pair, kind, piece = WRONG[name]
-
+    assert replay(mechanism, pair=pair.swapped, claim=PureDP(1.0)).proof
     result = replay(mechanism, pair=pair, claim=PureDP(1.0))
-
-    assert result.verdict == "REFUTED"
-    assert result.proof
-    assert result.executions == 2
-    assert result.samples == 0
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert (result.executions, result.samples) == (2, 0)
     assert any(
         finding.kind == kind and piece in line_of(finding) and finding.proof is True
         for finding in result.findings
@@ -36,12 +33,6 @@ def test_the_right_version_is_refuted_of_a_claim_that_is_a_thousandth_less(name)
     assert result.loss == pytest.approx(1.0, rel=1e-9)
     less = replay(mechanism, pair=pair, claim=PureDP(0.999))
     assert (less.verdict, less.proof) == ("REFUTED", True)
-
-
-def test_swapped_datasets_make_no_difference():
-    for mechanism, pair, _, _ in WRONG.values():
-        back = Pair(pair.neighbour, pair.data, pair.relation, allow_nonfinite=True)
-        assert replay(mechanism, pair=back, claim=PureDP(1.0)).proof
 
 
 def test_the_same_seed_gives_the_same_result():
