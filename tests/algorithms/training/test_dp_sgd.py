@@ -47,15 +47,12 @@ def test_a_sum_is_the_gradient_of_the_log_likelihood():
 
 
 def test_each_gradient_is_clipped_by_itself():
-    mechanism = few_steps(clip_norm=0.5)
-    each = [
-        mechanism.summed(mechanism.rows(row[np.newaxis]), np.zeros((1, 2)))[0]
-        for row in ROWS
-    ]
+    mechanism, start = few_steps(clip_norm=0.5), np.zeros((1, 2))
+    each = [mechanism.summed(mechanism.rows(r[np.newaxis]), start)[0] for r in ROWS]
     raw = np.array([0.5, -0.5, 0.5])[:, np.newaxis] * ROWS[:, :-1]
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
     np.testing.assert_allclose(each, raw * np.minimum(1, 0.5 / lengths))
-    together = mechanism.summed(mechanism.rows(ROWS), np.zeros((1, 2)))[0]
+    together = mechanism.summed(mechanism.rows(ROWS), start)[0]
     np.testing.assert_allclose(together, np.sum(each, axis=0))
 
 

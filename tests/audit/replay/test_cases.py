@@ -15,13 +15,10 @@ from dpaudit.audit.replay.judgement import Judgement
 @pytest.mark.parametrize("name", WRONG)
 def test_a_bug_is_proven_from_two_executions_at_its_line(name):
     mechanism, pair, kind, piece = WRONG[name]
-
+    assert replay(mechanism, pair=pair.swapped, claim=PureDP(1.0)).proof
     result = replay(mechanism, pair=pair, claim=PureDP(1.0))
-
-    assert result.verdict == "REFUTED"
-    assert result.proof
-    assert result.executions == 2
-    assert result.samples == 0
+    assert (result.verdict, result.proof) == ("REFUTED", True)
+    assert (result.executions, result.samples) == (2, 0)
     assert any(
         finding.kind == kind and piece in line_of(finding) and finding.proof is True
         for finding in result.findings
@@ -38,12 +35,6 @@ def test_the_right_version_is_refuted_of_a_claim_that_is_a_thousandth_less(name)
     assert (less.verdict, less.proof) == ("REFUTED", True)
 
 
-def test_swapped_datasets_make_no_difference():
-    for mechanism, pair, _, _ in WRONG.values():
-        back = Pair(pair.neighbour, pair.data, pair.relation, allow_nonfinite=True)
-        assert replay(mechanism, pair=back, claim=PureDP(1.0)).proof
-
-
 def test_the_same_seed_gives_the_same_result():
     mechanism, pair, _, _ = WRONG["two_queries"]
     first, second = (
@@ -52,18 +43,6 @@ def test_the_same_seed_gives_the_same_result():
     )
     del first["seconds"], second["seconds"]
     assert first == second
-
-
-def test_no_loss_is_printed_where_noise_was_not_followed():
-    def looked_at(data, rng):
-        return data.sum() + float(rng.chisquare(2))
-
-    pair = Pair([[0.3]], [[0.3], [1.0]])
-    result = replay(looked_at, pair=pair, claim=PureDP(1.0), max_samples=4)
-    assert any(finding.kind == "coin" for finding in result.findings)
-    assert "  loss           not known\n" in str(result)
-    mechanism, pair, _, _ = WRONG["two_queries"]
-    assert "loss           2\n" in str(replay(mechanism, pair=pair, claim=PureDP(1.0)))
 
 
 def test_clipping_per_row_has_the_distance_of_a_row():

@@ -69,15 +69,6 @@ def test_followed_flips_are_those_of_an_ordinary_execution(name):
     assert one.value.dtype == two.value.dtype == np.float64
 
 
-def test_flips_are_ordinary_truth_values():
-    def mechanism(x, rng):
-        several, one = rng.random(3) < 0.5, rng.random() < 0.5
-        assert (type(several), several.dtype, type(one)) == (np.ndarray, bool, np.bool_)
-        return 0.0
-
-    assert execute(mechanism, SIX.data, 0).value == 0
-
-
 def bernoulli_of_the_data(x, rng):
     """A count to the exponent: the sampler of many an exact mechanism."""
     return bool(rng.random() < math.exp(-0.7 * np.sum(x)))

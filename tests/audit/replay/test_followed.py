@@ -16,8 +16,7 @@ PAIR = Pair(rows(0.2), rows(0.2, 1.0))
 
 def two_steps(x, rng):
     first = float(np.sum(x) + rng.normal(0, 1.0))
-    second = float(np.sum(x) * np.sign(first) + rng.normal(0, 2.0))
-    return first + second
+    return first + float(np.sum(x) * np.sign(first) + rng.normal(0, 2.0))
 
 
 def test_transcripts_and_losses_are_those_of_the_closed_form():
@@ -59,17 +58,14 @@ def test_a_true_claim_on_transcripts_stands_and_a_false_one_falls():
 
 def test_noise_to_which_data_are_added_twice_has_two_readings():
     pair = Pair(rows(0.3, 1), rows(0.3, 1, 1))
-    eager = Followed(right_late_sum)
-    lazy = Followed(right_late_sum, reading=LAZY)
+    eager, lazy = Followed(right_late_sum), Followed(right_late_sum, reading=LAZY)
     for followed in (eager, lazy):
         seen = followed.transcript(pair.data, 3, rng=np.random.default_rng(0))
         assert np.abs(followed.transcript_loss(seen, pair.data, pair.data)).max() == 0
-    late = Pair(rows(0.3, 0.0), rows(0.3, 1.0))
-    result = replay(right_late_sum, pair=late, claim=ApproxDP(1.0, 1e-6))
-    assert result.verdict == "NOT_REFUTED"
-    assert audit(
-        eager, pair=late, claim=ApproxDP(1.0, 1e-6), layer="transcript", max_samples=100
-    ).refuted
+    options = {"pair": Pair(rows(0.3, 0.0), rows(0.3, 1.0))}
+    options["claim"] = ApproxDP(1.0, 1e-6)
+    assert replay(right_late_sum, **options).verdict == "NOT_REFUTED"
+    assert audit(eager, layer="transcript", max_samples=100, **options).refuted
 
 
 def test_coins_have_no_transcript():

@@ -95,13 +95,6 @@ def test_linear_images_of_noise_have_the_scales_of_their_entries(mechanism, scal
     assert len(trace.law.first) == len(scales)
 
 
-def test_followed_values_are_those_of_an_ordinary_execution():
-    for mechanism in (symmetric, triangle, pieces):
-        followed = execute(mechanism, rows(1, 2, 3), 7)
-        plain = execute(mechanism, rows(1, 2, 3), 7, follows=False)
-        assert np.allclose(followed.value, plain.value, rtol=1e-12)
-
-
 def test_images_with_less_noise_than_numbers_are_singular():
     def shared(x, rng):
         return np.array([x.sum(), len(x)]) + rng.normal(0, 1.0)

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import replay_cases
 from click.testing import CliRunner
 from replay_cases import RIGHT, WRONG, private_divisor, right_count, rows
 
@@ -131,7 +130,6 @@ def folder(tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    assert replay_cases
     return tmp_path
 
 

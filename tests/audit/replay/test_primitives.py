@@ -13,8 +13,9 @@ from replay_cases import line_of, rows
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP
 from dpaudit.audit.replay import invariant, primitive, replay
+from dpaudit.audit.replay import primitives as internals
 from dpaudit.audit.replay.statistics import Followed
-from dpaudit.errors import UnsupportedError
+from dpaudit.errors import MechanismError, UnsupportedError
 
 PAIR = Pair(rows(0.2, 0.5), rows(0.2, 0.5, 1.0))
 CLAIM = PureDP(1.0)
@@ -303,6 +304,13 @@ def test_an_invariant_that_is_noted_more_often_on_one_side_is_found(least, messa
 
 
 def test_outside_of_a_replay_a_primitive_is_the_function_itself():
+    def stops(x, rng):
+        noisy(1.0, 1.0)
+        raise SystemExit
+
+    with pytest.raises(MechanismError):
+        judged(stops)
+    assert internals._recorded == []
     assert noisy.__name__ == "noisy"
     assert noisy.__wrapped__(1.0, 0.0) == noisy(1.0, 0.0) == 1.0
     assert invariant(n=3) is None
@@ -393,11 +401,10 @@ def test_calls_that_have_no_law_are_not_followed(call):
 
 def test_a_thread_of_the_mechanism_is_not_followed():
     def threaded(x, rng):
-        found = []
-        thread = threading.Thread(target=lambda: found.append(noisy(1.0, 1.0)))
+        thread = threading.Thread(target=noisy, args=(1.0, 1.0))
         thread.start()
         thread.join()
-        return float(len(found))
+        return 1.0
 
     result = judged(threaded)
     assert any("another thread" in each.message for each in result.findings)
@@ -501,15 +508,3 @@ def test_bad_declarations_are_refused_at_once(kernel, changes, message):
     usual = {"value": "x"} | ({"scale": 1.0} if kernel != "trusted" else {})
     with pytest.raises(InputError, match=message):
         primitive(kernel, **usual | changes)(f)
-
-
-def test_attributes_of_arguments_may_be_named():
-    class Noise:
-        scale = 1.0
-
-        @primitive("laplace", value="value", scale="self.scale")
-        def add(self, value):
-            return value + self.scale * SYSTEM.gauss(0, 1)
-
-    result = judged(lambda x, rng: Noise().add(float(len(x))))
-    assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(1.0))

@@ -4,6 +4,7 @@ The violations are properties of these versions (constraints-third-party.txt).
 """
 
 import warnings
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -57,31 +58,26 @@ def mechanisms_and_inputs():
     from diffprivlib import mechanisms as m
 
     e, s = {"epsilon": 1.0}, {"epsilon": 1.0, "sensitivity": 1}
-    d, bounds = s | {"delta": 0.01}, {"lower": 0, "upper": 3}
-    leaves = [["a", "b"], ["c", "d"]]
+    d, bounds = s | {"delta": 0.01}, s | {"lower": 0, "upper": 3}
+    tree = {"hierarchy": [["a", "b"], ["c", "d"]]}
     square = np.diag([1.0, 0.5])
+    numeric = {
+        "Laplace Geometric Staircase": s,
+        "LaplaceTruncated LaplaceFolded LaplaceBoundedDomain": bounds,
+        "GeometricTruncated GeometricFolded Snapping": bounds,
+        "LaplaceBoundedNoise Gaussian GaussianAnalytic GaussianDiscrete": d,
+        "Uniform": {"delta": 0.1, "sensitivity": 1.0},
+    }
+    whole = {"Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete"}
     return {
-        "Laplace": (m.Laplace(**s), 1.0, 2.0),
-        "LaplaceTruncated": (m.LaplaceTruncated(**s, **bounds), 1.0, 2.0),
-        "LaplaceFolded": (m.LaplaceFolded(**s, **bounds), 1.0, 2.0),
-        "LaplaceBoundedDomain": (m.LaplaceBoundedDomain(**s, **bounds), 1.0, 2.0),
-        "LaplaceBoundedNoise": (m.LaplaceBoundedNoise(**d), 1.0, 2.0),
-        "Geometric": (m.Geometric(**s), 1, 2),
-        "GeometricTruncated": (m.GeometricTruncated(**s, **bounds), 1, 2),
-        "GeometricFolded": (m.GeometricFolded(**s, **bounds), 1, 2),
-        "Gaussian": (m.Gaussian(**d), 1.0, 2.0),
-        "GaussianAnalytic": (m.GaussianAnalytic(**d), 1.0, 2.0),
-        "GaussianDiscrete": (m.GaussianDiscrete(**d), 1, 2),
         "Binary": (m.Binary(**e, value0="no", value1="yes"), "no", "yes"),
-        "ExponentialHierarchical": (
-            m.ExponentialHierarchical(**e, hierarchy=leaves),
-            "a",
-            "d",
-        ),
-        "Staircase": (m.Staircase(**s), 1.0, 2.0),
-        "Snapping": (m.Snapping(**s, **bounds), 1.0, 2.0),
-        "Uniform": (m.Uniform(delta=0.1, sensitivity=1.0), 1.0, 2.0),
-        "Bingham": (m.Bingham(epsilon=1.0), square, square[::-1, ::-1].copy()),
+        "ExponentialHierarchical": (m.ExponentialHierarchical(**e, **tree), "a", "d"),
+        "Bingham": (m.Bingham(**e), square, square[::-1, ::-1].copy()),
+        **{
+            name: (getattr(m, name)(**made), *((1, 2) if name in whole else (1.0, 2.0)))
+            for names, made in numeric.items()
+            for name in names.split()
+        },
     }
 
 
@@ -187,30 +183,21 @@ def test_a_count_and_a_sum_of_opendp():
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = (
-        dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        dp.symmetric_distance(),
-    )
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    space = domain, dp.symmetric_distance()
+    counts = space >> dp.t.then_count()
+    sums = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
 
-    def count(x, rng):
-        made = space >> dp.t.then_count() >> dp.m.then_laplace(scale=1.0)
-        return made(x[:, 0].tolist())
+    def noisy(x, rng, made=counts, scale=None):
+        noise = dp.m.then_laplace(scale=float(len(x)) if scale is None else scale)
+        return (made >> noise)(x[:, 0].tolist())
 
-    def total(x, rng):
-        made = space >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_sum()
-        return (made >> dp.m.then_laplace(scale=1.0 + 1e-6))(x[:, 0].tolist())
-
-    def of_the_length(x, rng):
-        scale = float(len(x))
-        return (space >> dp.t.then_count() >> dp.m.then_laplace(scale=scale))(
-            x[:, 0].tolist()
-        )
-
-    for mechanism in (count, total):
+    for options in ({"scale": 1.0}, {"made": sums, "scale": 1.0 + 1e-6}):
+        mechanism = partial(noisy, **options)
         result = judged(mechanism, ADDED)
         assert (str(result.verdict), result.findings) == ("NOT_REFUTED", ())
         assert result.loss == pytest.approx(1.0, rel=1e-5)
         assert str(judged(mechanism, ADDED, PureDP(0.9)).verdict) == "NOT_FOLLOWED"
-    result = judged(of_the_length, ADDED)
+    result = judged(noisy, ADDED)
     assert [f.kind for f in result.findings] == ["scale"]
     assert "test_real_libraries.py" in result.findings[0].where

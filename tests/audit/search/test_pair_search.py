@@ -108,15 +108,6 @@ def test_arms_that_are_clearly_worse_are_left_alone():
     assert search.live == set(range(5))
 
 
-def test_the_latest_report_replaces_the_earlier():
-    search = PairSearch(FixedPairs(2), 0)
-    search.report(0, 3.0, 10)
-    search.report(1, 2.0, 10)
-    assert search.best() == 0
-    search.report(0, -1.0, 10)
-    assert search.best() == 1
-
-
 @pytest.mark.parametrize(
     ("better", "worse"),
     [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpaudit import InputError, MechanismError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
 from dpaudit.audit.search.proposals import Proposals
-from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
+from dpaudit.domains import Binary, Box, Domain, UnitBall
 from dpaudit.mechanism import HasCanonicalPairs
 
 SPECS = [
@@ -55,11 +55,9 @@ def same(one: Pair, two: Pair) -> bool:
 
 def sums(pairs) -> set[tuple]:
     """Return the column sums of both datasets, in either order."""
-    both = [
-        [np.atleast_1d(rows.sum(axis=0)) for rows in (p.data, p.neighbour)]
-        for p in pairs
-    ]
-    return {(*x, *y) for x, y in both} | {(*y, *x) for x, y in both}
+    sides = [(p.data, p.neighbour) for p in pairs]
+    sides += [side[::-1] for side in sides]
+    return {tuple(np.hstack([rows.sum(axis=0) for rows in side])) for side in sides}
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -269,14 +267,6 @@ def test_without_a_domain_there_are_the_canonical_pairs_alone():
         source.random(np.random.default_rng(0))
     with pytest.raises(InputError, match="domain is needed"):
         source.ascend(OUTSIDE, 0.5, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("domain", [Box(0, 1), Categories(3)])
-def test_ascent_brings_a_pair_into_the_domain_or_starts_afresh(domain):
-    source = Proposals(Textbook(OUTSIDE), domain, "add-remove", 0)
-    for seed in range(10):
-        moved = source.ascend(OUTSIDE, 0.1, np.random.default_rng(seed))
-        check(moved, source.domain, Relation.ADD_REMOVE)
 
 
 @pytest.mark.parametrize(
