@@ -404,11 +404,12 @@ class Attempt:
 
         chosen = Chosen(self.tests)
         files = dict.fromkeys(test.partition("::")[0] for test in self.tests)
+        files = dict.fromkeys(filter(os.path.exists, files))  # if the map is older
         arguments = ["-q", "-p", "no:cacheprovider", "--tb=no", "-n", "0"]
         arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # PRELOADED
         arguments += [] if self.everything else ["-x"]
         code = pytest.main([*arguments, *files], plugins=[chosen])
-        if code and not chosen.failed:
+        if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED) and not chosen.failed:
             chosen.failed.append(f"exit code {int(code)}")
         self._said.write_text(json.dumps(chosen.failed), encoding="utf-8")
 
