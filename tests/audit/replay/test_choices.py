@@ -88,6 +88,8 @@ def test_the_supremum_of_choices_is_that_of_the_best_outcomes():
     expected = 2 * max(math.log(2), math.log(2.5))
     assert one.supremum(other) == pytest.approx(expected, abs=1e-9)
     assert one.supremum(one) == 0
+    near = [Chances(np.log([[0.5 + off, 0.5 - off]])) for off in (0.0, 1e-14)]
+    assert near[0].supremum(near[1]) == 0
     longer = Chances.of(np.array([0.5, 0.3, 0.1, 0.1]), count=2)
     assert one.supremum(longer) == math.inf
     assert Chances.of([1.0, 0.0]).supremum(Chances.of([0.5, 0.5])) == math.inf

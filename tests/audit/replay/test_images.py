@@ -213,7 +213,7 @@ def _moved(law):
 
 
 def test_steps_are_a_sequence():
-    several = [Step("a:1", "laplace", 2.0, 1.0, 1.0, 0.5), Step("b", "", 0, 0, 0, -1)]
+    several = [Step("a", "laplace", 2.0, 1.0, 1.0, 0.5), Step("b", "", 0.0, 0, 0, -1)]
     steps = Steps(several)
     assert steps == several
     assert steps[-1] == several[1]
