@@ -12,8 +12,8 @@ that are drawn come from the syntax trees: a comparison, an operator or a condit
 turned round, a number moved, a statement left out. Faults that somebody thought of
 can be written to such a file by hand.
 
-For each mutant the tests that execute its line are run, the cheapest first, until one
-fails: in a process that is forked after the large libraries were imported, in a copy of
+For each mutant the tests that execute its line are run, the cheapest first, then the
+others of their files (which share fixtures with them), until one fails: in a process that is forked after the large libraries were imported, in a copy of
 the checkout. ``killed`` is one that a test noticed, or that made the tests run for much
 longer than they should; ``SURVIVED`` is a gap in the tests, or a change that changes
 nothing, and ``UNREACHED`` a line that no test executes. ``--all`` goes on after the
@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -358,7 +358,14 @@ class Suite:
             found.update(known.get(str(each), ()))
         if not found:
             found = {test for tests in known.values() for test in tests}
-        names = [x for x in (self._tests[i] for i in found) if x in self.times]
+        first = {self._tests[i] for i in found} & self.times.keys()
+        files = {name.partition("::")[0] for name in first}
+        # What a fixture executes is told of the first test that asks for it alone.
+        rest = {x for x in self.times if x.partition("::")[0] in files} - first
+        return [*self._in_order(first, file), *self._in_order(rest, file)]
+
+    def _in_order(self, names: Iterable[str], file: str) -> list[str]:
+        """Return tests, those in the cheapest files first."""
         files: dict[str, list[str]] = defaultdict(list)
         for name in sorted(names, key=lambda name: self.times[name]):
             files[name.partition("::")[0]].append(name)
