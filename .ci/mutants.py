@@ -13,11 +13,12 @@ turned round, a number moved, a statement left out. Faults that somebody thought
 can be written to such a file by hand.
 
 For each mutant the tests that execute its line are run, the cheapest first, then the
-others of their files (which share fixtures with them), until one fails: in a process that is forked after the large libraries were imported, in a copy of
-the checkout. ``killed`` is one that a test noticed, or that made the tests run for much
-longer than they should; ``SURVIVED`` is a gap in the tests, or a change that changes
-nothing, and ``UNREACHED`` a line that no test executes. ``--all`` goes on after the
-first failure, for a matrix of which tests notice what (build/mutants/matrix.json).
+others of their files (which share fixtures with them), until one fails: in a process
+that is forked after the large libraries were imported, in a copy of the checkout.
+``killed`` is one that a test noticed, or that made the tests run for much longer than
+they should; ``SURVIVED`` is a gap in the tests, or a change that changes nothing, and
+``UNREACHED`` a line that no test executes. ``--all`` goes on after the first failure,
+for a matrix of which tests notice what (build/mutants/matrix.json).
 """
 
 import argparse

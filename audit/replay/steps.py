@@ -61,7 +61,7 @@ class Steps(Sequence[Step]):
         """Add steps, whose scales, distances and losses are the rows of a matrix."""
         self._places.extend(places)
         self._families.extend(families)
-        self._numbers.frombytes(np.ascontiguousarray(numbers).tobytes())
+        self._numbers.frombytes(np.ascontiguousarray(numbers, float).tobytes())
 
     @property
     def losses(self) -> Array:

@@ -21,7 +21,7 @@ from dpaudit.algorithms import build, names_of
 from dpaudit.algorithms.shared.batches import AllRows
 from dpaudit.algorithms.training import dp_sgd
 from dpaudit.algorithms.training.dp_sgd import DPSGD
-from dpaudit.algorithms.training.planted import FixedBatchSGD
+from dpaudit.algorithms.training.planted import BatchClippedSGD, FixedBatchSGD
 
 ROWS = np.array([[0.3, -1.0, 1.0], [2.0, 2.0, 0.0], [-0.5, 4.0, 3.0]])
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -54,6 +54,16 @@ def test_each_gradient_is_clipped_by_itself():
     np.testing.assert_allclose(each, raw * np.minimum(1, 0.5 / lengths))
     together = mechanism.summed(mechanism.rows(ROWS), start)[0]
     np.testing.assert_allclose(together, np.sum(each, axis=0))
+
+
+def test_what_clips_the_batch_clips_the_sum_alone():
+    mechanism, start = BatchClippedSGD.planted(1.0, 1e-5), np.zeros((1, 2))
+    raw = np.array([0.5, -0.5, 0.5]) @ ROWS[:, :-1]
+    for factor in (1e-3, 1.0, 1e200):
+        rows = ROWS * [factor, factor, 1.0]
+        clipped = raw * min(factor, mechanism.clip_norm / np.linalg.norm(raw))
+        found = mechanism.summed(mechanism.rows(rows), start)[0]
+        np.testing.assert_allclose(found, clipped)
 
 
 @given(arrays(float, (1, 4), elements=NUMBERS), arrays(float, 3, elements=NUMBERS))

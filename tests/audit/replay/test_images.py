@@ -219,3 +219,4 @@ def test_steps_are_a_sequence():
     assert steps[-1] == several[1]
     assert steps[:1] == several[:1]
     assert steps.losses.tolist() == [0.5, -1.0]
+    assert Steps([Step("c", "", 1, 2, 3, 4)])[0] == Step("c", "", 1.0, 2.0, 3.0, 4.0)
