@@ -2,7 +2,10 @@
 
 import re
 import sqlite3
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from functools import partial
 from math import inf, isnan, nan
 
 import numpy as np
@@ -22,25 +25,12 @@ def thrown(k):
     return {"thrown": int(np.random.default_rng(k).integers(6)), "k": np.int64(k)}
 
 
-def broken(k):
-    raise ValueError(f"no die {k}")
+def broken():
+    raise ValueError("no die")
 
 
-class Die:
-    def __init__(self, k):
-        self.k = k
-
-    def __call__(self):
-        return thrown(self.k)
-
-
-class Broken(Die):
-    def __call__(self):
-        return broken(self.k)
-
-
-def dice(count, kind=Die):
-    return [Job(f"die {k}", k, kind(k), "dice") for k in range(count)]
+def dice(count):
+    return [Job(f"die {k}", k, partial(thrown, k), "dice") for k in range(count)]
 
 
 @pytest.fixture(autouse=True)
@@ -151,8 +141,8 @@ def test_a_file_of_another_format_is_refused(store):
 
 
 def test_a_job_that_fails_stops_the_others_or_not(store):
-    jobs = [*dice(2), Job("bad", 0, Broken(9), "dice"), *dice(4)[2:]]
-    with pytest.raises(ValueError, match="no die 9"):
+    jobs = [*dice(2), Job("bad", 0, broken, "dice"), *dice(4)[2:]]
+    with pytest.raises(ValueError, match="no die"):
         carry_out(jobs, store=prepared(store))
     assert ASKED == [0, 1]
 
@@ -166,9 +156,6 @@ class Lost:
     """An executor whose worker is gone."""
 
     def submit(self, *_):
-        from concurrent.futures import Future
-        from concurrent.futures.process import BrokenProcessPool
-
         future = Future()
         future.set_exception(BrokenProcessPool("gone"))
         return future
