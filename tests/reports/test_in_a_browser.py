@@ -16,7 +16,7 @@ pytest.importorskip("playwright", reason="playwright is not installed: make brow
 
 import browsing
 from browsing import KINDS, browser, chromium, survey
-from test_report_page import results
+from test_report_page import measured, results
 from tiny_profile import install_tiny
 
 from dpaudit.reports.writer import write_results
@@ -41,7 +41,7 @@ def found(request, open_browser, tmp_path_factory):
         folder = tmp_path_factory.mktemp("site")
         with pytest.MonkeyPatch.context() as patch:
             install_tiny(patch)
-            assert write_results(results(), folder) == {}
+            assert write_results(results(**measured()), folder) == {}
     elif not folder.is_dir():
         pytest.skip(f"{folder} has not been made yet")
     pictures = Path(SCREENSHOTS) / Path(request.param).name if SCREENSHOTS else None
