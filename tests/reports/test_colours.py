@@ -35,15 +35,6 @@ SEEN = {
         ],
         11.0,
     ),
-    # One person of ten thousand; markers help, as they do in grey.
-    "no blue cones": (
-        [
-            [1.255528, -0.076749, -0.178779],
-            [-0.078411, 0.930809, 0.147602],
-            [0.004733, 0.691367, 0.303900],
-        ],
-        7.5,
-    ),
 }
 """By what is missing: how colours are seen, and the least distance between two."""
 

@@ -106,7 +106,12 @@ def test_a_page_without_a_fault(body, open_browser, tmp_path):
         ("contrast", '<p style="color: #888">grey</p>', "'grey' and 0 more"),
         ("contrast", FIGURE.format("#bbb"), "'white' and 0 more: contrast 1.92"),
         ("sideways", '<p style="width: 500px">wide</p>', "508 of 390 pixels"),
-        ("schemes", "<style>body { background: #fff !important }</style>", "the backg"),
+        (
+            "schemes",
+            "<style>:root { color-scheme: light } body { background: #fff !important }"
+            "</style>",
+            "the background is rgb(255, 255, 255)",
+        ),
         ("print", '<div role="navigation">x</div>', "is printed"),
         ("scripts", "<p>made</p><script>document.write('later')</script>", "later"),
         ("sorting", TABLE.replace("number(a) - number(b)", "1"), "follows"),

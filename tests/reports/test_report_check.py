@@ -52,19 +52,10 @@ def test_a_whole_report_has_no_problem(whole):
     assert site.pages == ["index.html", "more/figures.html", "more/other.html"]
 
 
-def test_a_section_that_is_on_no_page_is_named(whole):
-    site = Site(whole)
-    for name, heading in SECTIONS.items():
-        del site.markup("index.html").ids[name]
-        assert missing(site).pop(0) == f"section {name!r} ({heading}) is missing"
-        site.markup("index.html").ids[name] = 1
-
-
-def test_a_figure_that_is_on_no_page_is_named(whole):
-    site = Site(whole)
-    for name in FIGURES:
-        site.markup("more/figures.html").figures.remove(f"figure-{name}-wide")
-    assert missing(site) == [f"figure {name!r} is missing" for name in FIGURES]
+def test_what_is_on_no_page_is_named(tmp_path):
+    sections = [f"section {n!r} ({text}) is missing" for n, text in SECTIONS.items()]
+    figures = [f"figure {name!r} is missing" for name in FIGURES]
+    assert missing(Site(write(tmp_path, index=page()))) == sections + figures
 
 
 @pytest.mark.parametrize(

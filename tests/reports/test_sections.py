@@ -11,7 +11,6 @@ from tiny_profile import install_tiny, tiny_plan
 import dpaudit.audit
 from dpaudit.cli import main
 from dpaudit.reports import write_report
-from dpaudit.reports.experiment import run
 from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 
@@ -95,10 +94,8 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
 
     assert list(written.failed) == ["streaming"]
     page = page_of(tmp_path, "streaming")
-    said = '<section id="streaming">\n<h2>What was found</h2>\n<p class="failed">'
-    assert said in page
-    assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert page.count('class="failed"') == 1
+    assert "RuntimeError: the &lt;dice&gt; are gone" in page
     assert "figure-streaming-rates-wide" not in page
     assert 'class="failed"' not in page_of(tmp_path, "suite")
     page = (tmp_path / "experiments" / "streaming-rates.html").read_text("utf-8")
@@ -110,10 +107,8 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
 
     # When it can be measured, only that is left to do.
     told = []
-    written = write_report(
-        tmp_path, profile="tiny", sections=CHOSEN, progress=told.append
-    )
-    assert not written.failed
+    options = {"sections": CHOSEN, "progress": told.append}
+    assert not write_report(tmp_path, profile="tiny", **options).failed
     assert told[0].done == 4  # the audits
 
 
@@ -173,14 +168,10 @@ def test_wrong_options_are_one_sentence(options, words, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_a_section_brings_the_experiments_of_those_that_it_uses():
-    assert {"tracing", "privacy-wall"} < set(
-        plan("tiny", 0, chosen_sections(("tracing",)))
-    )
-
-
 def test_every_measure_travels_by_its_name():
     for each in tiny_plan().values():
         module = sys.modules[each.measure.__module__]
         assert getattr(module, each.measure.__qualname__) is each.measure
-    assert run(tiny_plan()["list-culling"]).shape[0] == 12
+    # And a section brings the experiments of those that it uses.
+    chosen = plan("tiny", 0, chosen_sections(("tracing",)))
+    assert {"tracing", "privacy-wall"} < set(chosen)
