@@ -47,14 +47,5 @@ def test_no_word_is_used_before_it_is_explained():
             assert not re.search(word, prose(GLOSSARY[term]), flags), (term, later)
 
 
-def test_a_word_has_up_to_three_plain_sentences():
-    for term, text in GLOSSARY.items():
-        assert text.endswith("."), term
-        assert 1 <= len(re.findall(r"\.(?= |$)", prose(text))) <= 3, term
-        assert text.count("`") % 2 == 0, term
-        # No markup but backticks.
-        assert not re.search(r"[*_<>\[\]]", prose(text)), term
-
-
 def test_the_code_that_it_names_is_there():
     assert CODE - FORMULAS - set(names()) == set()

@@ -181,10 +181,16 @@ def test_what_is_not_drawn_does_not_speak(axes):
     assert [text for _, text in shapes(axes)] == ["in"]
 
 
-def test_tiles_speak_where_they_are_and_before_their_panel(axes):
-    axes.set_ylim(4, 0)
-    plots.told(axes, [2], [3], ["a tile"], tile=True)
+def test_marks_stand_before_their_panel(axes):
+    plots.told(axes, [5.0], [0.5], ["a mark"])
     plots.told_whole(axes, "the panel")
+    assert [text for _, text in shapes(axes)] == ["the panel", "a mark"]
+
+
+def test_tiles_and_panels_speak_where_they_are(axes):
+    axes.set_ylim(4, 0)
+    plots.told_whole(axes, "the panel")
+    plots.told(axes, [2], [3], ["a tile"], tile=True)
     (panel, whole), (tile, text) = shapes(axes)
     assert (whole, text) == ("the panel", "a tile")
     found = [[float(e.get(k)) for k in _BOX] for e in (panel, tile)]
