@@ -1,5 +1,6 @@
 """Tables of online PCA and of tracing as the runner makes them, by formula."""
 
+from itertools import product
 from math import nan, sqrt
 
 import pandas as pd
@@ -24,160 +25,112 @@ def lower_bounds_tables(
     refuted=(ALGORITHM_3,), *, exponent=0.5, spread=0.01, worst=0.3
 ):
     """Return a table for each experiment; regret among rivals has this exponent."""
-    fell = {True: "REFUTED", False: "NOT_REFUTED"}
-    audits = pd.DataFrame(
-        [
-            audited(mechanism=name, verdict=fell[name in refuted], claim="not known")
-            for name in (ALGORITHM_3, "online-pca")
-        ]
-    )
-    tables = {
-        "online-audits": audits,
-        "online-regret": pd.DataFrame(_gaussian()),
-    }
+    names, mechanisms = (ALGORITHM_3, "online-pca"), (ALGORITHM_3, ALGORITHM_4)
+    audits = [audited(mechanism=name, claim="not known") for name in names]
+    for row in audits:
+        row["verdict"] = "REFUTED" if row["mechanism"] in refuted else "NOT_REFUTED"
+    tables = {"online-audits": pd.DataFrame(audits), "online-regret": _gaussian()}
     grids = {
-        "regret-optimum": ("rows", (1000.0, 2000.0, 4000.0)),
-        "regret-length": ("rows", (1000.0, 2000.0, 4000.0)),
-        "regret-dimensions": ("dimension", (16.0, 32.0, 64.0)),
-        "regret-components": ("n_components", (1.0, 2.0, 4.0)),
-        "regret-epsilon": ("rows", (1000.0, 2000.0, 4000.0)),
+        "regret-optimum": ("rows", (1000.0, 2000.0, 4000.0), (*mechanisms, LEADER)),
+        "regret-length": ("rows", (1000.0, 2000.0, 4000.0), mechanisms),
+        "regret-dimensions": ("dimension", (16.0, 32.0, 64.0), mechanisms),
+        "regret-components": ("n_components", (1.0, 2.0, 4.0), mechanisms),
+        "regret-epsilon": ("rows", (1000.0, 2000.0, 4000.0), mechanisms),
     }
-    for name, (column, points) in grids.items():
-        rows = []
-        mechanisms = (ALGORITHM_3, ALGORITHM_4)
-        for mechanism in (*mechanisms, *((LEADER,) if "optimum" in name else ())):
-            for x in points:
-                optimum = (x if column == "rows" else 4000.0) / 2
-                middle = 10 * x**exponent
-                if mechanism == LEADER:
-                    middle = 0.99 * optimum
-                rows += [
-                    {
-                        "mechanism": mechanism,
-                        column: x,
-                        "repetition": i,
-                        "regret": middle * scale,
-                        "optimum": optimum,
-                        "nothing": _NOTHING * optimum,
-                        "epsilon_used": 0.1,
-                        "proven": middle / worst if mechanism == ALGORITHM_3 else nan,
-                        "formula": nan
-                        if mechanism == LEADER
-                        else x ** (0.25 if column == "dimension" else 0.5),
-                        "guess": optimum / 5 if mechanism == ALGORITHM_4 else nan,
-                    }
-                    for i, scale in enumerate((1 - spread, 1.0, 1 + spread))
-                ]
-        tables[name] = pd.DataFrame(rows)
+    for name, (column, points, rivals) in grids.items():
+        cells = []
+        for mechanism, x in product(rivals, points):
+            optimum = (x if column == "rows" else 4000.0) / 2
+            regret, rate = 10 * x**exponent, 0.25 if column == "dimension" else 0.5
+            cell = {"mechanism": mechanism, column: x, "optimum": optimum}
+            cell |= {"regret": regret, "formula": x**rate, "epsilon_used": 0.1}
+            cell["proven"] = regret / worst if mechanism == ALGORITHM_3 else nan
+            cell["guess"] = optimum / 5 if mechanism == ALGORITHM_4 else nan
+            if mechanism == LEADER:
+                cell |= {"regret": 0.99 * optimum, "formula": nan}
+            cells.append(cell)
+        tables[name] = _regrets(cells, spread)
     tables["regret-optimum"]["epsilon_used"] = 100.0
+    table = tables["regret-epsilon"]
     tables["regret-epsilon"] = pd.concat(
-        [
-            tables["regret-epsilon"].assign(epsilon=epsilon, epsilon_used=epsilon)
-            for epsilon in SMALLER
-        ]
+        [table.assign(epsilon=each, epsilon_used=each) for each in SMALLER]
     )
     tables["tracing-references"] = pd.DataFrame(_tracing(BASELINE, None))
-    for name, mechanisms in (
-        ("tracing", ("analyze-gauss",)),
-        ("tracing-catalogue", ("power-method", "minibatch-oja")),
-    ):
-        tables[name] = pd.DataFrame(
-            [
-                row
-                for mechanism in mechanisms
-                for epsilon in (1.0, 3000.0)
-                for row in _tracing(mechanism, epsilon)
-            ]
-        )
+    tables["tracing"] = _traced("analyze-gauss")
+    tables["tracing-catalogue"] = _traced("power-method", "minibatch-oja")
     tables["hard-instances"] = pd.DataFrame(
-        [
-            {
-                "mechanism": "hard-instances",
-                "components": k,
-                "rows": m,
-                "repetition": 0,
-                "first": 0.8,
-                "second": 0.5 if m < 100 else 9.0,
-                "overlap": 1.5 if k > 1 else 7.0,
-            }
-            for k in (1.0, 2.0)
-            for m in (1.0, 4.0, 256.0)
-        ]
+        {
+            "mechanism": "hard-instances",
+            "components": k,
+            "rows": m,
+            "repetition": 0,
+            "first": 0.8,
+            "second": 0.5 if m < 100 else 9.0,
+            "overlap": 1.5 if k > 1 else 7.0,
+        }
+        for k in (1.0, 2.0)
+        for m in (1.0, 4.0, 256.0)
     )
-    tables["list-culling"] = pd.DataFrame(
-        [
-            {
-                "mechanism": strategy,
-                "length": length,
-                "erased": int(length / 50),
-                "sphere_rate": 0.1,
-                "won": won,
-                "games": 10,
-                "exact": exact,
-                "loss_bound": bound,
-            }
-            for strategy, won, exact, bounds in (
-                ("most-agreement", 0, 0.0, (nan, nan)),
-                ("random-half", 10, 1.0, (0.02, 1e-7)),
-            )
-            for length, bound in zip((500.0, 5000.0), bounds, strict=True)
-        ]
-    )
+    columns = ["mechanism", "length", "erased", "won", "exact", "loss_bound"]
+    culled = [
+        ("most-agreement", 500.0, 10, 0, 0.0, nan),
+        ("most-agreement", 5000.0, 100, 0, 0.0, nan),
+        ("random-half", 500.0, 10, 10, 1.0, 0.02),
+        ("random-half", 5000.0, 100, 10, 1.0, 1e-7),
+    ]
+    table = pd.DataFrame(culled, columns=columns)
+    tables["list-culling"] = table.assign(sphere_rate=0.1, games=10)
     return tables
 
 
+def _regrets(cells, spread):
+    """Return three runs of each cell."""
+    return pd.DataFrame(
+        cell
+        | {"repetition": i, "regret": cell["regret"] * (1 + i * spread - spread)}
+        | {"nothing": _NOTHING * cell["optimum"]}
+        for cell in cells
+        for i in range(3)
+    )
+
+
 def _gaussian():
-    rows = []
-    for name in (*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER):
-        for m in (1000.0, 4000.0):
-            optimum = 0.5 * m
-            regret = 0.68 * optimum
-            if name == ALGORITHM_3:
-                regret = 50.0
-            elif name == LEADER:
-                regret = 5.0
-            elif name in ("online-pca", "online-pca-doubling"):
-                regret = 3 * sqrt(m) * (1.1 if name == "online-pca" else 1.0)
-            elif name == "online-pca-factorised":
-                regret = 1.65 * sqrt(m)
-            rows += [
-                {
-                    "mechanism": name,
-                    "rows": m,
-                    "repetition": i,
-                    "regret": regret * scale,
-                    "optimum": optimum,
-                    "nothing": _NOTHING * optimum,
-                    "epsilon_used": 1.0,
-                    "proven": 0.4 * optimum
-                    if name == ALGORITHM_3
-                    else optimum
-                    if name == "follow-perturbed-leader"
-                    else nan,
-                    "formula": nan,
-                }
-                for i, scale in enumerate((0.99, 1.0, 1.01))
-            ]
-    return rows
+    cells = []
+    for name, m in product((*PUBLISHED_ONLINE, *CORRECTED_ONLINE, LEADER), (1e3, 4e3)):
+        optimum = 0.5 * m
+        regrets = {ALGORITHM_3: 50.0, LEADER: 5.0, "online-pca": 3.3 * sqrt(m)}
+        regrets["online-pca-doubling"] = 3 * sqrt(m)
+        regrets["online-pca-factorised"] = 1.65 * sqrt(m)
+        proven = {ALGORITHM_3: 0.4 * optimum, "follow-perturbed-leader": optimum}
+        cell = {"mechanism": name, "rows": m, "optimum": optimum, "epsilon_used": 1.0}
+        cell["regret"] = regrets.get(name, 0.68 * optimum)
+        cells.append(cell | {"proven": proven.get(name, nan), "formula": nan})
+    return _regrets(cells, 0.01)
+
+
+def _traced(*mechanisms):
+    return pd.DataFrame(
+        row
+        for mechanism, epsilon in product(mechanisms, (1.0, 3000.0))
+        for row in _tracing(mechanism, epsilon)
+    )
 
 
 def _tracing(name, epsilon):
     rows = []
-    for k in (1.0, 2.0):
-        for m in (1.0, 4.0, 256.0):
-            for i in range(4):
-                noisy = epsilon == 1.0
-                refused = name == "minibatch-oja" and (noisy or m < 10 or k > 1)
-                row = {
-                    "mechanism": name,
-                    "components": k,
-                    "rows": m,
-                    "repetition": i,
-                    "captured": nan if refused else 1.0,
-                    "useful": nan if refused else float(not noisy or m > 100),
-                    "traced": nan if refused else float(not noisy and m <= k * k),
-                    "innocent": nan if refused else 0.0,
-                    "refused": "too few" if refused else "",
-                }
-                rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
+    for k, m, i in product((1.0, 2.0), (1.0, 4.0, 256.0), range(4)):
+        noisy = epsilon == 1.0
+        refused = name == "minibatch-oja" and (noisy or m < 10 or k > 1)
+        row = {
+            "mechanism": name,
+            "components": k,
+            "rows": m,
+            "repetition": i,
+            "captured": nan if refused else 1.0,
+            "useful": nan if refused else float(not noisy or m > 100),
+            "traced": nan if refused else float(not noisy and m <= k * k),
+            "innocent": nan if refused else 0.0,
+            "refused": "too few" if refused else "",
+        }
+        rows.append(row if epsilon is None else {**row, "epsilon": epsilon})
     return rows

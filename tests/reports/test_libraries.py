@@ -60,17 +60,9 @@ def test_every_fit_is_measured():
 def test_a_fit_that_does_not_end_in_time_is_none():
     contender = Contender("stuck", "there", 1e-5, stuck)
     found = compare([contender], limit_s=0.1, settings=[(3, 1)])
-    assert found.records == [
-        {
-            "contender": "stuck",
-            "centre": "there",
-            "delta": 1e-5,
-            "dimension": 3,
-            "n_components": 1,
-            "captured_share": None,
-            "fit_seconds": None,
-        }
-    ]
+    asked = {"contender": "stuck", "centre": "there", "delta": 1e-5}
+    asked |= {"dimension": 3, "n_components": 1}
+    assert found.records == [asked | {"captured_share": None, "fit_seconds": None}]
 
 
 def test_a_fit_that_fails_is_an_error(capfd):
@@ -86,10 +78,7 @@ def test_ours_captures_nearly_all(contender):
     problem = geometric_spectrum(6)
     basis = contender.fit(problem.rows, 2, np.random.default_rng(0))
     assert captured_variance_share(basis, problem.moment) > 0.99
-
-
-def test_the_synthetic_data_of_the_report_in_other_dimensions():
-    values = np.linalg.eigvalsh(geometric_spectrum(6).moment)[::-1]
+    values = np.linalg.eigvalsh(problem.moment)[::-1]
     assert values[1:] / values[:-1] == pytest.approx(np.full(5, 0.75), rel=0.05)
     assert values.sum() == pytest.approx(0.2 * 20_000, rel=0.05)
 
@@ -100,7 +89,7 @@ def test_what_is_written_is_read(tmp_path):
     assert load_comparison(tmp_path / "new") == FOUND
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"versions": {}}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"versions": {}}'])
 def test_a_file_of_something_else_is_an_error(text, tmp_path):
     (tmp_path / FILE).write_text(text)
     with pytest.raises(InputError, match=r"comparison\.json.*make third-party"):

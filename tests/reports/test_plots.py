@@ -90,9 +90,8 @@ def test_no_two_series_share_a_colour_and_a_marker():
 
 def test_tables_of_audits_are_read_together():
     both = Verdicts.of(verdicts(["a"], ["b"]), verdicts(["c"], ["a"]))
-    assert [both.line(name, 0).dash for name in "abcd"] == [
-        *(FALLEN, WHOLE, FALLEN, OPEN)
-    ]
+    dashes = [both.line(name, 0).dash for name in "abcd"]
+    assert dashes == [FALLEN, WHOLE, FALLEN, OPEN]
 
 
 @pytest.mark.parametrize("names", [False, True])
@@ -206,23 +205,18 @@ def test_nothing_speaks_on_a_phone(axes):
 # The figures
 
 
-def no_audits(**_):
-    return verdicts()
-
-
 @pytest.fixture(scope="module")
 def figures():
-    audits = {
+    tables = {
+        **dp_pca_tables(),
+        **lower_bounds_tables(),
+        **recovery_tables(lambda **_: verdicts(["dp-sggd-published"], ["dp-sggd"])),
         "dp-pca-claims": verdicts(["oja"], ["dp-pca"]),
-        "robust-audits": verdicts(["dp-sggd-published"], ["dp-sggd"]),
         "online-audits": verdicts(["follow-perturbed-leader-published"]),
         "privacy-wall": verdicts(["analyze-gauss"]),
     }
-    tables = {**dp_pca_tables(), **lower_bounds_tables(), **recovery_tables(no_audits)}
-    tables |= audits
-    results = results_of(tables)
     return {
-        name: draw(results, False)
+        name: draw(results_of(tables), False)
         for section in ("dp_pca", "robust", "online")
         for name, draw in all_sections()[section].figures.items()
     }
@@ -249,11 +243,7 @@ def test_no_mark_that_speaks_hides_the_middle_of_another(figures):
 
 
 def test_what_is_dashed_is_red_in_every_figure(figures):
-    dashed = [
-        style
-        for svg in figures.values()
-        for style in re.findall(r'style="(fill: none;[^"]*)"', svg)
-        if "stroke-dasharray: 6,3" in style
-    ]
+    styles = re.findall(r'style="(fill: none;[^"]*)"', "".join(figures.values()))
+    dashed = [style for style in styles if "stroke-dasharray: 6,3" in style]
     assert len(dashed) > 4
     assert all("stroke: var(--refuted)" in style for style in dashed)

@@ -52,28 +52,18 @@ def test_a_whole_report_has_no_problem(whole):
     assert site.pages == ["index.html", "more/figures.html", "more/other.html"]
 
 
-def test_a_section_that_is_on_no_page_is_named(whole):
-    site = Site(whole)
-    for name, heading in SECTIONS.items():
-        del site.markup("index.html").ids[name]
-        assert missing(site).pop(0) == f"section {name!r} ({heading}) is missing"
-        site.markup("index.html").ids[name] = 1
-
-
-def test_a_figure_that_is_on_no_page_is_named(whole):
-    site = Site(whole)
-    for name in FIGURES:
-        site.markup("more/figures.html").figures.remove(f"figure-{name}-wide")
-    assert missing(site) == [f"figure {name!r} is missing" for name in FIGURES]
+def test_what_is_on_no_page_is_named(tmp_path):
+    sections = [f"section {n!r} ({text}) is missing" for n, text in SECTIONS.items()]
+    figures = [f"figure {name!r} is missing" for name in FIGURES]
+    found = missing(Site(write(tmp_path, index=page())))
+    assert sorted(found) == sorted(sections + figures)
 
 
 @pytest.mark.parametrize(
     "extra",
     [
         '<script src="https://cdn.example/x.js"></script>',
-        '<link rel="stylesheet" href="//fonts.example/a.css">',
-        '<link rel="alternate stylesheet" href="https://fonts.example/a.css">',
-        '<img alt="" src="http://example.org/a.png">',
+        '<link rel="alternate stylesheet" href="//fonts.example/a.css">',
         '<IMG ALT="" SRC=" HTTPS://example.org/a.png">',
         '<img alt="" src="file:///etc/a.png">',
         '<img alt="" src="/a.png">',
@@ -81,7 +71,6 @@ def test_a_figure_that_is_on_no_page_is_named(whole):
         "<style>@import 'https://example.org/a.css';</style>",
         '<p style="background: url(//example.org/a.png)">x</p>',
         '<svg role="none"><image xlink:href="https://example.org/a.png"/></svg>',
-        '<svg role="none"><use href="https://example.org/a.svg#x"/></svg>',
         '<img alt="" srcset="table.csv 1x, https://example.org/a.png 2x">',
         '<form action="https://example.org/"></form>',
     ],
@@ -103,8 +92,7 @@ def test_a_stylesheet_fetches_nothing_either(rule, tmp_path):
     assert problem.startswith("style.css: the page fetches from elsewhere: ")
 
 
-@pytest.mark.parametrize(
-    "extra",
+RIGHT = "".join(
     [
         '<a href="https://example.org/">a link fetches nothing</a>',
         '<a href="mailto:a@example.org">neither does that</a>',
@@ -116,17 +104,29 @@ def test_a_stylesheet_fetches_nothing_either(rule, tmp_path):
         '<a href="more/other.html#there">x</a> <a href="table.csv">x</a>',
         '<a href="#top">x</a> <a href="#%C3%A9">x</a> <p id="é"></p>',
         '<a href="more/../index.html?q=1">x</a>',
-    ],
+        '<button aria-label="Menu"><svg><path/></svg></button>',
+        "<button><i>Menu</i><svg><path/></svg></button>",
+        '<input id="x" aria-label="Menu"><label for="x"><svg></svg></label>',
+        '<svg aria-hidden="true"><path/></svg>',
+        '<svg style="display: none"><symbol id="y"></symbol></svg>',
+        '<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>',
+        '<p hidden><img src="table.csv"></p>',
+        "<figure><figcaption>x</figcaption></figure>",
+        "<table><thead><tr><th>x</th></tr></thead></table>",
+        '<table><tr><th scope="row">x</th><td>y</td></tr></table>',
+        "<h2>x</h2><h3>x</h3><h2>x</h2><h3>x</h3><h4>x</h4>",
+        "<ul><li>no end<li>of an item<br/></ul><h2>after</h2>",
+    ]
 )
-def test_harmless_addresses_are_accepted(extra, tmp_path):
-    assert found(tmp_path, extra) == []
+
+
+def test_what_is_right_is_accepted(tmp_path):
+    assert found(tmp_path, RIGHT) == []
 
 
 @pytest.mark.parametrize(
     ("address", "wrong"),
     [
-        ("nowhere.html", "leads to no file"),
-        ("more", "leads to no file"),
         ("more/", "leads to no file"),
         ("other.html", "leads to no file"),
         ("#nowhere", "leads to nothing: index.html has no id 'nowhere'"),
@@ -134,7 +134,6 @@ def test_harmless_addresses_are_accepted(extra, tmp_path):
         ("../elsewhere/index.html", "leads out of the folder"),
         ("/more/other.html", "leads out of the folder"),
         ("//example.org/", "leads out of the folder"),
-        ("file:///etc/passwd", "leads out of the folder"),
         ("javascript:alert(1)", "leads out of the folder"),
     ],
 )
@@ -142,13 +141,6 @@ def test_links_that_lead_nowhere_are_found(address, wrong, tmp_path):
     expected = f"index.html:2: the link to {address!r} {wrong}"
 
     assert found(tmp_path, f'<a href="{address}">x</a>') == [expected]
-
-
-def test_links_of_a_page_in_a_folder_start_there(tmp_path):
-    links = '<a href="other.html#there">x</a> <a href="../index.html">x</a>'
-    folder = write(tmp_path, **{"index": page(), "more/new": page(links)})
-
-    assert faults(Site(folder)) == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +173,6 @@ def test_what_is_wrong_with_a_page_is_found(extra, fault, tmp_path):
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"head": ""}, "the page has no <title>"),
         ({"head": "<title> </title>"}, "the page has no <title>"),
         ({"language": ""}, "the page has no lang on <html>"),
         ({"top": ""}, "the page has no <h1>"),
@@ -195,36 +186,9 @@ def test_what_a_page_lacks_is_found(parts, fault, tmp_path):
 
 
 def test_a_page_without_a_viewport_is_found(tmp_path):
-    html = page().replace("viewport", "other")
-
-    (problem,) = faults(Site(write(tmp_path, index=html)))
-    assert problem == 'index.html:1: the page has no <meta name="viewport">'
-
-
-@pytest.mark.parametrize(
-    "extra",
-    [
-        '<button aria-label="Menu"><svg><path/></svg></button>',
-        "<button><i>Menu</i><svg><path/></svg></button>",
-        '<input id="x" aria-label="Menu"><label for="x"><svg></svg></label>',
-        '<svg aria-hidden="true"><path/></svg>',
-        '<svg style="display: none"><symbol id="x"></symbol></svg>',
-        '<div role="img" aria-label="Two lines"><svg><svg></svg></svg></div>',
-        '<p hidden><img src="table.csv"></p>',
-        "<figure><figcaption>x</figcaption></figure>",
-        "<table><thead><tr><th>x</th></tr></thead></table>",
-        '<table><tr><th scope="row">x</th><td>y</td></tr></table>',
-        "<h2>x</h2><h3>x</h3><h2>x</h2><h3>x</h3><h4>x</h4>",
-        "<ul><li>no end<li>of an item<br/></ul><h2>after</h2>",
-    ],
-)
-def test_what_is_right_is_accepted(extra, tmp_path):
-    assert found(tmp_path, extra) == []
-
-
-def test_the_line_of_a_problem_is_told(tmp_path):
-    assert found(tmp_path, "\n\n<h3>Deep</h3>") == [
-        "index.html:4: the heading <h3> 'Deep' follows <h1>"
+    folder = write(tmp_path, index=page().replace("viewport", "other"))
+    assert faults(Site(folder)) == [
+        'index.html:1: the page has no <meta name="viewport">'
     ]
 
 
@@ -262,6 +226,7 @@ def test_exit_codes(whole, tmp_path):
 
 
 def test_a_page_alone_may_refer_to_what_is_around_its_folder(tmp_path):
-    write(tmp_path, **{"more/new": page('<a href="../table.csv">x</a>')})
-
-    assert faults(Site(tmp_path / "more" / "new.html")) == []
+    links = '<a href="other.html#there">x</a> <a href="../table.csv">x</a>'
+    write(tmp_path, **{"more/new": page(links)})
+    for place in (tmp_path, tmp_path / "more" / "new.html"):
+        assert faults(Site(place)) == []

@@ -2,7 +2,10 @@
 
 import re
 import sqlite3
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from functools import partial
 from math import inf, isnan, nan
 
 import numpy as np
@@ -22,25 +25,12 @@ def thrown(k):
     return {"thrown": int(np.random.default_rng(k).integers(6)), "k": np.int64(k)}
 
 
-def broken(k):
-    raise ValueError(f"no die {k}")
+def broken():
+    raise ValueError("no die")
 
 
-class Die:
-    def __init__(self, k):
-        self.k = k
-
-    def __call__(self):
-        return thrown(self.k)
-
-
-class Broken(Die):
-    def __call__(self):
-        return broken(self.k)
-
-
-def dice(count, kind=Die):
-    return [Job(f"die {k}", k, kind(k), "dice") for k in range(count)]
+def dice(count):
+    return [Job(f"die {k}", k, partial(thrown, k), "dice") for k in range(count)]
 
 
 @pytest.fixture(autouse=True)
@@ -77,14 +67,11 @@ def test_a_record_comes_back_as_it_was(store):
 def test_a_record_says_where_it_is_from(store):
     prepared(store).add("a", 5, {}, seconds=1.25)
 
+    asked = "SELECT versions, seed, seconds, machine FROM units"
     with closing(sqlite3.connect(store.path)) as db:
-        (row,) = db.execute(
-            "SELECT seed, versions, seconds, machine, finished FROM units"
-        )
-    assert row[0] == 5
-    assert all(f'"{name}": "{one}"' in row[1] for name, one in versions().items())
-    assert row[2:4] == (1.25, machine())
-    assert row[4].startswith("20")
+        ((about, *row),) = db.execute(asked)
+    assert all(f'"{name}": "{one}"' in about for name, one in versions().items())
+    assert row == [5, 1.25, machine()]
     own = re.escape(__version__)
     assert re.fullmatch(rf"{own}\+\w{{12}}\.\w{{12}}", versions()["dpaudit"])
     assert {"Python", "numpy", "scipy"} < set(versions())
@@ -151,8 +138,8 @@ def test_a_file_of_another_format_is_refused(store):
 
 
 def test_a_job_that_fails_stops_the_others_or_not(store):
-    jobs = [*dice(2), Job("bad", 0, Broken(9), "dice"), *dice(4)[2:]]
-    with pytest.raises(ValueError, match="no die 9"):
+    jobs = [*dice(2), Job("bad", 0, broken, "dice"), *dice(4)[2:]]
+    with pytest.raises(ValueError, match="no die"):
         carry_out(jobs, store=prepared(store))
     assert ASKED == [0, 1]
 
@@ -166,9 +153,6 @@ class Lost:
     """An executor whose worker is gone."""
 
     def submit(self, *_):
-        from concurrent.futures import Future
-        from concurrent.futures.process import BrokenProcessPool
-
         future = Future()
         future.set_exception(BrokenProcessPool("gone"))
         return future

@@ -62,27 +62,43 @@ def test_times_are_medians():
     ]
 
 
-def test_verdicts_have_what_was_claimed_what_is_true_and_what_was_proved():
-    (row,) = verdict_rows(audited())
-    assert (row.name, row.source, row.relation) == ("m", "a paper", "add-remove")
-    assert row.claim == ("ε = 1", "δ = 0.125")
-    assert row.exact == ("ε = 2", "δ = 0.25")
-    assert row.audited == ("ε ≥ 1.50", "δ ≥ 0.2")
-    assert (row.refuted, row.verdict, row.witness_file) == (False, "NOT REFUTED", None)
-    assert row.hint == (
-        "On its best event ε ≥ 3 would have been refuted with 90 % power; blind to "
-        "events rarer than 0.0625."
-    )
-    (blind,) = verdict_rows(audited(detectable_epsilon=nan))
-    assert blind.hint.startswith("Its last event could have shown no violation; blind")
-    (unknown,) = verdict_rows(audited(claim="not known"))
-    assert unknown.exact == ("not known",)
-    (fallen,) = verdict_rows(audited(verdict="REFUTED", witness="{}"))
-    assert (fallen.refuted, fallen.verdict) == (True, "REFUTED")
-    assert fallen.witness_file == "witness-m.json"
-    assert fallen.hint == (
-        "The release >= 3 in 3 of 5 on D, 1 of 7 on D' (attack: support)."
-    )
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (
+            {},
+            {
+                **{"name": "m", "source": "a paper", "relation": "add-remove"},
+                "claim": ("ε = 1", "δ = 0.125"),
+                "exact": ("ε = 2", "δ = 0.25"),
+                "audited": ("ε ≥ 1.50", "δ ≥ 0.2"),
+                **{"refuted": False, "verdict": "NOT REFUTED", "witness_file": None},
+                "hint": "On its best event ε ≥ 3 would have been refuted with 90 % "
+                "power; blind to events rarer than 0.0625.",
+            },
+        ),
+        (
+            {"detectable_epsilon": nan, "claim": "not known"},
+            {
+                "hint": "Its last event could have shown no violation; blind to events "
+                "rarer than 0.0625.",
+                "exact": ("not known",),
+            },
+        ),
+        (
+            {"verdict": "REFUTED", "witness": "{}"},
+            {
+                **{"refuted": True, "verdict": "REFUTED"},
+                "witness_file": "witness-m.json",
+                "hint": "The release >= 3 in 3 of 5 on D, 1 of 7 on D' "
+                "(attack: support).",
+            },
+        ),
+    ],
+)
+def test_verdicts_have_what_was_claimed_what_is_true_and_what_was_proved(columns, says):
+    (row,) = verdict_rows(audited(**columns))
+    assert {name: getattr(row, name) for name in says} == says
 
 
 def test_components_have_the_median_share_and_their_own_verdict():
@@ -99,25 +115,12 @@ def test_components_have_the_median_share_and_their_own_verdict():
             audited(mechanism="low", verdict="REFUTED"),
         ]
     )
+    claims = [("ε = 2", "δ = 0.125"), ("ε = 1", "δ = 0.125")]
+    high = ("high", claims[0], "60.0 %", "50.0 % to 70.0 %", False, "NOT REFUTED")
+    low = ("low", claims[1], "30.0 %", "20.0 % to 40.0 %", True, "REFUTED")
     assert component_rows(shares, wall) == [
-        printed(
-            COMPONENTS,
-            "high",
-            ("ε = 2", "δ = 0.125"),
-            "60.0 %",
-            "50.0 % to 70.0 %",
-            False,
-            "NOT REFUTED",
-        ),
-        printed(
-            COMPONENTS,
-            "low",
-            ("ε = 1", "δ = 0.125"),
-            "30.0 %",
-            "20.0 % to 40.0 %",
-            True,
-            "REFUTED",
-        ),
+        printed(COMPONENTS, *high),
+        printed(COMPONENTS, *low),
     ]
 
 
@@ -166,25 +169,21 @@ def test_the_fastest_and_the_slowest_fit_are_named():
     ("verdict", "after", "shown"), [("REFUTED", 70.0, "70"), ("NOT_REFUTED", nan, "90")]
 )
 def test_the_suite_has_the_truth_beside_the_bound(verdict, after, shown):
-    row = {
-        "mechanism": "m",
-        "summary": "what it does",
-        "source": "a paper",
-        "relation": "replace-one",
-        "claimed_epsilon": 0.1,
-        "claimed_delta": 1e-5,
-        "true_epsilon": inf,
-        "epsilon_lower": 0.5,
-        "verdict": verdict,
-        "samples": 90,
-        "samples_to_refute": after,
-    }
-    assert suite_rows(pd.DataFrame([row])) == [
+    told = {"summary": "what it does", "source": "a paper", "relation": "replace-one"}
+    row = audited(
+        **told,
+        claimed_epsilon=0.1,
+        claimed_delta=1e-5,
+        true_epsilon=inf,
+        epsilon_lower=0.5,
+        verdict=verdict,
+        samples=90,
+        samples_to_refute=after,
+    )
+    assert suite_rows(row) == [
         Printed(
             name="m",
-            summary="what it does",
-            source="a paper",
-            relation="replace-one",
+            **told,
             claim="0.1, δ = 10⁻⁵",
             truth="∞",
             audited="0.50",
@@ -203,28 +202,15 @@ def test_libraries_have_the_medians_of_the_fits_that_ended():
     ]
     none = [{**fit, "dimension": 54, "captured_share": None, "fit_seconds": None}]
     found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, [*ended, *none])
-    assert library_rows(found) == [
-        printed(
-            LIBRARIES,
-            "a",
-            "known",
-            ("ε = 0.50", "δ = 0"),
-            (("4.0 %", "40.0 s"), ("no fit", "within 60 s")),
-        )
-    ]
+    cells = (("4.0 %", "40.0 s"), ("no fit", "within 60 s"))
+    row = printed(LIBRARIES, "a", "known", ("ε = 0.50", "δ = 0"), cells)
+    assert library_rows(found) == [row]
     # Nobody is best where no fit ended.
-    (note,) = library_notes(found)
-    assert note.endswith(" components a captures most, 4.0 %.")
-    assert library_notes(None) == []
-
-
-def test_of_libraries_the_one_that_captures_most_is_named():
-    fit = {"centre": "known", "delta": 0.0, "n_components": 2, "dimension": 6}
-    fits = [
-        {**fit, "contender": name, "captured_share": share, "fit_seconds": 1.0}
-        for name, share in (("worst", 0.2), ("best", 0.8), ("middling", 0.5))
-    ]
-    found = Comparison({}, 0.5, "replace-one", 10, 5, 60.0, fits)
+    found.records.extend(
+        ended[0] | {"contender": name, "captured_share": share}
+        for name, share in (("best", 0.8), ("middling", 0.5))
+    )
     assert library_notes(found) == [
         "With 2 of 6 components best captures most, 80.0 %."
     ]
+    assert library_notes(None) == []

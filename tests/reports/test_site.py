@@ -5,7 +5,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pytest
 from audited_row import audited
 
 from dpaudit.algorithms import CATALOGUE
@@ -53,20 +52,16 @@ def test_a_page_says_what_an_audit_would_have_seen():
     assert f"{command} --max-samples 1000 --to-the-end" in page
 
 
-def test_a_page_links_its_witness():
+def test_a_page_links_its_witness_or_says_that_nothing_was_audited():
     row = audited(mechanism="symmetric-noise", verdict="REFUTED", witness="{}")
     page = page_of(results(row), "symmetric-noise")
     assert '<a href="../witness-symmetric-noise.json">Witness</a>' in page
     assert "dpaudit verify witness-symmetric-noise.json" in page
     assert "Found with 70 releases a side" in page
     assert "with probability 10⁻³ at most" in page
-
-
-def test_nothing_is_said_of_a_claim_that_was_not_audited():
-    page = page_of(results(audited(mechanism="goe-gaussian")), "dp-pca")
+    page = page_of(results(row), "dp-pca")
     assert "not audited here" in page
     assert "NOT REFUTED" not in page.split("<footer>")[0]
-    assert "dpaudit audit dp-pca" in page
 
 
 def test_a_false_claim_that_an_audit_did_not_see_is_called_false():
@@ -96,20 +91,17 @@ def test_where_else_a_claim_is_false_is_said():
 
 def test_a_page_has_facts_definition_proof_and_where_else_to_look():
     fact = Fact("k-norm-covariance", "Variance captured", "97 %")
-    theorem = Leaf(
-        "theorems",
-        "Theorem 0",
-        "broken.html.j2",
-        dict,
-        mechanisms=("k-norm-covariance",),
-    )
-    found = results(audited(mechanism="goe-gaussian"))
-    page = page_of(found, "k-norm-covariance", [fact], [theorem])
-    assert "<dt>Variance captured</dt><dd>97" in page
-    assert '<a href="../theorems/Theorem+20+0.html">Theorem 0</a>' in page
-    assert "KNormCovariance.calibrated" in page
-    assert "the density of Z proportional to exp(-g(Z)/scale)" in page  # the class
-    assert "Proof. g is a norm" in page  # the head of its module
+    about = ("k-norm-covariance",)
+    theorem = Leaf("theorems", "Theorem 0", "broken.html.j2", dict, mechanisms=about)
+    page = page_of(results(audited()), *about, [fact], [theorem])
+    for said in (
+        "<dt>Variance captured</dt><dd>97",
+        '<a href="../theorems/Theorem+20+0.html">Theorem 0</a>',
+        "KNormCovariance.calibrated",
+        "the density of Z proportional to exp(-g(Z)/scale)",  # the class
+        "Proof. g is a norm",  # the head of its module
+    ):
+        assert said in page
 
 
 def test_a_page_that_fails_says_so_and_no_other_does():
@@ -124,36 +116,29 @@ def test_a_page_that_fails_says_so_and_no_other_does():
     assert "RuntimeError: no &lt;dice&gt;" in page
 
 
-@pytest.mark.parametrize("family", sorted({e.family for e in CATALOGUE.values()}))
-def test_docstrings_of_the_catalogue_are_markup(family):
+def test_docstrings_of_the_catalogue_are_markup():
     """None has markup that the reader of docstrings shows as it is written."""
-    for entry in CATALOGUE.values():
-        if entry.family == family:
-            module = inspect.getmodule(entry.owner)
-            for text in (inspect.getdoc(entry.owner), module.__doc__):
-                html = prose(text)
-                assert "problematic" not in html, (entry.name, html)
-                assert "<script" not in html
+    owners = {entry.owner for entry in CATALOGUE.values()}
+    modules = {inspect.getmodule(owner) for owner in owners}
+    for each in owners | modules:
+        html = prose(inspect.getdoc(each))
+        assert "problematic" not in html, (each, html)
 
 
 def test_docstrings_hold_formulas_code_and_nothing_that_runs():
     html = prose(
         "A `name` of ``code``, :math:`x^2`, `(x) -> y`.\n\n"
         ".. math:: \\Big( \\frac{a}{b} \\Big)\n\n"
-        ".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/passwd\n"
+        ".. raw:: html\n\n   <script>alert(1)</script>\n\n.. include:: /etc/passwd\n\n"
+        "Parameters\n----------\nx : float\n    A word.\n"
     )
+    assert "id=" not in html  # two docstrings on a page share none
     assert html.count('<span class="docutils literal">') == 3
     assert "(x) -&gt; y" in re.sub(r'</?span( class="pre")?>', "", html)
     assert html.count("<math") == 2
     assert "<mfrac>" in html
     assert "<script" not in html
     assert "root:" not in html
-
-
-def test_two_docstrings_on_a_page_share_no_id():
-    assert "id=" not in prose(
-        "Text.\n\nParameters\n----------\nx : float\n    A word.\n"
-    )
 
 
 def test_an_experiment_is_shown_by_medians_of_its_groups():

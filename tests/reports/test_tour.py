@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from dpaudit.algorithms.third_party.subjects.shelf import (
     OfLibrary,
     Shelf,
-    Subject,
     subjects_of,
 )
 from dpaudit.audit import Witness, verify
@@ -106,16 +105,12 @@ def test_the_tour_has_forty_subjects_of_five_libraries():
     everything = [each for shelf in SHELVES for each in subjects_of(shelf).values()]
     assert len({str(each) for each in everything}) == len(everything) >= 40
     assert len({each.library for each in everything}) >= 5
-    assert all(each.stated for each in everything)
 
 
 def test_a_right_mechanism_is_not_refuted_whatever_its_rows():
     (line,) = stops([visited("right")])
-    assert (line.verdict, line.strange, line.findings) == (
-        "NOT_REFUTED",
-        "NOT_REFUTED",
-        (),
-    )
+    assert line.verdict == line.strange == "NOT_REFUTED"
+    assert (line.findings, line.notes) == ((), ())
     assert line.executions >= 4 * 60
 
 
@@ -131,41 +126,34 @@ def test_a_refutation_is_proven_and_can_be_verified():
     assert line.findings[0].endswith("distance") or "budget" in line.findings[0]
 
 
-def test_what_holds_in_one_reading_of_an_unnamed_relation_is_not_refuted():
-    (line,) = stops([visited("counts")])
-    assert line.readings == {"add-remove": "NOT_REFUTED", "replace-one": "REFUTED"}
-    assert (line.relation, line.verdict) == ("not stated", "NOT_REFUTED")
-
-
-def test_a_relation_that_a_visit_did_not_come_to_counts_as_not_audited():
+def test_an_unnamed_relation_is_refuted_in_both_readings_or_not_at_all():
     """A visit that is ended at its limit has refuted one of both relations at most."""
     record = visited("counts")
+    (line,) = stops([record])
+    assert line.readings == {"add-remove": "NOT_REFUTED", "replace-one": "REFUTED"}
+    assert (line.relation, line.verdict) == ("not stated", "NOT_REFUTED")
+    assert line.remark == "REFUTED under replace-one alone"
     refuted = [leg for leg in record["legs"] if leg["verdict"] == "REFUTED"]
-    assert {leg["relation"] for leg in refuted} == {"replace-one"}
     spoilt = [leg | {"rows": "strange"} for leg in refuted[:1]]
     notes = ["not finished: ended at 6 s"]
     (line,) = stops([record | {"legs": [*refuted, *spoilt], "notes": notes}])
     assert (line.verdict, line.strange) == ("FAILED", "FAILED")
     assert line.readings == {"add-remove": "FAILED", "replace-one": "REFUTED"}
     assert line.remark == "REFUTED under replace-one, not finished"
-    whole = stops([record])[0]
-    assert whole.remark == "REFUTED under replace-one alone"
 
 
 def test_rows_on_which_an_audit_fails_do_not_count_as_not_refuted(monkeypatch):
     verdicts = iter(["NOT_REFUTED", "FAILED", "NOT_REFUTED"])
-    monkeypatch.setattr(
-        visiting,
-        "_drawn",
-        lambda *_, **__: {"verdict": next(verdicts), "findings": []},
-    )
+
+    def drawn(*_, **__):
+        return {"verdict": next(verdicts), "findings": []}
+
+    monkeypatch.setattr(visiting, "_drawn", drawn)
     assert on_strange_rows("right")["verdict"] == "FAILED"
 
 
 def test_a_tour_of_another_version_is_named_and_not_shown(tmp_path):
-    record = {name: each for name, each in visited("right").items() if name != "legs"}
-    text = json.dumps({"records": [record]}, default=str)
-    (tmp_path / tour.FILE).write_text(text, encoding="utf-8")
+    (tmp_path / tour.FILE).write_text('{"records": [{"subject": "x"}]}', "utf-8")
     with pytest.raises(InputError, match="write it anew with make third-party"):
         tour.load_tour(tmp_path)
 
@@ -212,7 +200,6 @@ def test_what_a_library_does_beside_its_business_is_noted():
         changes(np.ones(2), np.random.default_rng(0))
     assert "Python's global generator" in notes[0]
     assert notes[1] == "starts processes (os.system)"
-    assert visited("right")["notes"] == []
 
 
 @pytest.mark.parametrize(
@@ -225,10 +212,9 @@ def test_what_does_not_run_is_skipped_and_named(name, said):
 
 
 def test_nobody_is_no_dataset_of_a_subject():
-    with pytest.raises(InputError, match="1 rows or more"):
-        OfLibrary(__name__, "right").release(np.zeros(0), rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match="did you mean"):
-        OfLibrary(__name__, "rihgt").release(np.ones(1), rng=np.random.default_rng(0))
+    for name, rows, said in (("right", 0, "1 rows or more"), ("rihgt", 1, "did you m")):
+        with pytest.raises(InputError, match=said):
+            OfLibrary(__name__, name).release(np.ones(rows), rng=None)
     with pytest.raises(InputError, match="shelf must be a module"):
         subjects_of("json")
 
@@ -290,21 +276,16 @@ def test_a_tour_is_written_with_its_witnesses_and_goes_on(tmp_path, monkeypatch)
     assert made == ["right", "half"]
     path, *_ = sorted(tmp_path.glob("json.half.*.witness.json"))
     assert ReplayWitness.from_dict(json.loads(path.read_text())).name == "json.half"
-    assert (
-        tour.load_tour(tmp_path)
-        == json.loads((tmp_path / tour.FILE).read_text())["records"]
-    )
+    written = json.loads((tmp_path / tour.FILE).read_text())
+    assert tour.load_tour(tmp_path) == written["records"]
     heading, *lines = tour_table(first).splitlines()
     assert heading.split()[:4] == ["subject", "relation", "verdict", "claim"]
-    assert all(stop.claim in tour_table(first) for stop in stops(first))
     assert sorted(line.split()[0] for line in lines) == names
     with pytest.raises(InputError, match="unknown subject"):
         tour.toured(tmp_path, ["json.haf"], shelves=(__name__,))
 
 
 def test_a_claim_without_a_relation_is_read_both_ways():
-    subject = Subject(
-        "s", "n", "l", "d", right, "binary:2", of.subjects[0].claim, None, "-"
-    )
-    assert subject.relations == tuple(Relation)
-    assert replace(subject, relation=Relation.ADD_REMOVE).relations == ("add-remove",)
+    relations = {each.name: each.relations for each in of.subjects}
+    assert relations["counts"] == tuple(Relation)
+    assert relations["right"] == ("add-remove",)
