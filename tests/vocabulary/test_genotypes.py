@@ -75,27 +75,6 @@ def test_the_map_has_two_large_axes():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_inliers": 1}, "n_inliers must be an integer >= 2"),
-        ({"n_outliers": -1}, "n_outliers must be"),
-        ({"dimension": 1}, "dimension must be"),
-        ({"rng": 7}, "rng must be"),
-        ({"scores": np.ones((5, 1))}, "2 columns or more"),
-        ({"scores": np.zeros((5, 2))}, "not all be 0"),
-        ({"scores": [[1.0, np.nan], [1.0, 1.0]]}, "row 0 has a NaN"),
-        ({"scores": np.ones((5, 2)), "n_inliers": 4}, "number of scores, 5, got 4"),
-        ({"scores": "nowhere.txt"}, "scores cannot be read from nowhere.txt"),
-    ],
-)
-def test_bad_arguments_are_named(options, message):
-    with pytest.raises(InputError, match=message):
-        stylised_genotypes(
-            **({"n_outliers": 2, "dimension": 9, "rng": rng()} | options)
-        )
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("1 2\n3 four\n", "cannot be read"),

@@ -115,23 +115,6 @@ def test_noise_and_privacy_terms_part_where_the_noise_vanishes():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"n_rows": 0}, "n_rows must be an integer >= 1"),
-        ({"dimension": 0}, "dimension must be an integer >= 1"),
-        ({"noise": -0.1}, "noise must be a finite number >= 0"),
-        ({"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
-        ({"direction": [1.0, 0.0]}, r"direction must have shape \(3,\)"),
-        ({"direction": [1.0, 1.0, 0.0]}, "direction must have orthonormal columns"),
-    ],
-)
-def test_bad_arguments_are_named(bad, message):
-    good = {"n_rows": 4, "dimension": 3, "noise": 1.0, "rng": rng()}
-    with pytest.raises(InputError, match=message):
-        signal_in_noise(**good | bad)
-
-
-@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: gaussian_constants([1.0, 1.0]), "eigenvalues must have one that is"),
