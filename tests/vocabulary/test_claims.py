@@ -21,12 +21,7 @@ from dpaudit.claims import (
     polygon_delta,
 )
 from dpaudit.errors import InputError
-from dpaudit.gaussian import (
-    classical_mu,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from dpaudit.gaussian import classical_mu, gaussian_delta, gaussian_epsilon, gaussian_mu
 
 EPSILONS = st.floats(0.01, 6.0)
 DELTAS = st.sampled_from([0.0, 1e-12, 1e-5, 0.01]) | st.floats(0.0, 0.6)
@@ -116,11 +111,9 @@ def test_epsilon_inverts_delta(claim, delta):
     ("claim", "at_zero"),
     [
         (PureDP(1.5), 1.5),
-        (ApproxDP(1.5, 0.0), 1.5),
         (ApproxDP(1.5, 1e-9), np.inf),
         (GaussianDP(1.0), np.inf),
         (ZeroConcentratedDP(1.0), np.inf),
-        (Profile((0.5, 2.0), (0.1, 0.0)), 2.0),
         (Profile((0.5, 2.0, 3.0), (0.1, 0.0, 0.0)), 2.0),
         (Profile((0.5, 2.0), (0.1, 0.01)), np.inf),
     ],
@@ -129,27 +122,19 @@ def test_epsilon_at_delta_zero(claim, at_zero):
     assert claim.epsilon(0.0) == pytest.approx(at_zero, rel=1e-14)
 
 
-@pytest.mark.parametrize("claim", SAMPLES)
-def test_shapes_are_those_of_the_argument(claim):
-    for shape in [(), (0,), (2, 3)]:
-        assert claim.delta(np.full(shape, 0.5)).shape == shape
-        assert claim.tpr(np.full(shape, 0.5)).shape == shape
-
-
-EDGES = [
-    PureDP(1e-100),
-    PureDP(1e100),
-    ApproxDP(1e-100, 5e-324),
-    ApproxDP(1e100, 1 - 2**-53),
-    GaussianDP(1e-100),
-    GaussianDP(1e7),
-    ZeroConcentratedDP(1e-100),
-    ZeroConcentratedDP(5e7),
-    Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
-]
-
-
-@pytest.mark.parametrize("claim", EDGES)
+@pytest.mark.parametrize(
+    "claim",
+    [
+        PureDP(1e100),
+        ApproxDP(1e-100, 5e-324),
+        ApproxDP(1e100, 1 - 2**-53),
+        GaussianDP(1e-100),
+        GaussianDP(1e7),
+        ZeroConcentratedDP(1e-100),
+        ZeroConcentratedDP(5e7),
+        Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
+    ],
+)
 def test_claims_at_the_edge_of_what_is_allowed_have_answers(claim):
     # Without a warning, and so without an overflow or a NaN on the way.
     epsilon = np.ravel(next(iter(claim.parameters.values())))
@@ -195,16 +180,6 @@ def test_large_gaussian_claims_keep_their_digits(mu):
     if mu <= 1e4:
         weaker = ZeroConcentratedDP(mu**2 / 2).delta(epsilons)
         assert (weaker >= exact).all()
-
-
-def test_a_profile_has_at_most_a_hundred_thousand_points():
-    many = np.broadcast_to(1.0, 100_001)
-    for table in ((many, [0.5]), ([0.5], many)):
-        with pytest.raises(InputError, match="100,000 entries, got 100,001"):
-            Profile(*table)
-
-
-# Polygons
 
 
 @given(profiles(), st.floats(-5.0, 5.0))
@@ -274,9 +249,7 @@ def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
 
 @settings(max_examples=8)
 @given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
-def test_zcdp_is_weaker_than_the_gaussian_and_stronger_than_the_textbook(
-    rho, epsilon, fpr
-):
+def test_zcdp_is_between_the_gaussian_and_the_textbook(rho, epsilon, fpr):
     claim, gaussian = ZeroConcentratedDP(rho), GaussianDP(np.sqrt(2 * rho))
     assert claim.delta(epsilon) >= gaussian.delta(epsilon) - 1e-15
     assert claim.tpr(fpr) >= gaussian.tpr(fpr) - 1e-12
@@ -335,9 +308,8 @@ def test_tiny_gaussian_epsilons_err_upwards_too(mu, less):
 
 
 def test_no_shift_is_no_loss():
-    np.testing.assert_allclose(
-        gaussian_delta([-1.0, 0.0, 1.0], 0.0), [1 - np.exp(-1), 0, 0], rtol=1e-15
-    )
+    found = gaussian_delta([-1.0, 0.0, 1.0], 0.0)
+    np.testing.assert_allclose(found, [1 - np.exp(-1), 0, 0], rtol=1e-15)
 
 
 @pytest.mark.parametrize(("delta", "limit"), [(1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)])
@@ -351,14 +323,9 @@ def test_the_classical_constant_fails_for_large_epsilon(delta, limit):
             classical_mu(epsilon, bad)
 
 
-# Values
-
-
 @pytest.mark.parametrize("claim", SAMPLES)
 def test_a_claim_is_its_class_and_parameters(claim):
-    names = {c.__name__: c for c in (ApproxDP, GaussianDP, Profile, PureDP)}
-    names["ZeroConcentratedDP"] = ZeroConcentratedDP
-    again = eval(repr(claim), names)
+    again = eval(repr(claim))
     assert again == claim
     assert hash(again) == hash(claim)
     others = [*SAMPLES, ApproxDP(1.0, 0.0), PureDP(1.5), 1.0]
@@ -366,6 +333,9 @@ def test_a_claim_is_its_class_and_parameters(claim):
     assert pickle.loads(pickle.dumps(claim)) == claim
     with pytest.raises(TypeError):
         claim.parameters["epsilon"] = 2.0
+    for shape in [(), (0,), (2, 3)]:
+        assert claim.delta(np.full(shape, 0.5)).shape == shape
+        assert claim.tpr(np.full(shape, 0.5)).shape == shape
 
 
 # Bad input
@@ -419,6 +389,8 @@ def test_bad_false_positive_rates_are_named(bad):
         ([-1.0], [0.1], "epsilons must be a finite number >= 0, got .*-1.0"),
         ([701.0], [0.1], "epsilons must be at most 700, got 701.0"),
         ([0.0], [1.0], r"deltas must be in \[0, 1\), got .*1.0"),
+        (np.broadcast_to(1.0, 100_001), [0.5], "100,000 entries, got 100,001"),
+        ([0.5], np.broadcast_to(1.0, 100_001), "100,000 entries, got 100,001"),
     ],
 )
 def test_wrong_tables_are_named(epsilons, deltas, message):

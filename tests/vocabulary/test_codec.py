@@ -67,6 +67,8 @@ def test_special_floats_and_long_arrays_come_back_to_the_bit():
     long = np.random.default_rng(0).standard_normal((1001, 1))
     for each in (array, array[:3], long, long[1:]):
         assert_same_bits(through_text(each), each)
+    for number in [*array[:-1].tolist(), 0.1]:
+        assert repr(through_text(number)) == repr(number)
 
 
 def test_arrays_of_any_memory_layout_come_back():
@@ -76,14 +78,6 @@ def test_arrays_of_any_memory_layout_come_back():
         np.testing.assert_array_equal(back, view)
         assert back.dtype == np.float64
         assert back.flags.writeable
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 0.1, -0.0, 5e-324, 1.7e308])
-def test_floats_come_back(value):
-    assert through_text(value) == value
-    assert np.signbit(through_text(value)) == np.signbit(value)
-    assert through_text(np.float64(value)) == value
-    assert np.isnan(through_text(float("nan")))
 
 
 @pytest.mark.parametrize(
@@ -154,15 +148,17 @@ def test_what_has_no_name_is_refused(value):
         encode(value)
 
 
-@pytest.mark.parametrize(
-    "array", [np.array(["a"]), np.array([1j]), np.array([None]), np.longdouble([1, 2])]
-)
-def test_arrays_that_others_could_not_read_are_refused(array):
-    with pytest.raises(InputError, match=f"arrays of {array.dtype} cannot be stored"):
-        encode(array)
-
-
-def test_keys_that_would_be_taken_for_tags_are_refused():
+def test_what_others_could_not_read_is_refused():
+    for array in (
+        np.array(["a"]),
+        np.array([1j]),
+        np.array([None]),
+        np.longdouble([1]),
+    ):
+        with pytest.raises(
+            InputError, match=f"arrays of {array.dtype} cannot be stored"
+        ):
+            encode(array)
     for tag in ("$array", "$float", "$object", "$reference"):
         with pytest.raises(InputError, match=f"the key '\\{tag}' cannot be stored"):
             encode({"deep": {tag: "inf"}})

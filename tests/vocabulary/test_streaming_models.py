@@ -16,16 +16,13 @@ from dpaudit.datasets.streaming_models import (
     signal_in_noise,
 )
 from dpaudit.errors import InputError
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
+from dpaudit.streams import stream
 
 
 def test_rows_are_signal_and_noise():
     # Null hypothesis: less the signed direction, entries are N(0, 0.3^2); signs are
     # fair and independent of them.
-    data = signal_in_noise(5000, 4, noise=0.3, rng=rng())
+    data = signal_in_noise(5000, 4, noise=0.3, rng=stream(0))
     assert data.subspace.shape == (4, 1)
     v = data.subspace[:, 0]
     assert np.linalg.norm(v) == pytest.approx(1)
@@ -38,7 +35,7 @@ def test_rows_are_signal_and_noise():
     turned = signs * (noise @ v)
     p_values.append(stats.kstest(turned, stats.norm.cdf).pvalue)
     assert min(p_values) >= 1e-9 / len(p_values)
-    only = signal_in_noise(9, 3, noise=0.0, direction=[0.0, 0.6, 0.8], rng=rng())
+    only = signal_in_noise(9, 3, noise=0.0, direction=[0.0, 0.6, 0.8], rng=stream(0))
     np.testing.assert_allclose(np.abs(only.rows), np.tile([0.0, 0.6, 0.8], (9, 1)))
     np.testing.assert_allclose(only.subspace[:, 0], [0.0, 0.6, 0.8])
 
@@ -73,7 +70,7 @@ def constants(points, mass):
         covariance = np.einsum("n,na,nb->ab", mass, products, products)
         return -np.linalg.eigvalsh(covariance)[-1]
 
-    starts = rng(1).standard_normal((6, points.shape[1]))
+    starts = stream(1).standard_normal((6, points.shape[1]))
     largest = -min(scipy.optimize.minimize(spread, start).fun for start in starts)
     variance = np.linalg.eigvalsh(square)[-1] / values[0] ** 2
     return values[0], values[1], variance, np.sqrt(largest) / values[0]
