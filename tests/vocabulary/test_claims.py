@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dpaudit.claims import (
     ApproxDP,
-    Claim,
     GaussianDP,
     Profile,
     PureDP,
@@ -22,7 +21,7 @@ from dpaudit.claims import (
     polygon_delta,
 )
 from dpaudit.errors import InputError
-from dpaudit.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
+from dpaudit.gaussian import classical_mu, gaussian_delta, gaussian_epsilon, gaussian_mu
 
 EPSILONS = st.floats(0.01, 6.0)
 DELTAS = st.sampled_from([0.0, 1e-12, 1e-5, 0.01]) | st.floats(0.0, 0.6)
@@ -80,23 +79,6 @@ def test_delta_is_the_support_function_of_tpr(claim, epsilon):
     assert delta - 1e-9 <= gap <= delta + loose
 
 
-@given(CLAIMS, st.floats(0.0, 6.0))
-def test_negative_epsilon_complements_and_exchanges(claim, epsilon):
-    mirrored = 1 - np.exp(-epsilon) * (1 - claim.delta(epsilon))
-    np.testing.assert_allclose(claim.delta(-epsilon), mirrored, atol=1e-14)
-
-
-@given(CLAIMS)
-def test_delta_is_a_decreasing_convex_function_of_the_ratio(claim):
-    ratio = np.linspace(1e-3, 30.0, 3001)
-    delta = claim.delta(np.log(ratio))
-    assert ((delta >= 0) & (delta <= 1)).all()
-    assert (np.diff(delta) <= 1e-14).all()
-    # The vertex of a zCDP claim on the axis of symmetry is found numerically.
-    loose = 1e-10 if isinstance(claim, ZeroConcentratedDP) else 1e-13
-    assert (np.diff(delta, 2) >= -loose).all()
-
-
 @settings(max_examples=25)
 @given(CLAIMS)
 def test_tpr_is_concave_and_its_own_mirror_image(claim):
@@ -129,11 +111,9 @@ def test_epsilon_inverts_delta(claim, delta):
     ("claim", "at_zero"),
     [
         (PureDP(1.5), 1.5),
-        (ApproxDP(1.5, 0.0), 1.5),
         (ApproxDP(1.5, 1e-9), np.inf),
         (GaussianDP(1.0), np.inf),
         (ZeroConcentratedDP(1.0), np.inf),
-        (Profile((0.5, 2.0), (0.1, 0.0)), 2.0),
         (Profile((0.5, 2.0, 3.0), (0.1, 0.0, 0.0)), 2.0),
         (Profile((0.5, 2.0), (0.1, 0.01)), np.inf),
     ],
@@ -142,27 +122,19 @@ def test_epsilon_at_delta_zero(claim, at_zero):
     assert claim.epsilon(0.0) == pytest.approx(at_zero, rel=1e-14)
 
 
-@pytest.mark.parametrize("claim", SAMPLES)
-def test_shapes_are_those_of_the_argument(claim):
-    for shape in [(), (0,), (3,), (2, 3)]:
-        assert claim.delta(np.full(shape, 0.5)).shape == shape
-        assert claim.tpr(np.full(shape, 0.5)).shape == shape
-
-
-EDGES = [
-    PureDP(1e-100),
-    PureDP(1e100),
-    ApproxDP(1e-100, 5e-324),
-    ApproxDP(1e100, 1 - 2**-53),
-    GaussianDP(1e-100),
-    GaussianDP(1e7),
-    ZeroConcentratedDP(1e-100),
-    ZeroConcentratedDP(5e7),
-    Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
-]
-
-
-@pytest.mark.parametrize("claim", EDGES)
+@pytest.mark.parametrize(
+    "claim",
+    [
+        PureDP(1e100),
+        ApproxDP(1e-100, 5e-324),
+        ApproxDP(1e100, 1 - 2**-53),
+        GaussianDP(1e-100),
+        GaussianDP(1e7),
+        ZeroConcentratedDP(1e-100),
+        ZeroConcentratedDP(5e7),
+        Profile((0.0, 5e-324, 700.0), (1 - 2**-53, 5e-324, 0.0)),
+    ],
+)
 def test_claims_at_the_edge_of_what_is_allowed_have_answers(claim):
     # Without a warning, and so without an overflow or a NaN on the way.
     epsilon = np.ravel(next(iter(claim.parameters.values())))
@@ -210,27 +182,6 @@ def test_large_gaussian_claims_keep_their_digits(mu):
         assert (weaker >= exact).all()
 
 
-def test_a_profile_has_at_most_a_hundred_thousand_points():
-    for points in (100_001, 2**27):
-        epsilons = np.broadcast_to(1.0, points)
-        with pytest.raises(InputError, match=f"100,000 entries, got {points:,}"):
-            Profile(epsilons, [0.5])
-        with pytest.raises(InputError, match=f"100,000 entries, got {points:,}"):
-            Profile([0.5], epsilons)
-
-
-# Polygons
-
-
-@given(EPSILONS, DELTAS, st.floats(0.0, 1.0))
-def test_approx_tpr_is_the_minimum_of_three_lines(epsilon, delta, fpr):
-    rising = np.exp(epsilon) * fpr + delta
-    mirrored = 1 - np.exp(-epsilon) * (1 - delta - fpr)
-    claim = ApproxDP(epsilon, delta)
-    expected = min(1.0, rising, mirrored)
-    np.testing.assert_allclose(claim.tpr(fpr), expected, rtol=1e-13)
-
-
 @given(profiles(), st.floats(-5.0, 5.0))
 def test_a_profile_is_the_hull_of_its_points(profile, epsilon):
     # The support function of an intersection of half-planes is the largest convex
@@ -253,43 +204,22 @@ INTERVAL = 1e-3
 TABULATED = np.array([-0.5, 0.0, 0.1, 0.5, 0.9, 1.0, 1.3, 2.0, 4.0])
 
 
-def assert_tabulates(pld, claim, slack=1e-12):
-    theirs = np.array([pld.get_delta_for_epsilon(e) for e in TABULATED])
-    assert (claim.delta(TABULATED) <= theirs + slack).all()
-    assert (theirs <= claim.delta(TABULATED - INTERVAL) + slack).all()
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_pure_dp_is_randomised_response(epsilon):
-    pld = privacy_loss_distribution.from_randomized_response(
-        2 / (np.exp(epsilon) + 1), 2, value_discretization_interval=INTERVAL
-    )
-    assert_tabulates(pld, PureDP(epsilon))
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (3.0, 0.3)])
-def test_approx_dp_is_the_dominating_pair(epsilon, delta):
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(0.1, 1e-5), ApproxDP(3, 0.3)])
+def test_approx_dp_is_the_dominating_pair(claim):
     pld = privacy_loss_distribution.from_privacy_parameters(
-        common.DifferentialPrivacyParameters(epsilon, delta),
+        common.DifferentialPrivacyParameters(**claim.parameters),
         value_discretization_interval=INTERVAL,
     )
-    assert_tabulates(pld, ApproxDP(epsilon, delta))
+    theirs = np.array([pld.get_delta_for_epsilon(e) for e in TABULATED])
+    assert (claim.delta(TABULATED) <= theirs + 1e-12).all()
+    assert (theirs <= claim.delta(TABULATED - INTERVAL) + 1e-12).all()
 
 
-def gaussian_pld(mu):
-    return privacy_loss_distribution.from_gaussian_mechanism(
+@pytest.mark.parametrize("mu", [0.2, 2.5])
+def test_a_profile_from_an_accountant_tabulates_it(mu):
+    pld = privacy_loss_distribution.from_gaussian_mechanism(
         1 / mu, value_discretization_interval=INTERVAL
     )
-
-
-@pytest.mark.parametrize("mu", [0.2, 1.0, 2.5])
-def test_gaussian_dp_is_the_gaussian_mechanism(mu):
-    assert_tabulates(gaussian_pld(mu), GaussianDP(mu))
-
-
-@pytest.mark.parametrize("mu", [0.2, 1.0, 2.5])
-def test_a_profile_from_an_accountant_tabulates_it(mu):
-    pld = gaussian_pld(mu)
     profile = Profile.from_pld(pld, max_epsilon=20.0, points=2001)
     knots = np.array(profile.parameters["epsilons"])
     theirs = pld.get_delta_for_epsilon(knots)
@@ -319,9 +249,7 @@ def test_zcdp_is_the_conversion_of_a_renyi_accountant(rho):
 
 @settings(max_examples=8)
 @given(st.floats(1e-4, 3.0), st.floats(-3.0, 8.0), st.floats(0.0, 1.0))
-def test_zcdp_is_weaker_than_the_gaussian_and_stronger_than_the_textbook(
-    rho, epsilon, fpr
-):
+def test_zcdp_is_between_the_gaussian_and_the_textbook(rho, epsilon, fpr):
     claim, gaussian = ZeroConcentratedDP(rho), GaussianDP(np.sqrt(2 * rho))
     assert claim.delta(epsilon) >= gaussian.delta(epsilon) - 1e-15
     assert claim.tpr(fpr) >= gaussian.tpr(fpr) - 1e-12
@@ -339,7 +267,7 @@ def exact_gaussian_delta(epsilon, mu):
     )
 
 
-@pytest.mark.parametrize("mu", [1e-6, 0.01, 0.268, 0.999, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("mu", [1e-6, 0.268, 0.999, 1.0, 10.0, 100.0])
 def test_gaussian_delta_agrees_with_fifty_digits(mu):
     # Down to deltas of 1e-300, in relative terms.
     epsilons = [-50.0, -1.0, -1e-3, 0.0, 1e-6, 1e-3, 0.1, 1.0, 5.0, 30.0, 300.0, 1000.0]
@@ -379,53 +307,25 @@ def test_tiny_gaussian_epsilons_err_upwards_too(mu, less):
         assert exact_gaussian_delta(epsilon, mu) <= delta
 
 
-def test_gaussian_claims_from_parameters_meet_them_with_equality():
-    claim = GaussianDP.from_approx(1.0, 1e-5)
-    assert float(claim.delta(1.0)) == pytest.approx(1e-5, rel=1e-9)
-    assert claim.epsilon(1e-5) == pytest.approx(1.0, rel=1e-9)
-
-
 def test_no_shift_is_no_loss():
-    np.testing.assert_allclose(
-        gaussian_delta([-1.0, 0.0, 1.0], 0.0), [1 - np.exp(-1), 0, 0], rtol=1e-15
-    )
-
-
-# What is true of the classical Gaussian constant, s = sqrt(2 log(1.25/delta))/epsilon
-
-
-def classical_delta(epsilon, delta, sensitivity):
-    scale = np.sqrt(2 * np.log(1.25 / delta)) / epsilon
-    return float(gaussian_delta(epsilon, sensitivity / scale))
-
-
-def test_the_classical_constant_at_twice_the_squared_sensitivity():
-    root = np.sqrt(2)
-    assert classical_delta(1.0, 1e-5, root) == pytest.approx(3.74e-5, abs=5e-8)
-    scale = np.sqrt(2 * np.log(1.25e5))
-    assert gaussian_epsilon(1e-5, root / scale) == pytest.approx(1.098, abs=5e-4)
-    assert classical_delta(1.0, 1e-3, root) < 1e-3
-    assert classical_delta(0.1, 1e-5, root) < 1e-5
-
-
-def test_the_classical_constant_is_loose_at_epsilon_one():
-    assert classical_delta(1.0, 1e-5, 1.0) == pytest.approx(4.1e-8, rel=0.01)
+    found = gaussian_delta([-1.0, 0.0, 1.0], 0.0)
+    np.testing.assert_allclose(found, [1 - np.exp(-1), 0, 0], rtol=1e-15)
 
 
 @pytest.mark.parametrize(("delta", "limit"), [(1e-3, 7.5), (1e-5, 8.4), (1e-6, 8.8)])
 def test_the_classical_constant_fails_for_large_epsilon(delta, limit):
-    assert classical_delta(limit - 0.1, delta, 1.0) < delta
-    assert classical_delta(limit + 0.1, delta, 1.0) > delta
+    def achieved(epsilon):
+        return gaussian_delta(epsilon, classical_mu(epsilon, delta))
 
-
-# Values
+    assert achieved(limit - 0.1) < delta < achieved(limit + 0.1)
+    for epsilon, bad in ((0.0, delta), (1.0, 0.0)):
+        with pytest.raises(InputError):
+            classical_mu(epsilon, bad)
 
 
 @pytest.mark.parametrize("claim", SAMPLES)
 def test_a_claim_is_its_class_and_parameters(claim):
-    names = {c.__name__: c for c in (ApproxDP, GaussianDP, Profile, PureDP)}
-    names["ZeroConcentratedDP"] = ZeroConcentratedDP
-    again = eval(repr(claim), names)
+    again = eval(repr(claim))
     assert again == claim
     assert hash(again) == hash(claim)
 
@@ -437,55 +337,49 @@ def test_a_claim_is_its_class_and_parameters(claim):
     assert pickle.loads(pickle.dumps(claim)) == claim
     with pytest.raises(TypeError):
         claim.parameters["epsilon"] = 2.0
+    for shape in [(), (0,), (2, 3)]:
+        assert claim.delta(np.full(shape, 0.5)).shape == shape
+        assert claim.tpr(np.full(shape, 0.5)).shape == shape
 
 
 # Bad input
 
-NOT_POSITIVE = [0, 0.0, -1.0, np.nan, np.inf, -np.inf, "1", None, True, [1.0]]
 
-
-@pytest.mark.parametrize("bad", NOT_POSITIVE)
+@pytest.mark.parametrize("bad", [0, -1.0, np.nan, np.inf, "1", None, True, [1.0]])
 @pytest.mark.parametrize(
     ("name", "build"),
     [
         ("epsilon", PureDP),
         ("epsilon", lambda x: ApproxDP(x, 1e-5)),
-        ("epsilon", lambda x: GaussianDP.from_approx(x, 1e-5)),
         ("epsilon", lambda x: gaussian_mu(x, 1e-5)),
         ("mu", GaussianDP),
         ("rho", ZeroConcentratedDP),
     ],
 )
 def test_bad_positive_parameters_are_named(name, build, bad):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=f"^{name} must be .*{re.escape(repr(bad))}"):
         build(bad)
-    assert str(caught.value).startswith(f"{name} must be")
-    assert repr(bad) in str(caught.value)
 
 
-@pytest.mark.parametrize("bad", [-1e-9, 1.0, 2.0, np.nan, np.inf, "0.1", None, False])
-@pytest.mark.parametrize(
-    "use",
-    [lambda x: ApproxDP(1.0, x), lambda x: gaussian_epsilon(x, 1.0)]
-    + [claim.epsilon for claim in SAMPLES if not isinstance(claim, GaussianDP)],
-)
-def test_bad_deltas_are_named(use, bad):
-    with pytest.raises(InputError, match=r"^delta must be") as caught:
-        use(bad)
-    assert repr(bad) in str(caught.value)
-
-
-@pytest.mark.parametrize("bad", [-1e-9, 1.0, np.nan])
-def test_bad_deltas_of_gaussian_claims_are_named(bad):
-    with pytest.raises(InputError, match=f"^delta must be in .*, got {bad}"):
-        GaussianDP(1.0).epsilon(bad)
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, np.nan, np.inf, "0.1", None, True])
+def test_bad_deltas_are_named(bad):
+    uses = [claim.epsilon for claim in SAMPLES]
+    uses += [lambda x: ApproxDP(1.0, x), lambda x: gaussian_epsilon(x, 1.0)]
+    uses += [lambda x: GaussianDP.from_approx(1.0, x), lambda x: gaussian_mu(1.0, x)]
+    for use in uses:
+        with pytest.raises(
+            InputError, match=rf"^delta must be .*{re.escape(repr(bad))}"
+        ):
+            use(bad)
+    with pytest.raises(InputError, match=r"^mu must be a finite number >= 0, got -1"):
+        gaussian_epsilon(1e-5, -1)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1.1, np.nan, [0.5, -0.25]])
-@pytest.mark.parametrize("claim", SAMPLES)
-def test_bad_false_positive_rates_are_named(claim, bad):
-    with pytest.raises(InputError, match=r"^fpr must be in \[0, 1\], got"):
-        claim.tpr(bad)
+def test_bad_false_positive_rates_are_named(bad):
+    for claim in SAMPLES:
+        with pytest.raises(InputError, match=r"^fpr must be in \[0, 1\], got"):
+            claim.tpr(bad)
 
 
 @pytest.mark.parametrize(
@@ -497,25 +391,12 @@ def test_bad_false_positive_rates_are_named(claim, bad):
         ([1.0, 1.0], [0.1, 0.0], "epsilons must be strictly increasing, got 1.0 after"),
         ([0.0, 1.0], [0.1, 0.2], "deltas must be non-increasing, got 0.2 after 0.1"),
         ([-1.0], [0.1], "epsilons must be a finite number >= 0, got .*-1.0"),
-        ([np.nan], [0.1], "epsilons must be a finite number >= 0, got .*nan"),
-        ([np.inf], [0.1], "epsilons must be a finite number >= 0, got .*inf"),
         ([701.0], [0.1], "epsilons must be at most 700, got 701.0"),
         ([0.0], [1.0], r"deltas must be in \[0, 1\), got .*1.0"),
-        ([0.0], [-0.1], r"deltas must be in \[0, 1\), got .*-0.1"),
-        ([0.0], [np.nan], r"deltas must be in \[0, 1\), got .*nan"),
+        (np.broadcast_to(1.0, 100_001), [0.5], "100,000 entries, got 100,001"),
+        ([0.5], np.broadcast_to(1.0, 100_001), "100,000 entries, got 100,001"),
     ],
 )
 def test_wrong_tables_are_named(epsilons, deltas, message):
     with pytest.raises(InputError, match=message):
         Profile(epsilons, deltas)
-
-
-@pytest.mark.parametrize("mu", [-1.0, np.nan, np.inf])
-def test_bad_shifts_are_named(mu):
-    with pytest.raises(InputError, match=f"^mu must be a finite number >= 0, got {mu}"):
-        gaussian_epsilon(1e-5, mu)
-
-
-def test_a_claim_must_answer_all_three_questions():
-    with pytest.raises(TypeError, match="abstract"):
-        Claim(epsilon=1.0)  # type: ignore[abstract]

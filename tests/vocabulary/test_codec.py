@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 import zlib
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -15,13 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from dpaudit.algorithms import CATALOGUE, AnalyzeGauss, build, entry
-from dpaudit.claims import (
-    ApproxDP,
-    GaussianDP,
-    Profile,
-    PureDP,
-    ZeroConcentratedDP,
-)
+from dpaudit.claims import GaussianDP, Profile, PureDP
 from dpaudit.codec import (
     decode,
     differences,
@@ -65,18 +60,15 @@ def test_arrays_come_back_to_the_bit(array):
     assert_same_bits(through_text(array), array)
 
 
-@pytest.mark.parametrize("size", [1000, 1001])
-def test_long_arrays_come_back_to_the_bit(size):
-    array = np.random.default_rng(0).standard_normal((size, 1))
-    assert_same_bits(through_text(array), array)
-
-
-def test_special_floats_come_back_to_the_bit():
+def test_special_floats_and_long_arrays_come_back_to_the_bit():
     tiny = np.finfo(np.float64).smallest_subnormal
     payload = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)
     array = np.array([0.0, -0.0, tiny, np.inf, -np.inf, np.nan, payload[0]])
-    assert_same_bits(through_text(array), array)
-    assert_same_bits(through_text(array[:3]), array[:3])
+    long = np.random.default_rng(0).standard_normal((1001, 1))
+    for each in (array, array[:3], long, long[1:]):
+        assert_same_bits(through_text(each), each)
+    for number in [*array[:-1].tolist(), 0.1]:
+        assert repr(through_text(number)) == repr(number)
 
 
 def test_arrays_of_any_memory_layout_come_back():
@@ -86,14 +78,6 @@ def test_arrays_of_any_memory_layout_come_back():
         np.testing.assert_array_equal(back, view)
         assert back.dtype == np.float64
         assert back.flags.writeable
-
-
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 0.1, -0.0, 5e-324, 1.7e308])
-def test_floats_come_back(value):
-    assert through_text(value) == value
-    assert np.signbit(through_text(value)) == np.signbit(value)
-    assert through_text(np.float64(value)) == value
-    assert np.isnan(through_text(float("nan")))
 
 
 @pytest.mark.parametrize(
@@ -110,20 +94,6 @@ def test_the_nearest_plain_value_stands_for_others(value, expected):
     back = through_text(value)
     assert back == expected
     assert type(back) is type(expected)
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        PureDP(0.1),
-        ApproxDP(1.0, 1e-5),
-        GaussianDP(1 / 3),
-        ZeroConcentratedDP(0.3),
-        Profile((0.0, 0.1, 1.0), (0.3, 0.2, 1e-17)),
-    ],
-)
-def test_claims_come_back(claim):
-    assert through_text(claim) == claim
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -147,6 +117,8 @@ class Nested:
 
 def test_nested_dataclasses_come_back():
     value = Nested(np.arange(3.0), AnalyzeGauss.calibrated(1.0, 1e-5))
+    profile = Profile((0.0, 0.1, 1.0), (0.3, 0.2, 1e-17))
+    assert through_text([profile]) == [profile]
     back = through_text({"parameters": [value]}, rebuild)["parameters"][0]
     assert isinstance(back, Nested)
     assert_same_bits(back.weights, value.weights)
@@ -162,22 +134,12 @@ def test_functions_and_classes_come_back_by_name(value):
 # What cannot be rebuilt elsewhere
 
 
-def local_function():
-    def inner():
-        return None
-
-    return inner
-
-
 @pytest.mark.parametrize(
     "value",
     [
-        lambda x: x,
-        local_function(),
         object(),
         np.longdouble(1.0),
         type("Main", (), {"__module__": "__main__"}),
-        1j,
         {"deep": [lambda x: x]},
     ],
 )
@@ -186,15 +148,17 @@ def test_what_has_no_name_is_refused(value):
         encode(value)
 
 
-@pytest.mark.parametrize(
-    "array", [np.array(["a"]), np.array([1j]), np.array([None]), np.longdouble([1, 2])]
-)
-def test_arrays_that_others_could_not_read_are_refused(array):
-    with pytest.raises(InputError, match=f"arrays of {array.dtype} cannot be stored"):
-        encode(array)
-
-
-def test_keys_that_would_be_taken_for_tags_are_refused():
+def test_what_others_could_not_read_is_refused():
+    for array in (
+        np.array(["a"]),
+        np.array([1j]),
+        np.array([None]),
+        np.longdouble([1]),
+    ):
+        with pytest.raises(
+            InputError, match=f"arrays of {array.dtype} cannot be stored"
+        ):
+            encode(array)
     for tag in ("$array", "$float", "$object", "$reference"):
         with pytest.raises(InputError, match=f"the key '\\{tag}' cannot be stored"):
             encode({"deep": {tag: "inf"}})
@@ -243,6 +207,9 @@ def named(name, tag="$object", module=SENTINEL):
     return text | {"arguments": {}} if tag == "$object" else text
 
 
+BROKEN = encode(PureDP(1.0)) | {"arguments": {"epsilon": -1.0}}
+
+
 def test_reading_values_imports_nothing(sentinel):
     before = set(sys.modules)
     claim = encode(PureDP(1.0))
@@ -264,25 +231,16 @@ def test_reading_values_imports_nothing(sentinel):
     assert set(sys.modules) == before
 
 
-def test_rebuilding_imports_and_builds_dataclasses(sentinel):
-    assert rebuild(named("Innocent")).x == 0.0
-    assert sentinel.exists()
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (
-            encode(PureDP(1.0)) | {"arguments": {"epsilon": -1.0}},
-            "epsilon must be a finite number > 0",
-        ),
+        (BROKEN, "epsilon must be a finite number > 0"),
         (named("called"), "'module_that_a_text_names:called' must be a dataclass"),
-        (named("Path", module="pathlib"), "'pathlib:Path' must be a dataclass"),
-        (named("system", module="os"), "'os:system' must be a dataclass or a claim"),
+        (named("Path", module="pathlib"), "'pathlib:Path' must be a dataclass or a cl"),
         (named("Refusing"), "cannot be built: ZeroDivisionError: no way"),
         (
             named("Innocent") | {"arguments": {"y": 1}},
-            "cannot be built: TypeError: .* unexpected keyword argument 'y'",
+            "built: TypeError: .*keyword .*'y'",
         ),
         (named("f", module="module_that_leaves"), "it raised SystemExit: 1"),
         (named("f", module="module_that_fails"), "it raised ZeroDivisionError: "),
@@ -291,6 +249,8 @@ def test_rebuilding_imports_and_builds_dataclasses(sentinel):
     ],
 )
 def test_what_goes_wrong_while_rebuilding_is_one_sentence(sentinel, text, sentence):
+    assert rebuild(named("Innocent")).x == 0.0
+    assert sentinel.exists()
     with pytest.raises(InputError, match=sentence) as caught:
         rebuild(text)
     assert "\n" not in str(caught.value)
@@ -317,61 +277,41 @@ def packed(raw, after=b""):
 
 LONG = encode(np.random.default_rng(1).standard_normal(1001))
 SHORT = encode(np.arange(3))
+MISSHAPEN = ([4], [3, 1], [-3], [3.0], [True], 3, [1] * 33)
+MISTYPED = ("O", "f8", ">f8", "<M8[s]", ["<f8"])
 
 
 @pytest.mark.parametrize(
     "text",
     [
         LONG | {"$array": LONG["$array"][:-8]},
-        LONG | {"$array": LONG["$array"][:-1]},
         LONG | {"$array": LONG["$array"][:100] + "!" + LONG["$array"][101:]},
-        LONG | {"$array": ""},
-        LONG | {"$array": 5},
+        LONG | {"$array": LONG["$array"] + "AAAA"},
         LONG | {"$array": None},
         LONG | {"shape": [1000]},
-        LONG | {"shape": "x"},
-        LONG | {"dtype": "nonsense"},
-        LONG | {"dtype": "O"},
+        LONG | {"dtype": "<f4"},
         {"$array": LONG["$array"]},
-        SHORT | {"shape": [4]},
         SHORT | {"$array": [1, [2], 3]},
         SHORT | {"$array": ["a", "b", "c"]},
         SHORT | {"$array": [1, 2, 2**70]},
-        {"$float": "one"},
-        {"$float": None},
-        {"$object": "dpaudit.claims:PureDP"},
-        {"$object": "dpaudit.claims:PureDP", "arguments": [1.0]},
-        {"$object": "dpaudit.claims:PureDP", "arguments": {"nonsense": 1.0}},
-        {"$float": "0.1"},
-        {"$float": ["inf"]},
-        {"$float": "inf", "more": 1},
-        SHORT | {"more": 1},
-        SHORT | {"shape": [3, 1]},
-        SHORT | {"shape": [-3]},
-        SHORT | {"shape": [3.0]},
-        SHORT | {"shape": [True]},
-        SHORT | {"shape": 3},
-        SHORT | {"shape": [1] * 33},
-        SHORT | {"dtype": "f8"},
-        SHORT | {"dtype": ">f8"},
-        SHORT | {"dtype": "<M8[s]"},
-        SHORT | {"dtype": "<c16"},
-        SHORT | {"dtype": "|V8"},
-        SHORT | {"dtype": "<U9"},
-        SHORT | {"dtype": ["<f8"]},
         SHORT | {"$array": [0.0, 1.0, 2.0]},
         SHORT | {"$array": [0, 1, True]},
-        SHORT | {"$array": [0, 1, None]},
-        SHORT | {"$array": [0, 1, 10**400]},
         SHORT | {"$array": [0, 1, 10**400], "dtype": "<f8"},
         SHORT | {"$array": [0, 1, float("nan")], "dtype": "<f8"},
         SHORT | {"$array": [0, 1, 1e10], "dtype": "<f2"},
         SHORT | {"$array": [0, 1, 1], "dtype": "|b1"},
-        LONG | {"dtype": "<f4"},
-        LONG | {"$array": LONG["$array"] + "AAAA"},
+        SHORT | {"more": 1},
+        *(SHORT | {"shape": shape} for shape in MISSHAPEN),
+        *(SHORT | {"dtype": dtype} for dtype in MISTYPED),
         {"$array": packed(b"\x02"), "dtype": "|b1", "shape": [1]},
         {"$array": packed(b"") + packed(b""), "dtype": "|b1", "shape": [0]},
         {"$array": packed(b"\x01", b"more"), "dtype": "|b1", "shape": [1]},
+        {"$float": "0.1"},
+        {"$float": ["inf"]},
+        {"$float": "inf", "more": 1},
+        {"$object": "dpaudit.claims:PureDP"},
+        {"$object": "dpaudit.claims:PureDP", "arguments": [1.0]},
+        {"$object": "dpaudit.claims:PureDP", "arguments": {"nonsense": 1.0}},
     ],
 )
 def test_malformed_text_is_refused(text):
@@ -389,7 +329,7 @@ def test_malformed_text_is_refused(text):
         ("dpaudit.claims", "expected module:object, got 'dpaudit.claims'"),
         (":PureDP", "expected module:object"),
         ("dpaudit.claims:", "expected module:object"),
-        (".claims:PureDP", "expected module:object, got '.claims:PureDP'"),
+        (".claims:PureDP", "expected module:object"),
         (None, "expected module:object, got None"),
     ],
 )
@@ -425,15 +365,11 @@ def test_arrays_are_bounded_together():
         decode([empty, empty, empty])
 
 
-def nested(depth):
-    value = []
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize("read", [decode, rebuild])
 def test_depth_is_bounded(read):
+    def nested(depth):
+        return reduce(lambda value, _: [value], range(depth), [])
+
     assert read(nested(90)) == nested(90)
     for depth in (110, 100_000):
         with pytest.raises(InputError, match="nested at most 100 deep"):

@@ -16,11 +16,8 @@ from dpaudit import datasets
 from dpaudit.datasets import covertype, mnist
 from dpaudit.datasets.files import IdxFile, parse_idx, read_idx
 from dpaudit.errors import DataUnavailableError, InputError
+from dpaudit.streams import stream
 from dpaudit.subspace import second_moment
-
-
-def generator(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.fixture
@@ -35,28 +32,88 @@ def isolated(monkeypatch, tmp_path):
 # The registry and the record
 
 
+OPTIONS = {
+    "fingerprints": {"n_rows": 4, "length": 5},
+    "haystack": {"n_rows": 10, "dimension": 3, "n_components": 1, "inlier_share": 0.5},
+    "signal_in_noise": {"n_rows": 9, "dimension": 3, "noise": 0.1},
+    "spiked_gaussian": {"n_rows": 9, "dimension": 3, "spikes": [2.0, 1.0]},
+    "stylised_genotypes": {"n_outliers": 4, "dimension": 9},
+}
+
+
+def drawn(name, seed=0, **changes):
+    return datasets.load(name, **{**OPTIONS[name], "rng": stream(seed), **changes})
+
+
 def test_every_name_loads_or_says_what_it_needs(isolated):
-    options = {
-        "fingerprints": {"n_rows": 4, "length": 5, "rng": generator()},
-        "haystack": {"n_rows": 9, "dimension": 3, "n_components": 1}
-        | {"inlier_share": 0.5, "rng": generator()},
-        "signal_in_noise": {"n_rows": 9, "dimension": 3, "noise": 0.1}
-        | {"rng": generator()},
-        "spiked_gaussian": {"n_rows": 9, "dimension": 3, "spikes": [1.0]}
-        | {"rng": generator()},
-        "stylised_genotypes": {"n_inliers": 5, "n_outliers": 4, "dimension": 3}
-        | {"rng": generator()},
-    }
+    """The seed decides everything that is drawn."""
     missing = set()
     for name in datasets.names():
         try:
-            data = datasets.load(name, **options.get(name, {}))
+            data = drawn(name) if name in OPTIONS else datasets.load(name)
         except DataUnavailableError:
             missing.add(name)
-        else:
-            assert data.name == name
-            assert data.source
+            continue
+        assert data.name == name
+        assert data.source
+        if name in OPTIONS:
+            np.testing.assert_array_equal(drawn(name).rows, data.rows)
+            assert not np.array_equal(drawn(name, seed=1).rows, data.rows)
     assert missing == {"covertype", "mnist"}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("spiked_gaussian", {"n_rows": 0}, "n_rows must be an integer >= 1"),
+        ("spiked_gaussian", {"dimension": 0}, "dimension must be an integer >= 1"),
+        ("spiked_gaussian", {"spikes": []}, "spikes must hold 1 to 3 numbers, got 0"),
+        ("spiked_gaussian", {"spikes": [1] * 4}, "hold 1 to 3 numbers, got 4"),
+        ("spiked_gaussian", {"spikes": [1, -1.0]}, r"spikes\[1\] must be .* got -1.0"),
+        ("spiked_gaussian", {"spikes": [[1.0]]}, r"spikes\[0\] must be a real number"),
+        ("spiked_gaussian", {"noise": -1.0}, "noise must be a finite number >= 0"),
+        ("spiked_gaussian", {"basis": np.eye(3)}, r"\(3, 2\), got shape \(3, 3\)"),
+        ("spiked_gaussian", {"basis": np.ones((3, 2))}, "basis must have orthonormal"),
+        ("spiked_gaussian", {"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
+        ("haystack", {"n_rows": 1}, "n_rows must be an integer >= 2"),
+        ("haystack", {"dimension": 1}, "dimension must be an integer >= 2"),
+        ("haystack", {"n_components": 3}, "n_components must be .* >= 1 and <= 2"),
+        ("haystack", {"inlier_share": 0}, r"inlier_share must be in \(0, 1\)"),
+        (
+            "haystack",
+            {"inlier_share": 0.01},
+            "one inlier and one outlier among 10 rows",
+        ),
+        (
+            "haystack",
+            {"inlier_share": 0.99},
+            "one inlier and one outlier among 10 rows",
+        ),
+        ("haystack", {"rng": np.random}, "rng must be a numpy.random.Generator"),
+        ("signal_in_noise", {"n_rows": 0}, "n_rows must be an integer >= 1"),
+        ("signal_in_noise", {"dimension": 0}, "dimension must be an integer >= 1"),
+        ("signal_in_noise", {"noise": -0.1}, "noise must be a finite number >= 0"),
+        ("signal_in_noise", {"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
+        ("signal_in_noise", {"direction": [1.0, 0.0]}, r"direction .* shape \(3,\)"),
+        (
+            "signal_in_noise",
+            {"direction": [1, 1, 0]},
+            "direction must have orthonormal",
+        ),
+        ("stylised_genotypes", {"n_inliers": 1}, "n_inliers must be an integer >= 2"),
+        ("stylised_genotypes", {"n_outliers": -1}, "n_outliers must be"),
+        ("stylised_genotypes", {"dimension": 1}, "dimension must be"),
+        ("stylised_genotypes", {"rng": 7}, "rng must be"),
+        ("stylised_genotypes", {"scores": np.ones((5, 1))}, "2 columns or more"),
+        ("stylised_genotypes", {"scores": np.zeros((5, 2))}, "not all be 0"),
+        ("stylised_genotypes", {"scores": [[np.nan, 1], [1, 1]]}, "row 0 has a NaN"),
+        ("stylised_genotypes", {"scores": np.ones((5, 2)), "n_inliers": 4}, "5, got 4"),
+        ("stylised_genotypes", {"scores": "nowhere.txt"}, "be read from nowhere.txt"),
+    ],
+)
+def test_bad_arguments_of_what_is_drawn_are_named(name, changes, message):
+    with pytest.raises(InputError, match=message):
+        drawn(name, **changes)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +124,8 @@ def test_every_name_loads_or_says_what_it_needs(isolated):
         ("mnist", {"split": "tests"}, "unknown split 'tests'; did you mean 'test'"),
         ("digits", {"split": "test"}, "'digits' takes no options, got 'split'"),
         ("haystack", {"n_rows": 5}, "'haystack': missing a required .*'dimension'"),
+        ("mnist", {"path": 3}, "path must be the path of a folder, got 3"),
+        ("covertype", {"path": 3}, "path must be the path of a folder, got 3"),
     ],
 )
 def test_unknown_names_and_options_are_met_with_help(name, options, message):
@@ -94,10 +153,7 @@ def test_a_dataset_is_a_read_only_copy():
         ({"rows": [[np.nan]]}, "rows must be finite, but row 0"),
         ({"rows": np.empty((0, 2))}, "rows must have shape"),
         ({"labels": np.array([0, 1])}, r"labels must be integers of shape \(3,\)"),
-        (
-            {"labels": np.zeros(3)},
-            r"labels must be integers of shape \(3,\), got float",
-        ),
+        ({"labels": np.zeros(3)}, r"labels must be integers .*, got float"),
         ({"subspace": np.eye(3)}, r"subspace must have shape \(2, k\)"),
         ({"subspace": np.ones((2, 1))}, "subspace must have orthonormal columns"),
         ({"subspace": np.eye(2)[None]}, r"subspace must have shape \(2, k\)"),
@@ -125,11 +181,10 @@ def test_shipped_datasets_are_the_published_ones(name, shape, range_, classes):
 
 
 def test_spiked_rows_have_the_stated_covariance():
-    basis = np.linalg.qr(generator(1).standard_normal((4, 2))).Q
+    basis = np.linalg.qr(stream(1).standard_normal((4, 2))).Q
     n = 200_000
-    data = datasets.spiked_gaussian(
-        n, 4, spikes=[9.0, 3.0], noise=0.5, basis=basis, rng=generator(2)
-    )
+    options = {"spikes": [9.0, 3.0], "noise": 0.5, "basis": basis}
+    data = datasets.spiked_gaussian(n, 4, **options, rng=stream(2))
     covariance = 0.25 * np.eye(4) + basis @ np.diag([9.0, 3.0]) @ basis.T
     np.testing.assert_array_equal(data.subspace, basis)
     # An entry has standard deviation sqrt((c_ii c_jj + c_ij^2)/n) < 0.03: five of them.
@@ -137,49 +192,14 @@ def test_spiked_rows_have_the_stated_covariance():
     assert np.abs(data.rows.mean(axis=0)).max() < 0.05
 
 
-@given(st.integers(0, 2**32), st.integers(1, 6), st.data())
-def test_without_noise_spiked_rows_lie_in_the_subspace(seed, d, data):
-    k = data.draw(st.integers(1, d))
-    drawn = datasets.spiked_gaussian(
-        5 * d, d, spikes=np.ones(k), noise=0, rng=generator(seed)
-    )
-    residual = drawn.rows - drawn.rows @ drawn.subspace @ drawn.subspace.T
-    np.testing.assert_allclose(residual, 0, atol=1e-13)
-
-
 def test_the_random_subspace_has_no_preferred_direction():
     # The mean projector is (k/d) I; an entry's standard deviation is below 0.5/sqrt(n).
-    n, rng = 2_000, generator(4)
+    n, rng = 2_000, stream(4)
     mean = np.zeros((3, 3))
     for _ in range(n):
         v = datasets.spiked_gaussian(1, 3, spikes=[1.0], rng=rng).subspace
         mean += v @ v.T / n
     assert np.abs(mean - np.eye(3) / 3).max() < 5 * 0.5 / np.sqrt(n)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_rows": 0}, "n_rows must be an integer >= 1"),
-        ({"dimension": 2.5}, "dimension must be an integer >= 1"),
-        ({"spikes": []}, "spikes must hold 1 to 3 numbers, got 0"),
-        ({"spikes": [1, 1, 1, 1]}, "spikes must hold 1 to 3 numbers, got 4"),
-        ({"spikes": [1.0, -1.0]}, r"spikes\[1\] must be a finite number > 0, got -1.0"),
-        ({"spikes": [np.nan]}, r"spikes\[0\] must be a finite number > 0"),
-        ({"spikes": ["x"]}, r"spikes\[0\] must be a real number"),
-        ({"spikes": [[1.0], [2.0]]}, r"spikes\[0\] must be a real number"),
-        ({"noise": -1.0}, "noise must be a finite number >= 0"),
-        ({"noise": np.inf}, "noise must be a finite number >= 0"),
-        ({"basis": np.eye(3)}, r"shape \(3, 2\), got shape \(3, 3\)"),
-        ({"basis": np.ones((3, 2))}, "basis must have orthonormal columns"),
-        ({"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
-        ({"rng": None}, "rng must be a numpy.random.Generator, got None"),
-    ],
-)
-def test_bad_spiked_arguments_are_named(changes, message):
-    good = {"n_rows": 5, "dimension": 3, "spikes": [2.0, 1.0], "rng": generator()}
-    with pytest.raises(InputError, match=message):
-        datasets.spiked_gaussian(**(good | changes))
 
 
 # Haystack
@@ -197,7 +217,7 @@ def test_haystack_inliers_lie_in_the_subspace_and_no_outlier_does(
 ):
     r = data.draw(st.integers(1, d - 1))
     drawn = datasets.haystack(
-        20, d, r, inlier_share=share, spherise=spherise, rng=generator(seed)
+        20, d, r, inlier_share=share, spherise=spherise, rng=stream(seed)
     )
     residual = drawn.rows - drawn.rows @ drawn.subspace @ drawn.subspace.T
     inside = np.linalg.norm(residual, axis=1) < 1e-13
@@ -209,53 +229,15 @@ def test_haystack_inliers_lie_in_the_subspace_and_no_outlier_does(
 
 def test_haystack_rows_have_the_stated_covariances():
     d, r, n = 4, 2, 100_000
-    data = datasets.haystack(
-        n, d, r, inlier_share=0.5, spherise=False, rng=generator(5)
-    )
+    options = {"inlier_share": 0.5, "spherise": False}
+    data = datasets.haystack(n, d, r, **options, rng=stream(5))
+    # Shuffled: half of the neighbours differ, with a deviation of 158.
+    assert np.count_nonzero(np.diff(data.labels)) > 48_000
     inliers, outliers = data.rows[data.labels == 1], data.rows[data.labels == 0]
     projector = data.subspace @ data.subspace.T
     # Entries have standard deviation at most sqrt(2) / (r sqrt(n/2)) < 0.0032.
     for rows, covariance in ((inliers, projector / r), (outliers, np.eye(d) / d)):
         assert np.abs(second_moment(rows) / len(rows) - covariance).max() < 0.016
-
-
-def test_haystack_rows_are_shuffled():
-    labels = datasets.haystack(100, 3, 1, inlier_share=0.5, rng=generator(6)).labels
-    assert np.count_nonzero(np.diff(labels)) > 20
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_rows": 1}, "n_rows must be an integer >= 2"),
-        ({"dimension": 1}, "dimension must be an integer >= 2"),
-        ({"n_components": 3}, "n_components must be an integer >= 1 and <= 2"),
-        ({"inlier_share": 0}, r"inlier_share must be in \(0, 1\)"),
-        ({"inlier_share": 1.5}, r"inlier_share must be in \(0, 1\)"),
-        ({"inlier_share": np.nan}, r"inlier_share must be in \(0, 1\)"),
-        ({"inlier_share": 0.01}, "at least one inlier and one outlier among 10 rows"),
-        ({"inlier_share": 0.99}, "at least one inlier and one outlier among 10 rows"),
-        ({"rng": np.random}, "rng must be a numpy.random.Generator"),
-    ],
-)
-def test_bad_haystack_arguments_are_named(changes, message):
-    good = {"n_rows": 10, "dimension": 3, "n_components": 1, "inlier_share": 0.5}
-    with pytest.raises(InputError, match=message):
-        datasets.haystack(**(good | {"rng": generator()} | changes))
-
-
-@pytest.mark.parametrize("name", ["haystack", "spiked_gaussian"])
-def test_the_seed_decides_everything(name):
-    options = {"n_rows": 8, "dimension": 4}
-    options |= {
-        "haystack": {"n_components": 2, "inlier_share": 0.5},
-        "spiked_gaussian": {"spikes": [1.0]},
-    }[name]
-    first, again, other = (
-        datasets.load(name, rng=generator(seed), **options).rows for seed in (7, 7, 8)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
 
 
 # IDX files
@@ -278,25 +260,13 @@ def test_idx_content_survives_a_round_trip(array):
     assert parsed.shape == array.shape
 
 
-@given(hnp.arrays(np.uint8, hnp.array_shapes(max_dims=3, max_side=4)), st.data())
-def test_no_idx_prefix_is_accepted(array, data):
-    content = idx_bytes(array)
-    cut = data.draw(st.integers(0, len(content) - 1))
-    with pytest.raises(InputError, match=r"truncated|not an IDX file"):
-        parse_idx(content[:cut], Path("x"))
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "x is not an IDX file"),
         (b"\x1f\x8b\x08\x00", "x is not an IDX file .* got '1f 8b 08 00'"),
         (bytes([0, 0, 13, 1, 0, 0, 0, 1, 0]), "x is not an IDX file of unsigned bytes"),
         (bytes([0, 0, 8, 3, 0, 0]), "x is truncated: its header needs 16 bytes, got 6"),
-        (
-            bytes([0, 0, 8, 1, 0, 0, 0, 2, 1]),
-            "x is truncated: .* needs 2 bytes .* got 1",
-        ),
+        (bytes([0, 0, 8, 1, 0, 0, 0, 2, 1]), "truncated: .* needs 2 bytes .* got 1"),
         (bytes([0, 0, 8, 1, 0, 0, 0, 1, 1, 2]), "x is too long: .* needs 1 bytes"),
         (bytes([0, 0, 8, 2] + [255] * 8), "x is truncated: shape"),
     ],
@@ -307,15 +277,13 @@ def test_malformed_idx_content_is_diagnosed(content, message):
 
 
 def test_damaged_files_are_diagnosed(tmp_path):
-    array = generator().integers(0, 256, (6, 5), dtype=np.uint8)
+    array = stream(0).integers(0, 256, (6, 5), dtype=np.uint8)
     expected = describe("x", array)
     wrapped = gzip.compress(idx_bytes(array))
     damage = {
-        "cut.gz": (wrapped[: len(wrapped) // 2], "cannot be read"),
+        "cut.gz": (wrapped[:-20], "cannot be read"),
         "crc.gz": (wrapped[:-8] + bytes(8), "cannot be read: CRC"),
-        "plain.gz": (idx_bytes(array), "cannot be read: Not a gzipped file"),
         "bits.gz": (wrapped[:12] + b"\xff\xff" + wrapped[14:], "cannot be read"),
-        "empty": (b"", "is not an IDX file"),
         "shape": (idx_bytes(array.reshape(5, 6)), r"shape \(5, 6\), expected \(6, 5\)"),
         "other": (idx_bytes(array ^ 1), "is not the published file .* SHA-256"),
         "long": (idx_bytes(array) + b"\0" * 9, "is too long"),
@@ -327,26 +295,13 @@ def test_damaged_files_are_diagnosed(tmp_path):
             read_idx(where, expected)
 
 
-def test_gzip_envelopes_do_not_matter(tmp_path):
-    array = generator().integers(0, 256, (6, 5), dtype=np.uint8)
-    for name, content in {
-        "plain": idx_bytes(array),
-        "fast.gz": gzip.compress(idx_bytes(array), compresslevel=1, mtime=1),
-        "best.gz": gzip.compress(idx_bytes(array), compresslevel=9, mtime=2),
-    }.items():
-        (tmp_path / name).write_bytes(content)
-        np.testing.assert_array_equal(
-            read_idx(tmp_path / name, describe("x", array)), array
-        )
-
-
 # MNIST
 
 
 @pytest.fixture
 def tiny_mnist(isolated, monkeypatch):
     """Stand-ins for the MNIST files: 5 and 3 digits of 2 x 2 pixels."""
-    rng = generator(9)
+    rng = stream(9)
     arrays, files = {}, {}
     for split, n, stem in (("train", 5, "train"), ("test", 3, "t10k")):
         images = rng.integers(0, 256, (n, 2, 2), dtype=np.uint8)
@@ -363,9 +318,7 @@ def tiny_mnist(isolated, monkeypatch):
 def write_idx(folder, arrays, split, suffix=""):
     folder.mkdir(parents=True, exist_ok=True)
     for file, array in zip(mnist.FILES[split], arrays[split], strict=True):
-        content = idx_bytes(array)
-        if suffix:
-            content = gzip.compress(content)
+        content = gzip.compress(idx_bytes(array)) if suffix else idx_bytes(array)
         (folder / f"{file.name}{suffix}").write_bytes(content)
 
 
@@ -399,11 +352,6 @@ def test_mnist_is_found_by_path_and_by_environment(
     assert_is(datasets.load("mnist", split=split), tiny_mnist, split)
 
 
-def test_mnist_is_found_in_the_data_home(tiny_mnist, isolated):
-    write_idx(isolated / "mnist", tiny_mnist, "train", ".gz")
-    assert_is(datasets.load_mnist(), tiny_mnist, "train")
-
-
 @pytest.mark.parametrize("tail", mnist.OPENML_PATHS)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_mnist_is_read_from_what_fetch_openml_left(tiny_mnist, isolated, split, tail):
@@ -411,27 +359,20 @@ def test_mnist_is_read_from_what_fetch_openml_left(tiny_mnist, isolated, split, 
     assert_is(datasets.load_mnist(split=split), tiny_mnist, split)
 
 
-def test_an_explicit_path_does_not_fall_through(
+def test_what_was_named_does_not_fall_through(
     tiny_mnist, isolated, tmp_path, monkeypatch
 ):
-    write_idx(tmp_path / "data", tiny_mnist, "train")
-    write_idx(isolated / "mnist", tiny_mnist, "train")
-    write_arff(isolated / mnist.OPENML_PATHS[0], tiny_mnist)
-    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path / "data"))
+    """Neither an explicit path without files nor a damaged file that comes first."""
+    write_idx(isolated / "mnist", tiny_mnist, "train", ".gz")
     assert_is(datasets.load_mnist(), tiny_mnist, "train")
-    with pytest.raises(DataUnavailableError, match="elsewhere"):
-        datasets.load_mnist(path=tmp_path / "elsewhere")
-
-
-def test_a_damaged_mnist_file_does_not_fall_through(
-    tiny_mnist, isolated, tmp_path, monkeypatch
-):
-    write_idx(isolated / "mnist", tiny_mnist, "train")
-    write_idx(tmp_path / "data", tiny_mnist, "train")
-    (tmp_path / "data" / "train-labels-idx1-ubyte").write_bytes(b"")
-    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path / "data"))
+    write_idx(tmp_path, tiny_mnist, "train")
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(b"")
+    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     with pytest.raises(InputError, match="train-labels-idx1-ubyte is not an IDX file"):
         datasets.load_mnist()
+    write_arff(isolated / mnist.OPENML_PATHS[0], tiny_mnist)
+    with pytest.raises(DataUnavailableError, match="elsewhere"):
+        datasets.load_mnist(path=tmp_path / "elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -450,37 +391,20 @@ def test_a_damaged_openml_cache_is_diagnosed(tiny_mnist, isolated, options, mess
 
 
 MISSING = {
-    "mnist": (
-        {"split": "test"},
-        "t10k-images-idx3-ubyte",
-        "t10k-labels-idx1-ubyte",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        "http://yann.lecun.com/exdb/mnist/",
-    ),
-    "covertype": (
-        {},
-        "covtype.data.gz",
-        "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
-        "https://archive.ics.uci.edu/",
-    ),
+    "mnist": "train-images-idx3-ubyte train-labels-idx1-ubyte yann.lecun.com "
+    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "covertype": "covtype.data.gz https://archive.ics.uci.edu/ "
+    "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
 }
 
 
 @pytest.mark.parametrize("name", MISSING)
 def test_missing_files_are_explained(isolated, name):
-    options, *parts = MISSING[name]
     with pytest.raises(DataUnavailableError) as raised:
-        datasets.load(name, **options)
-    for part in (*parts, "DPAUDIT_DATA", str(isolated / name)):
+        datasets.load(name)
+    for part in (*MISSING[name].split(), "DPAUDIT_DATA", str(isolated / name)):
         assert part in str(raised.value)
     assert not isolated.exists(), "looking for data must not create folders"
-
-
-@pytest.mark.parametrize("loader", [datasets.load_mnist, datasets.load_covertype])
-def test_a_path_that_is_no_path_is_named(loader):
-    with pytest.raises(InputError, match="path must be the path of a folder, got 3"):
-        loader(path=3)
 
 
 # Covertype
@@ -489,7 +413,7 @@ def test_a_path_that_is_no_path_is_named(loader):
 @pytest.fixture
 def tiny_covertype(isolated, monkeypatch):
     """A stand-in for covtype.data.gz with 4 rows: the table and the file's bytes."""
-    table = generator(10).integers(0, 8, (4, 55))
+    table = stream(10).integers(0, 8, (4, 55))
     content = gzip.compress(
         "".join(",".join(map(str, row)) + "\n" for row in table.tolist()).encode()
     )
@@ -503,11 +427,10 @@ def test_covertype_is_found_by_path_and_by_environment(
     tiny_covertype, tmp_path, monkeypatch, subfolder
 ):
     table, content = tiny_covertype
-    folder = tmp_path / "data" / subfolder
-    folder.mkdir(parents=True)
-    (folder / "covtype.data.gz").write_bytes(content)
-    by_path = datasets.load_covertype(path=str(tmp_path / "data"))
-    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path / "data"))
+    (tmp_path / subfolder).mkdir(exist_ok=True)
+    (tmp_path / subfolder / "covtype.data.gz").write_bytes(content)
+    by_path = datasets.load_covertype(path=str(tmp_path))
+    monkeypatch.setenv("DPAUDIT_DATA", str(tmp_path))
     for data in (by_path, datasets.load_covertype()):
         np.testing.assert_array_equal(data.rows, table[:, :-1])
         np.testing.assert_array_equal(data.labels, table[:, -1])
@@ -534,21 +457,11 @@ def test_covertype_is_read_from_what_fetch_covtype_left(tiny_covertype, isolated
 def test_damaged_covertype_files_are_diagnosed(tiny_covertype, isolated, tmp_path):
     table, content = tiny_covertype
     (tmp_path / "covtype.data.gz").write_bytes(content[:-10])
-    with pytest.raises(
-        InputError, match=r"covtype\.data\.gz is not the published file"
-    ):
+    with pytest.raises(InputError, match=r"covtype\.data\.gz is not the published"):
         datasets.load_covertype(path=tmp_path)
     folder = write_cache(isolated, table[:3])
-    with pytest.raises(
-        InputError, match=r"rows of shape \(3, 54\), expected \(4, 54\)"
-    ):
+    with pytest.raises(InputError, match=r"shape \(3, 54\), expected \(4, 54\)"):
         datasets.load_covertype()
     (folder / "samples_py3").write_bytes(b"damaged")
     with pytest.raises(InputError, match=r"scikit-learn's cache .* cannot be read"):
         datasets.load_covertype()
-
-
-def test_the_covertype_hash_is_scikit_learns():
-    from sklearn.datasets import _covtype
-
-    assert _covtype.ARCHIVE.checksum == covertype.SHA256

@@ -9,18 +9,14 @@ from dpaudit import InputError
 from dpaudit.codec import encode, rebuild
 from dpaudit.domains import Binary, Box, Categories, Domain, UnitBall
 from dpaudit.nonfinite import WithNonfinite
+from dpaudit.streams import stream
 
 dimensions, n_rows = st.integers(1, 6), st.integers(1, 9)
-intervals = st.tuples(st.floats(-10, 10), st.floats(0.01, 10)).map(
-    lambda pair: (pair[0], pair[0] + pair[1])
-)
 finite_domains = st.one_of(
     st.builds(UnitBall, dimensions, st.floats(0.01, 100), n_rows=n_rows),
     st.builds(
-        lambda interval, k, n: Box(*interval, k, n_rows=n),
-        intervals,
-        st.none() | dimensions,
-        n_rows,
+        lambda low, width, k, n: Box(low, low + width, k, n_rows=n),
+        *(st.floats(-10, 10), st.floats(0.01, 10), st.none() | dimensions, n_rows),
     ),
     st.builds(Binary, dimensions, n_rows=n_rows),
     st.builds(Categories, st.integers(2, 6), st.booleans(), n_rows=n_rows),
@@ -32,38 +28,18 @@ scales = st.floats(0.001, 1.0)
 
 @given(domains, seeds, scales)
 def test_rows_are_legal(domain, seed, scale):
-    rng = np.random.default_rng(seed)
+    rng = stream(seed)
     row = domain.random_row(rng=rng)
-    wild = 100 * rng.standard_normal(domain.shape)
-    rows = [
-        row,
-        domain.nearby(row, scale, rng=rng),
-        domain.project(wild),
-        *domain.extremes(),
-        *(domain.nearby(extreme, scale, rng=rng) for extreme in domain.extremes()),
-    ]
+    np.testing.assert_array_equal(domain.random_row(rng=stream(seed)), row)
+    extremes = domain.extremes()
+    assert 2 <= len(extremes) <= 6 + 3 * isinstance(domain, WithNonfinite)
+    assert len({extreme.tobytes() for extreme in extremes}) == len(extremes)
+    rows = [row, domain.project(100 * rng.standard_normal(domain.shape)), *extremes]
+    rows += [domain.nearby(each, scale, rng=rng) for each in (row, *extremes)]
     for legal in rows:
         assert legal.dtype == np.float64
         assert legal.shape == domain.shape
         assert domain.contains(legal)
-
-
-@given(domains, seeds)
-def test_rows_depend_on_the_generator_alone(domain, seed):
-    one, two = (np.random.default_rng(seed) for _ in range(2))
-    for _ in range(3):
-        row = domain.random_row(rng=one)
-        np.testing.assert_array_equal(row, domain.random_row(rng=two))
-        np.testing.assert_array_equal(
-            domain.nearby(row, 0.3, rng=one), domain.nearby(row, 0.3, rng=two)
-        )
-
-
-@given(domains)
-def test_extremes_are_a_handful_and_differ(domain):
-    extremes = domain.extremes()
-    assert 2 <= len(extremes) <= 6 + 3 * isinstance(domain, WithNonfinite)
-    assert len({row.tobytes() for row in extremes}) == len(extremes)
 
 
 @given(domains)
@@ -86,13 +62,10 @@ def test_projection_is_the_nearest_row(domain, seed):
 @pytest.mark.parametrize(
     ("text", "domain"),
     [
-        ("ball:3", UnitBall(3)),
         ("ball:3:norm=2.5:rows=10", UnitBall(3, 2.5, n_rows=10)),
         ("box:0,1:5", Box(0, 1, 5)),
         ("box:-1.5,1e3:2:rows=7", Box(-1.5, 1000, 2, n_rows=7)),
         ("scalar:0,1", Box(0, 1)),
-        ("binary:5", Binary(5)),
-        ("categories:4", Categories(4)),
         ("codes:4:rows=1", Categories(4, one_hot=False, n_rows=1)),
         ("box:0,1:3:nonfinite", WithNonfinite(Box(0, 1, 3))),
         ("ball:3:rows=2:nonfinite", WithNonfinite(UnitBall(3, n_rows=2))),
@@ -102,27 +75,12 @@ def test_the_forms_of_the_command_line(text, domain):
     assert Domain.parse(text) == domain
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "ball",
-        "ball:x",
-        "ball:3:4",
-        "ball:3:size=2",
-        "box:0,1",
-        "box:0:3",
-        "scalar:0,1,2",
-        "scalar:0,1:2",
-        "binary:5:norm=2",
-        "sphere:3",
-        "categories:4:rows=many",
-        "nonfinite",
-        "ball:3:nonfinite:nonfinite",
-        "nonfinite:ball:3",
-        "ball:3:infinite",
-    ],
-)
+UNKNOWN = """ball ball:x ball:3:4 ball:3:size=2 box:0:3 box:0,1
+scalar:0,1,2 scalar:0,1:2 binary:5:norm=2 sphere:3 categories:4:rows=many
+nonfinite ball:3:nonfinite:nonfinite"""
+
+
+@pytest.mark.parametrize("text", ["", *UNKNOWN.split()])
 def test_other_texts_are_refused_with_all_forms(text):
     forms = "ball:.*box:.*scalar:.*binary:.*categories:.*codes:.*rows="
     with pytest.raises(InputError, match=f"domain must be {forms}.*{text!r}"):
@@ -153,7 +111,6 @@ def test_values_that_are_not_allowed_are_named(text, message):
         (UnitBall(2), [1.0, 1e-7]),
         (UnitBall(2), [0.5]),
         (UnitBall(2), [np.nan, 0.0]),
-        (UnitBall(2), [0.5 + 0.1j, 0.0]),
         (WithNonfinite(UnitBall(2)), [np.nan, 1.1]),
         (WithNonfinite(Box(0, 1, 2)), [np.inf, -0.1]),
         (WithNonfinite(Binary(2)), [np.nan, 0.5]),
@@ -163,18 +120,12 @@ def test_values_that_are_not_allowed_are_named(text, message):
         (Box(0, 1), 1.1),
         (Binary(2), [0.5, 1.0]),
         (Categories(3), [1.0, 1.0, 0.0]),
-        (Categories(3), [0.0, 0.0, 0.0]),
         (Categories(3, one_hot=False), 3.0),
         (Categories(3, one_hot=False), 0.5),
     ],
 )
 def test_other_rows_are_not_legal(domain, row):
     assert not domain.contains(row)
-
-
-def test_rows_of_another_shape_cannot_be_projected():
-    with pytest.raises(InputError, match=r"row must be a finite array of shape \(2,\)"):
-        UnitBall(2).project([1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("strange", [np.nan, np.inf, -np.inf])
@@ -185,6 +136,10 @@ def test_any_entry_of_a_legal_row_may_be_strange_where_that_is_legal(strange):
     np.testing.assert_array_equal(domain.project([strange, 7.0]), [strange, 1.0])
     with pytest.raises(InputError, match=r"row must have shape \(2,\)"):
         domain.project([strange])
+    with pytest.raises(InputError, match=r"row must be a finite array of shape \(2,\)"):
+        domain.inner.project([1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="inner must be a domain of finite rows"):
+        WithNonfinite(domain)
 
 
 def test_rows_become_strange_and_are_repaired():
@@ -199,18 +154,10 @@ def test_rows_become_strange_and_are_repaired():
         assert 50 < finite.sum() < 180
 
 
-def test_a_domain_of_strange_rows_has_one_of_finite_rows_inside():
-    with pytest.raises(InputError, match="inner must be a domain of finite rows"):
-        WithNonfinite(WithNonfinite(Box(0, 1)))
-
-
 def test_rotations_and_steps_both_happen_in_a_ball():
-    rng = np.random.default_rng(0)
-    row = np.array([0.3, 0.4])
-    lengths = [
-        float(np.linalg.norm(UnitBall(2).nearby(row, 0.1, rng=rng))) for _ in range(100)
-    ]
-    kept = np.isclose(lengths, 0.5, rtol=1e-12)
+    rng = stream(0)
+    near = [UnitBall(2).nearby([0.3, 0.4], 0.1, rng=rng) for _ in range(100)]
+    kept = np.isclose(np.linalg.norm(near, axis=1), 0.5, rtol=1e-12)
     assert 20 < kept.sum() < 80
 
 
@@ -226,11 +173,10 @@ def test_steps_shrink_with_their_scale(domain):
 
 
 def test_flips_change_one_entry():
+    """A change is missed by all 99 draws with probability 3 (2/3)^99 < 1e-16."""
     rng = np.random.default_rng(0)
-    row = np.array([0.0, 1.0, 1.0])
-    changed = {tuple(Binary(3).nearby(row, 0.5, rng=rng)) for _ in range(50)}
-    assert changed == {(1, 1, 1), (0, 0, 1), (0, 1, 0)}
-    others = {
-        tuple(Categories(3).nearby([0, 1, 0], 0.5, rng=rng).tolist()) for _ in range(50)
-    }
-    assert others == {(1, 0, 0), (0, 0, 1)}
+    for domain, row, expected in (
+        (Binary(3), [0.0, 1.0, 1.0], {(1, 1, 1), (0, 0, 1), (0, 1, 0)}),
+        (Categories(3), [0.0, 1.0, 0.0], {(1, 0, 0), (0, 0, 1)}),
+    ):
+        assert {tuple(domain.nearby(row, 1, rng=rng)) for _ in range(99)} == expected

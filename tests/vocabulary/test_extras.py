@@ -3,6 +3,7 @@
 import tomllib
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from packaging.requirements import Requirement
@@ -12,9 +13,8 @@ from dpaudit.algorithms import CATALOGUE
 from dpaudit.extras import how_to_install
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
-    "project"
-]["optional-dependencies"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 ASKED_FOR = sorted({each.extra for each in CATALOGUE.values() if each.extra})
 
 
@@ -42,8 +42,6 @@ def test_what_nobody_declared_is_a_package(declared):
 
 
 def test_a_checkout_on_the_path_names_the_package(monkeypatch):
-    def missing(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(extras, "requires", missing)
+    nowhere = Mock(side_effect=metadata.PackageNotFoundError("dpaudit"))
+    monkeypatch.setattr(extras, "requires", nowhere)
     assert how_to_install("opendp") == "pip install 'opendp'"

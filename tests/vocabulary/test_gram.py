@@ -3,6 +3,7 @@
 import sys
 import tracemalloc
 from math import fsum
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,43 +72,18 @@ def test_the_sum_of_rows(rows, row_norm, block_rows):
     assert found.n_rows == len(rows)
 
 
-def test_many_blocks_err_as_little_as_one():
-    """A bound of rounding errors: n units for the longest sum, few for pairs of it."""
-    rows = example(n=40_000, d=3, seed=1)
-    expected = naive(rows)
-    for block_rows in (None, 1000, 40_000):
-        found = gram(rows, block_rows=block_rows).moment
-        assert np.abs(found - expected).max() < 1e-13 * np.trace(expected)
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e200, 1e300])
-def test_extreme_rows_are_clipped_too(size):
-    found = gram([[3 * size, 4 * size]], row_norm=min(size, 1.0)).moment
-    unit = np.array([0.6, 0.8]) * min(size, 1.0)
-    np.testing.assert_allclose(found, np.outer(unit, unit), rtol=1e-14)
-
-
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.bool_, ">f8", np.float16])
 def test_other_numbers_are_converted(dtype):
     rows = np.random.default_rng(3).integers(0, 100, size=(30, 4)).astype(dtype)
     np.testing.assert_array_equal(gram(rows).moment, naive(rows))
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda rows: rows[::-1],
-        lambda rows: rows[:, ::2],
-        lambda rows: rows[::3, 1:],
-        lambda rows: np.asfortranarray(rows),
-        lambda rows: np.asfortranarray(rows)[5:300],
-        lambda rows: np.broadcast_to(rows[0], (7, rows.shape[1])),
-    ],
-    ids=["reversed", "columns", "steps", "fortran", "slice", "broadcast"],
-)
-def test_any_layout_in_memory(view):
-    rows = view(example())
-    for row_norm in (None, 1.0):
+@pytest.mark.parametrize("row_norm", [None, 1.0])
+def test_any_layout_in_memory(row_norm):
+    rows = example()
+    views = [rows[::-1], rows[:, ::2], rows[::3, 1:]]
+    views += [np.asfortranarray(rows)[5:300], np.broadcast_to(rows[0], (7, 6))]
+    for rows in views:
         found = gram(rows, row_norm=row_norm, block_rows=50).moment
         np.testing.assert_allclose(found, naive(rows, row_norm), rtol=1e-12)
 
@@ -118,17 +94,9 @@ def test_the_input_is_left_alone():
     gram(rows, row_norm=0.1, centre=np.ones(6))
     gram(rows, row_norm=0.1)
     row_sum(rows, row_norm=0.1)
-    np.testing.assert_array_equal(rows, kept)
-    read_only = example()
-    read_only.flags.writeable = False
-    gram(read_only, row_norm=0.1)
-
-
-def test_results_do_not_share_memory():
-    rows = example()
     first = row_sum(iter([rows[:1]])).total
     first += 1.0
-    np.testing.assert_array_equal(row_sum(iter([rows[:1]])).total, rows[0])
+    np.testing.assert_array_equal(rows, kept)
 
 
 # Sources
@@ -144,33 +112,20 @@ class Frame:
         return np.asarray(self.rows, dtype=dtype)
 
 
-class Chunk:
-    def __init__(self, rows):
-        self.rows = rows
-
-    def compute(self):
-        return self.rows
-
-
 class Chunked:
     """The part of a Dask array's interface that is used; 3 columns at a time."""
 
     ndim = 2
 
     def __init__(self, rows, height, columns=3):
-        self.rows, self.height, self.columns = rows, height, columns
-        self.shape = rows.shape
+        self.rows, self.height, self.shape = rows, height, rows.shape
         self.numblocks = (-(-len(rows) // height), -(-rows.shape[1] // columns))
+        parts = np.split(rows[:, :columns], range(height, len(rows), height))
+        self.blocks = [SimpleNamespace(compute=lambda x=x: x) for x in parts]
 
     def rechunk(self, chunks):
         assert chunks == {1: -1}
         return Chunked(self.rows, self.height, self.rows.shape[1])
-
-    @property
-    def blocks(self):
-        starts = range(0, len(self.rows), self.height)
-        rows = self.rows[:, : self.columns]
-        return [Chunk(rows[i : i + self.height]) for i in starts]
 
     def __array__(self, dtype=None, copy=None):
         raise AssertionError("loaded into memory")
@@ -191,9 +146,7 @@ def parquet(rows, folder):
 
 
 def dask_array(rows, folder):
-    array = pytest.importorskip(
-        "dask.array", reason="the extra 'cluster' is not installed"
-    )
+    array = pytest.importorskip("dask.array", reason="no extra 'cluster'")
     return array.from_array(rows, chunks=(90, 4))
 
 
@@ -225,29 +178,17 @@ def test_sources_agree_to_rounding(source, block_rows, tmp_path):
     total = row_sum(data, row_norm=1.0, block_rows=block_rows).total
     np.testing.assert_allclose(total, clip_rows(rows, 1.0).sum(axis=0), rtol=1e-12)
 
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_peek_loses_nothing(source, tmp_path):
-    rows = example()
     width, data = peek(SOURCES[source](rows, tmp_path))
-    assert width == 6
-    assert gram(data).n_rows == 500
+    assert (width, gram(data).n_rows) == (6, 500)
 
 
 def test_what_is_one_table_and_what_can_be_read_again():
     rows = example()
-    assert is_table(rows)
-    assert is_table(rows.tolist())
-    assert is_table(Frame(rows))
-    assert not is_table([rows, rows])
-    assert not is_table(iter([rows]))
-    assert not is_table("rows.parquet")
-    assert not is_table(Chunked(rows, 90))
-    assert restarts(rows)
-    assert restarts([rows])
-    assert restarts("rows.parquet")
-    assert not restarts(iter([rows]))
-    assert not restarts(rows for _ in range(2))
+    assert all(map(is_table, [rows, rows.tolist(), Frame(rows)]))
+    others = [[rows, rows], iter([rows]), "rows.parquet", Chunked(rows, 90)]
+    assert not any(map(is_table, others))
+    assert all(map(restarts, [rows, [rows], "rows.parquet"]))
+    assert not any(map(restarts, [iter([rows]), (rows for _ in range(2))]))
 
 
 def test_blocks_are_views_of_at_most_that_many_rows():
@@ -273,9 +214,6 @@ def test_memory_is_bounded_by_the_block():
     assert peak < 4e6
 
 
-# Nobody, and nothing
-
-
 def test_no_rows_are_fine_where_the_width_is_known():
     for data in (np.empty((0, 3)), iter([np.empty((0, 3))] * 2)):
         found = gram(data, row_norm=1.0)
@@ -284,31 +222,23 @@ def test_no_rows_are_fine_where_the_width_is_known():
     np.testing.assert_array_equal(row_sum(np.empty((0, 3))).total, np.zeros(3))
 
 
+TWO = np.ones((2, 2))
+
+
 @pytest.mark.parametrize("function", [gram, row_sum])
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (lambda: iter([]), "data has no block, so that the length of a row is unknown"),
+        (lambda: iter([]), "data has no block, so that the length of a row is unkn"),
         (lambda: [], r"data must have shape \(n, d\) with d >= 1, got shape \(0,\)"),
-        (lambda: [1.0, 2.0], r"data must have shape .* got shape \(2,\)"),
         (lambda: np.ones((2, 0)), r"data must have shape .* got shape \(2, 0\)"),
         (lambda: np.ones((2, 2, 2)), r"data must have shape .* got shape \(2, 2, 2\)"),
         (lambda: None, "data must be a numeric array .* got NoneType"),
-        (lambda: [["a", "b"]], "data must be a numeric array"),
-        (lambda: [[1.0], [1.0, 2.0]], "data must be a numeric array"),
-        (lambda: np.ones((2, 2), dtype=complex), "data must be a numeric array"),
         (lambda: csr_array(np.eye(2)), "must be a numeric array .* got csr_array"),
         (lambda: [[0.0, 0.0], [1.0, np.nan]], "^data must be finite, but row 1 has"),
-        (lambda: [[0.0, -np.inf]], "^data must be finite, but row 0 has"),
-        (
-            lambda: iter([np.ones((2, 2)), np.ones((2, 3))]),
-            "block 1 of data must have 2 columns, as all before, got 3",
-        ),
+        (lambda: iter([TWO, np.ones((2, 3))]), "block 1 .* 2 columns, .*, got 3"),
         (lambda: iter([np.ones(2)]), "block 0 of data must have shape"),
-        (
-            lambda: iter([np.ones((2, 2)), [[1, 2], [np.nan, 1]]]),
-            "block 1 of data must be finite, but row 1 has a NaN or infinity",
-        ),
+        (lambda: iter([TWO, [[1, 2], [np.nan, 1]]]), "block 1 .* row 1 has a NaN"),
     ],
 )
 def test_bad_data_are_named(function, data, message):
@@ -326,13 +256,6 @@ def test_the_bad_row_is_counted_over_all_blocks():
                 gram(data, block_rows=50, row_norm=row_norm)
 
 
-def test_squares_that_overflow_are_refused_unless_clipped():
-    rows = [[1e200, 0.0]]
-    with pytest.raises(InputError, match="overflow"):
-        gram(rows)
-    np.testing.assert_allclose(gram(rows, row_norm=1.0).moment, [[1, 0], [0, 0]])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -347,9 +270,8 @@ def test_squares_that_overflow_are_refused_unless_clipped():
 def test_bad_options_are_named(options, message):
     with pytest.raises(InputError, match=message):
         gram([[1.0, 2.0]], **options)
-
-
-# Files
+    with pytest.raises(InputError, match="overflow near row 0"):
+        gram([[1e200, 0.0]])
 
 
 def test_a_missing_package_is_named(monkeypatch):
@@ -359,26 +281,17 @@ def test_a_missing_package_is_named(monkeypatch):
         gram("rows.parquet")
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    pytest.importorskip("pyarrow", reason=NO_PYARROW)
-    with pytest.raises(InputError, match=r"cannot read .*nothing\.parquet"):
-        gram(tmp_path / "nothing.parquet")
-    (tmp_path / "text").write_text("no table")
-    with pytest.raises(InputError, match="is not a Parquet file"):
-        gram(tmp_path / "text")
-
-
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (["a", "b"], "column 'c' of .* must be numeric, got string"),
-        ([1.0, None], "data must be finite, but row 1 has a NaN"),
-    ],
-)
-def test_columns_that_are_no_numbers_are_named(column, message, tmp_path):
+def test_files_that_hold_no_numbers_are_named(tmp_path):
     pyarrow = pytest.importorskip("pyarrow", reason=NO_PYARROW)
     writer = pytest.importorskip("pyarrow.parquet", reason=NO_PYARROW)
-    path = tmp_path / "rows.parquet"
-    writer.write_table(pyarrow.table({"c": column}), path)
-    with pytest.raises(InputError, match=message):
-        gram(path)
+    (tmp_path / "text").write_text("no table")
+    for name, column in (("words", ["a", "b"]), ("gaps", [1.0, None])):
+        writer.write_table(pyarrow.table({"c": column}), tmp_path / name)
+    for name, message in (
+        ("nothing", r"cannot read .*nothing"),
+        ("text", "is not a Parquet file"),
+        ("words", "column 'c' of .* must be numeric, got string"),
+        ("gaps", "data must be finite, but row 1 has a NaN"),
+    ):
+        with pytest.raises(InputError, match=message):
+            gram(tmp_path / name)

@@ -16,51 +16,30 @@ ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 
 
 @st.composite
-def datasets(draw):
+def datasets(draw, n=None, d=None):
     """Few values, so that equal rows are common."""
-    n, d = draw(st.integers(1, 5)), draw(st.integers(1, 3))
-    entries = st.sampled_from([0.0, 1.0])
-    return np.array([[draw(entries) for _ in range(d)] for _ in range(n)])
+    n, d = draw(st.integers(1, 4)) if n is None else n, d or draw(st.integers(1, 2))
+    bits = draw(st.lists(st.booleans(), min_size=n * d, max_size=n * d))
+    return np.array(bits, dtype=float).reshape(n, d)
 
 
 @given(datasets(), st.data())
-def test_removing_any_row_gives_a_neighbour(rows, data):
-    place = data.draw(st.integers(0, len(rows) - 1))
-    fewer = np.delete(rows, place, axis=0)
-    for pair in (Pair(rows, fewer), Pair(fewer, rows), Pair(rows, fewer, "add-remove")):
-        assert pair.relation is Relation.ADD_REMOVE
-    np.testing.assert_array_equal(Pair(fewer, rows).neighbour, rows)
-    with pytest.raises(InputError, match="not neighbours under replace-one"):
-        Pair(rows, fewer, Relation.REPLACE_ONE)
-
-
-@given(datasets(), st.data())
-def test_changing_any_row_gives_a_neighbour(rows, data):
-    place = data.draw(st.integers(0, len(rows) - 1))
-    other = rows.copy()
-    other[place, -1] += 1.0
-    for pair in (Pair(rows, other), Pair(rows, other, "replace-one")):
-        assert pair.relation is Relation.REPLACE_ONE
-    with pytest.raises(InputError, match="not neighbours under add-remove"):
-        Pair(rows, other, Relation.ADD_REMOVE)
-
-
-@given(datasets(), datasets())
-def test_pairs_are_exactly_the_neighbours_by_definition(one, two):
-    if one.shape[1] != two.shape[1]:
-        with pytest.raises(InputError, match="rows of the same shape"):
-            Pair(one, two)
-        return
+def test_pairs_are_exactly_the_neighbours_by_definition(one, data):
+    two = data.draw(datasets(len(one) + data.draw(st.integers(-1, 1)), one.shape[1]))
     short, long = sorted((one, two), key=len)
     if len(one) == len(two):
-        expected = sum(not np.array_equal(x, y) for x, y in zip(one, two, strict=True))
-        neighbours = expected == 1
+        relation, other = Relation.REPLACE_ONE, Relation.ADD_REMOVE
+        neighbours = (one != two).any(axis=1).sum() == 1
     else:
-        neighbours = any(
-            np.array_equal(np.delete(long, i, axis=0), short) for i in range(len(long))
-        )
+        relation, other = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+        fewer = [np.delete(long, i, axis=0) for i in range(len(long))]
+        neighbours = any(np.array_equal(each, short) for each in fewer)
+    with pytest.raises(InputError, match=f"not neighbours under {other}"):
+        Pair(one, two, other)
     if neighbours:
-        Pair(one, two)
+        for pair in (Pair(one, two), Pair(one, two, relation.value)):
+            assert pair.relation is relation
+            np.testing.assert_array_equal(pair.neighbour, two)
     else:
         with pytest.raises(InputError, match="not neighbours"):
             Pair(one, two)
@@ -79,6 +58,7 @@ def test_pairs_are_exactly_the_neighbours_by_definition(one, two):
         (ROWS, ROWS[:1], "replace-one", "under replace-one: they have 3 and 1 rows"),
         (ROWS, ROWS[:2], "substitute", "relation must be one of .*got 'substitute'"),
         (ROWS, ROWS[:2, :1], None, r"rows of the same shape, got \(2,\) and \(1,\)"),
+        (np.empty((0, 3)), ROWS[:1], None, r"same shape, got \(3,\) and \(2,\)"),
     ],
 )
 def test_what_are_no_neighbours_is_said(data, neighbour, relation, message):
@@ -91,16 +71,9 @@ def test_what_are_no_neighbours_is_said(data, neighbour, relation, message):
     [
         ([[0.0, np.nan]], "must be finite, but row 0 has a NaN or infinity"),
         ([[0.0, 1.0], [np.inf, 1.0]], "must be finite, but row 1 has"),
-        ([["a", "b"]], "must be a numeric array of rows"),
-        ([[0.0], [1.0, 2.0]], "must be a numeric array of rows"),
-        (None, "must be a numeric array of rows"),
         ([None, 1.0], "must be a numeric array of rows, got list that"),
         ([["1", "2"]], "must be a numeric array of rows, got entries of type <U1"),
-        ([[1 + 2j]], "must be a numeric array of rows, got entries of type complex128"),
-        (np.array(["2020-01-01"], "M8[D]"), "must be a numeric .* datetime64"),
-        (np.ma.array([[1.0]], mask=[[True]]), "must be a numeric .* got a masked"),
         ([[1.0, np.ma.masked]], "must be a numeric .* got a masked"),
-        ([[10**400]], "must be a numeric array of rows"),
         (3.0, "must be an array of rows, got the number 3.0"),
     ],
 )
@@ -116,11 +89,6 @@ def test_nobody_and_somebody_are_neighbours(nobody):
     for pair in (Pair(nobody, ROWS[:1]), Pair(ROWS[:1], nobody)):
         assert pair.relation is Relation.ADD_REMOVE
         assert {pair.data.shape, pair.neighbour.shape} == {(0, 2), (1, 2)}
-
-
-def test_nobody_has_rows_of_a_shape_where_one_is_stated():
-    with pytest.raises(InputError, match=r"same shape, got \(3,\) and \(2,\)"):
-        Pair(np.empty((0, 3)), ROWS[:1])
 
 
 STRANGE = np.array([[np.nan, 1.0], [np.inf, -np.inf], [0.0, 0.0]])
@@ -148,13 +116,6 @@ def test_nan_equals_nan_where_neighbours_are_compared():
         Pair(STRANGE, STRANGE, allow_nonfinite=True)
     with pytest.raises(InputError, match="2 rows differ"):
         Pair(STRANGE, STRANGE[[1, 0, 2]], allow_nonfinite=True)
-
-
-def test_numbers_of_all_kinds_are_taken():
-    from fractions import Fraction
-
-    for half in (Fraction(1, 2), np.float32(0.5), np.longdouble(0.5)):
-        assert Pair([[half]], [[True]]).data.tolist() == [[0.5]]
 
 
 def test_rows_may_be_numbers_or_matrices():
@@ -188,20 +149,12 @@ def test_copies_are_read_only_too(copied):
         assert not getattr(other, side).flags.writeable
 
 
-def test_integers_become_floats():
-    assert Pair([[1, 2]], [[1, 3]]).data.dtype == np.float64
-
-
-@pytest.mark.parametrize("relation", list(Relation))
-def test_relations_are_parsed_from_their_names(relation):
-    assert Relation.parse(relation.value) is relation
-    assert Relation.parse(relation) is relation
-
-
 @pytest.mark.parametrize("bad", ["ADD_REMOVE", "", None, 1])
 def test_unknown_relations_are_named(bad):
     with pytest.raises(InputError, match=r"one of \['add-remove', 'replace-one'\]"):
         Relation.parse(bad)
+    for relation in Relation:
+        assert Relation.parse(relation.value) is Relation.parse(relation) is relation
 
 
 def test_the_row_that_differs_has_a_place_on_either_side():

@@ -1,6 +1,5 @@
 """Outputs: their layout and their numbers, one by one and in batches."""
 
-import datetime
 import decimal
 import fractions
 
@@ -24,25 +23,13 @@ class Unspeakable:
     __str__ = __repr__
 
 
-class Plain:
-    """Shows nothing but where it lies in memory."""
-
-
-def nested(depth):
-    inner = []
-    for _ in range(depth):
-        inner = [inner]
-    return inner
-
-
-STRUCTURED = np.array([(1, 2.5)], dtype=[("count", "i4"), ("sum", "f8")])
+FIELDS = np.array([(1, 2.5)], dtype=[("count", "i4"), ("sum", "f8")])[0]
 MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
 
 
 @pytest.mark.parametrize(
     ("output", "layout", "numbers"),
     [
-        (1.5, "shape ()", 1.5),
         (np.float32(1.5), "float32, shape ()", 1.5),
         (7, "int64, shape ()", 7),
         (True, "bool, shape ()", 1),
@@ -53,12 +40,10 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
         (10**400 // 10**380, "int, shape ()", 1e20),
         (fractions.Fraction(1, 4), "Fraction, shape ()", 0.25),
         (decimal.Decimal("2.5"), "Decimal, shape ()", 2.5),
-        (np.array([1, 2], dtype=object), "int64, shape (2,)", [1, 2]),
         (np.array([1.0, 2.0], dtype=">f8"), ">f8, shape (2,)", [1, 2]),
         (np.datetime64("1970-01-03"), "datetime64[D], shape ()", 2),
         (np.datetime64("NaT", "s"), "datetime64[s], shape ()", np.nan),
         ({2, 1, 3}, "int64, shape (3,)", [1, 2, 3]),
-        ({"a": 1.5}, "shapes {a: ()}", {"a": 1.5}),
         ({"b": 1.0, "a": 2.0}, "shapes {b: (), a: ()}", {"a": 2, "b": 1}),
         ({"a": 1, "b": [1.0]}, "shapes {a: int64 (), b: (1,)}", {"a": 1, "b": [1]}),
         ({1: 2.0}, "shapes {1: ()}", {"1": 2.0}),
@@ -67,7 +52,7 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
         ({"a.b": 1.0}, "shapes {'a.b': ()}", {"'a.b'": 1.0}),
         ([[1.0], [1.0, 2.0]], "shapes [(1,), (2,)]", {"0": [1], "1": [1, 2]}),
         ([1.0, "two 2"], "shapes [(), 'two {}']", {"0": 1, "1": 2}),
-        (STRUCTURED[0], "shapes {count: int32 (), sum: ()}", {"count": 1, "sum": 2.5}),
+        (FIELDS, "shapes {count: int32 (), sum: ()}", {"count": 1, "sum": 2.5}),
         (
             MASKED,
             "masked {data: (2,), mask: bool (2,)}",
@@ -79,33 +64,23 @@ MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
         (b"sum 4", "value b'sum {}'", 4),
         (np.array("sum 4"), "value 'sum {}'", 4),
         (np.array(["a", "b"]), "shapes ['a', 'b']", None),
-        ("no", "value 'no'", None),
         ("{}", "value '{{}}'", None),
         ("a1b2", "value 'a1b2'", None),
-        ("1.2.3", "value '1.2.3'", None),
         ("123456789012345678", "value '123456789012345678'", None),
         ("٣", "value '٣'", None),
         ({"a": None}, "shapes {a: NoneType}", None),
-        (None, "returns NoneType", None),
         ({}, "returns dict", None),
         (object(), "returns object", None),
         (Unspeakable(), "returns Unspeakable", None),
         ({Unspeakable(): 1.0}, "shapes {<Unspeakable>: ()}", {"<Unspeakable>": 1}),
-        (datetime.date(2026, 1, 1), "returns date", None),
     ],
 )
 def test_an_output_is_a_layout_and_numbers(output, layout, numbers):
     found = read(output)
     assert found.layout == layout
-    if isinstance(numbers, dict):
-        assert found.numbers.keys() == numbers.keys()
-        for key, value in numbers.items():
-            np.testing.assert_array_equal(found.numbers[key], value)
-    elif numbers is None:
-        assert found.numbers is None
-    else:
+    np.testing.assert_equal(found.numbers, numbers)
+    if isinstance(found.numbers, np.ndarray):
         assert found.numbers.dtype == np.float64
-        np.testing.assert_array_equal(found.numbers, numbers)
 
 
 def test_long_texts_are_told_apart_by_all_of_them():
@@ -114,33 +89,27 @@ def test_long_texts_are_told_apart_by_all_of_them():
     layouts = {read(text).layout for text in texts}
     assert len(layouts) == 4
     assert all(len(layout) <= 80 for layout in layouts)
-    hidden = "x" * 100 + " 17"
-    assert read(hidden).numbers == 17
+    assert read("x" * 100 + " 17").numbers == 17
+    digest = read("x" * 100).layout
+    assert read(digest).layout != digest
 
 
-def test_a_digest_is_no_text_of_its_own():
-    long = read("x" * 100).layout
-    assert read(long).layout != long
-
-
-@pytest.mark.parametrize("output", [nested(100), nested(100_000), {"a": nested(100)}])
-def test_what_is_nested_deeply_ends(output):
-    assert read(output).numbers is None
-
-
-def test_a_cycle_ends():
+def test_what_is_nested_deeply_ends_and_so_does_a_cycle():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert read(deep).numbers is None
+    assert read({"a": deep}).numbers is None
     cycle = [1.0]
-    cycle.append(cycle)
-    cycle.append("word")
+    cycle += [cycle, "word"]
     assert read(cycle).layout.startswith("shapes [")
 
 
 def test_numbers_are_copies():
     buffer = np.zeros(3)
-    for numbers in (read(buffer).numbers, read_stack(buffer).numbers):
+    copies = (read(buffer).numbers, read_stack(buffer).numbers)
+    for numbers in (*copies, read({"a": buffer}).numbers["a"]):
         assert not np.shares_memory(numbers, buffer)
-    mapping = {"a": buffer}
-    assert not np.shares_memory(read(mapping).numbers["a"], buffer)
 
 
 def test_exceptions_are_told_by_their_type():
@@ -152,7 +121,8 @@ def test_exceptions_are_told_by_their_type():
 @pytest.mark.parametrize(
     ("stacked", "layout"),
     [
-        (np.zeros((4, 2)), "shape (2,)"),
+        (np.arange(8.0).reshape(4, 2), "shape (2,)"),
+        (np.ones((5, 1), dtype=np.int64), "int64, shape (1,)"),
         (np.zeros(4, dtype=np.int64), "int64, shape ()"),
         ([1.0, 2.0], "shape ()"),
         ({"a": np.zeros((4, 2)), "b": np.zeros(4)}, "shapes {a: (2,), b: ()}"),
@@ -162,24 +132,18 @@ def test_exceptions_are_told_by_their_type():
     ],
 )
 def test_a_stack_has_the_layout_of_one(stacked, layout):
-    assert read_stack(stacked).layout == layout
-
-
-def test_stacks_agree_with_single_outputs():
-    rng = np.random.default_rng(0)
-    for stacked in (rng.normal(size=(5, 2)), rng.integers(5, size=(5, 1)), np.ones(5)):
-        found = read_stack(stacked)
-        for place, single in enumerate(stacked):
-            alone = read(single)
-            assert alone.layout == found.layout
-            assert np.array_equal(alone.numbers, found.numbers[place])
+    found = read_stack(stacked)
+    assert found.layout == layout
+    if isinstance(stacked, np.ndarray):
+        alone = [read(single) for single in stacked]
+        assert {each.layout for each in alone} == {layout}
+        if isinstance(found.numbers, np.ndarray):
+            np.testing.assert_array_equal([x.numbers for x in alone], found.numbers)
 
 
 def test_what_is_no_stack():
-    assert read_stack("words") is None
-    assert read_stack(None) is None
-    assert read_stack({}) is None
-    assert read_stack({"a": None}) is None
+    for output in ("words", None, {}, {"a": None}):
+        assert read_stack(output) is None
     words = read_stack(["no", 1.0])
     assert [word.layout for word in words] == ["value 'no'", "shape ()"]
     assert len(read_stack(np.array(["no", "yes"]))) == 2
@@ -222,42 +186,29 @@ def words(singles):
     return [text for single in singles for text in outputs_of(batch_of([single]))]
 
 
-@given(SINGLES)
-def test_a_batch_holds_its_outputs_in_order(singles):
-    batch = batch_of(singles)
-    assert outputs_of(batch) == words(singles)
+@given(SINGLES, st.integers(0, 14), st.integers(0, 14))
+def test_a_batch_holds_its_outputs_in_order(singles, start, stop):
+    """So do its sections, and its halves are all of it."""
+    batch, expected = batch_of(singles), words(singles)
+    assert outputs_of(batch) == expected
     assert sum(batch.counts.values()) == batch.size == len(singles)
     for layout, count in batch.counts.items():
         assert batch.count(layout) == count
         assert (batch.layouts == layout).sum() == count
-
-
-@given(SINGLES, st.integers(0, 14), st.integers(0, 14))
-def test_a_section_keeps_order(singles, start, stop):
-    section = batch_of(singles).section(start, stop)
-    assert outputs_of(section) == words(singles[start : max(start, stop)])
-
-
-@given(SINGLES)
-def test_halves_are_all_of_it(singles):
-    first, second = batch_of(singles).halves()
+        section = batch.section(0, batch.end(layout, start))
+        assert section.count(layout) == min(start, count)
+    assert batch.end("never seen", start) == batch.size
+    section = batch.section(start, stop)
+    assert outputs_of(section) == expected[start : max(start, stop)]
+    first, second = batch.halves()
     assert abs(first.size - second.size) <= 1
-    assert outputs_of(first) + outputs_of(second) == words(singles)
+    assert outputs_of(first) + outputs_of(second) == expected
 
 
 @given(st.lists(SINGLES, max_size=4))
 def test_joining_keeps_order(several):
     joined = Batch.join(batch_of(singles) for singles in several)
     assert outputs_of(joined) == words([single for s in several for single in s])
-
-
-@given(SINGLES, st.integers(0, 5))
-def test_the_end_of_some_outputs_of_a_layout(singles, most):
-    batch = batch_of(singles)
-    for layout, count in batch.counts.items():
-        section = batch.section(0, batch.end(layout, most))
-        assert section.count(layout) == min(most, count)
-    assert batch.end("never seen", most) == batch.size
 
 
 @given(SINGLES, SINGLES)
@@ -269,7 +220,7 @@ def test_batches_are_equal_if_their_outputs_are(first, second):
 
 
 def test_where_an_object_lies_in_memory_is_not_read():
-    first, second = Plain(), Plain()
+    first, second = object(), object()
     assert repr(first) != repr(second)
     assert read({first: 1.0}).layout == read({second: 1.0}).layout
     assert read({" at 0x1": 1.0}).layout != read({" at 0x2": 1.0}).layout

@@ -1,8 +1,5 @@
-"""Subspace measures against definitions, SciPy, mpmath, and their invariances."""
+"""Subspace measures against definitions and SciPy."""
 
-import itertools
-
-import mpmath
 import numpy as np
 import pytest
 import scipy.linalg
@@ -10,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.errors import InputError
-from dpaudit.stacks import check_basis
 from dpaudit.subspace import (
     captured_variance,
     captured_variance_share,
@@ -39,10 +35,6 @@ def random_symmetric(rng, *leading, d):
     return noise + np.swapaxes(noise, -1, -2)
 
 
-def projector(v):
-    return v @ v.T
-
-
 def plane_pair(angles, d):
     """Two subspaces of R^d with the given principal angles, by construction."""
     k = len(angles)
@@ -54,12 +46,12 @@ def plane_pair(angles, d):
 
 
 @st.composite
-def pairs(draw, same_rank=False):
+def pairs(draw):
     """Two random subspaces of one space, from independent to nearly equal."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     d = draw(st.integers(1, 8))
     k = draw(st.integers(1, d))
-    rank = k if same_rank else draw(st.integers(1, d))
+    rank = draw(st.just(k) | st.integers(1, d))
     v = random_basis(rng, d, k)
     if rank == k and draw(st.booleans()):
         shift = 10.0 ** draw(st.integers(-14, 0)) * rng.standard_normal((d, k))
@@ -98,89 +90,20 @@ def test_small_and_large_angles_are_accurate_to_rounding(angles):
     np.testing.assert_allclose(geodesic_distance(v, w), length, atol=1e-14)
 
 
-@pytest.mark.parametrize("scale", [1e-13, 1e-8, 1e-3, 1.0, 1e8])
-def test_angles_agree_with_fifty_digits(scale):
-    rng = np.random.default_rng(11)
-    v = random_basis(rng, 5, 2)
-    w = np.linalg.qr(v + scale * rng.standard_normal((5, 2))).Q
-    with mpmath.workdps(50):
-        # The floating-point bases, orthonormalised again to 50 digits.
-        exact = [mpmath.qr(mpmath.matrix(b.tolist()), mode="skinny")[0] for b in (v, w)]
-        gram = exact[0].T * exact[1]
-        # cos^2 theta are the eigenvalues of the Gram matrix times its transpose.
-        cosines = [mpmath.sqrt(x) for x in mpmath.eigsy(gram * gram.T)[0]]
-        expected = sorted(float(mpmath.re(mpmath.acos(min(c, 1)))) for c in cosines)
-    np.testing.assert_allclose(principal_angles(v, w), expected, atol=4e-15)
-
-
 @given(pairs())
 def test_distances_agree_with_the_projectors(pair):
     v, w = pair
-    difference = projector(v) - projector(w)
-    np.testing.assert_allclose(
-        projector_distance(v, w), np.linalg.norm(difference, 2), atol=1e-13
-    )
-    np.testing.assert_allclose(
-        projector_distance(v, w, norm="frobenius"),
-        np.linalg.norm(difference),
-        atol=1e-13,
-    )
-
-
-@given(pairs(same_rank=True))
-def test_equal_ranks_give_one_sine_by_three_routes(pair):
-    v, w = pair
-    sine = largest_principal_angle_sine(v, w)
-    np.testing.assert_allclose(sine, projector_distance(v, w), atol=1e-15)
-    np.testing.assert_allclose(
-        sine, np.linalg.norm((np.eye(len(v)) - projector(v)) @ w, 2), atol=1e-13
-    )
-
-
-@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(3, 6))
-def test_distances_are_metrics_on_the_grassmannian(seed, k, d):
-    rng = np.random.default_rng(seed)
-    a, b, c = random_basis(rng, 3, d, k)
-    for distance in DISTANCES:
-        assert distance(a, a) <= 1e-14
-        assert distance(a, b) >= 0
-        np.testing.assert_allclose(distance(a, b), distance(b, a), atol=1e-14)
-        assert distance(a, c) <= distance(a, b) + distance(b, c) + 1e-13
-
-
-@given(pairs(), st.integers(0, 2**32))
-def test_only_the_spans_matter(pair, seed):
-    rng = np.random.default_rng(seed)
-    v, w = pair
-    d = len(v)
-    turn = random_basis(rng, d, d)
-    rotated = turn @ v @ random_basis(rng, v.shape[1], v.shape[1])
-    expected = principal_angles(v, w)
-    np.testing.assert_allclose(
-        principal_angles(rotated, turn @ w), expected, atol=1e-13
-    )
-
-
-def test_a_subspace_inside_another_has_angle_zero_but_projector_distance_one():
-    whole = np.eye(4)
-    part = whole[:, :2]
-    assert largest_principal_angle_sine(part, whole) == 0
-    assert projector_distance(part, whole) == 1
-    np.testing.assert_allclose(
-        projector_distance(part, whole, norm="frobenius"), np.sqrt(2)
-    )
+    difference = v @ v.T - w @ w.T
+    spectral, frobenius = (np.linalg.norm(difference, each) for each in (2, "fro"))
+    np.testing.assert_allclose(projector_distance(v, w), spectral, atol=1e-13)
+    found = projector_distance(v, w, norm="frobenius")
+    np.testing.assert_allclose(found, frobenius, atol=1e-13)
+    if v.shape == w.shape:
+        sine = largest_principal_angle_sine(v, w)
+        np.testing.assert_allclose(sine, spectral, atol=1e-13)
 
 
 # Variance
-
-
-def test_second_moment_is_the_sum_of_outer_products():
-    rows = np.random.default_rng(2).standard_normal((7, 4))
-    expected = sum(np.outer(x, x) for x in rows)
-    moment = second_moment(rows)
-    np.testing.assert_allclose(moment, expected, rtol=1e-13, atol=1e-14)
-    np.testing.assert_array_equal(moment, moment.T)
-    np.testing.assert_array_equal(second_moment(np.empty((0, 3))), np.zeros((3, 3)))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
@@ -202,9 +125,8 @@ def test_no_subspace_captures_more_than_the_top_components(seed, d, data):
     share = captured_variance_share(random_basis(rng, 50, d, k), matrix)
     assert (share >= 0).all()
     assert (share <= 1 + 1e-12).all()
-    np.testing.assert_allclose(
-        captured_variance_share(top_components(matrix, k), matrix), 1, rtol=1e-12
-    )
+    best = captured_variance_share(top_components(matrix, k), matrix)
+    np.testing.assert_allclose(best, 1, rtol=1e-12)
 
 
 def test_captured_variance_is_the_energy_of_the_projected_rows():
@@ -217,14 +139,6 @@ def test_captured_variance_is_the_energy_of_the_projected_rows():
     )
 
 
-def test_repeated_eigenvalues_still_give_a_maximiser():
-    matrix = np.diag([2.0, 1.0, 1.0, 1.0])
-    v = top_components(matrix, 2)
-    check_basis("v", v)
-    np.testing.assert_allclose(captured_variance(v, matrix), 3.0)
-    np.testing.assert_array_equal(v, top_components(matrix, 2))
-
-
 # Trial axes
 
 
@@ -232,63 +146,44 @@ def test_repeated_eigenvalues_still_give_a_maximiser():
     ("left", "right"),
     [((), (6,)), ((6,), ()), ((4, 1), (6,)), ((6,), (6,)), ((0,), ())],
 )
-@pytest.mark.parametrize("function", [principal_angles, *DISTANCES])
-def test_measures_of_stacks_equal_a_loop_over_pairs(function, left, right):
+def test_measures_of_stacks_equal_a_loop_over_pairs(left, right):
     rng = np.random.default_rng(8)
     v, w = random_basis(rng, *left, 5, 2), random_basis(rng, *right, 5, 2)
+    matrix = random_symmetric(rng, *right, d=5) + 20 * np.eye(5)
     leading = np.broadcast_shapes(left, right)
     vs = np.broadcast_to(v, (*leading, 5, 2))
-    ws = np.broadcast_to(w, (*leading, 5, 2))
-    result = np.asarray(function(v, w))
-    assert result.shape[: len(leading)] == leading
-    for i in itertools.product(*map(range, leading)):
-        np.testing.assert_allclose(result[i], function(vs[i], ws[i]), atol=1e-14)
-
-
-@pytest.mark.parametrize("function", [captured_variance, captured_variance_share])
-@pytest.mark.parametrize(
-    ("left", "right"), [((), (6,)), ((6,), ()), ((4, 1), (6,)), ((0,), ())]
-)
-def test_variances_of_stacks_equal_a_loop_over_pairs(function, left, right):
-    rng = np.random.default_rng(9)
-    v = random_basis(rng, *left, 5, 2)
-    a = random_symmetric(rng, *right, d=5) + 20 * np.eye(5)
-    leading = np.broadcast_shapes(left, right)
-    vs = np.broadcast_to(v, (*leading, 5, 2))
-    matrices = np.broadcast_to(a, (*leading, 5, 5))
-    result = np.asarray(function(v, a))
-    assert result.shape == leading
-    for i in itertools.product(*map(range, leading)):
-        np.testing.assert_allclose(result[i], function(vs[i], matrices[i]), rtol=1e-13)
-
-
-def test_top_components_of_a_stack_equal_a_loop():
-    matrices = random_symmetric(np.random.default_rng(10), 3, 2, d=4)
-    stack = top_components(matrices, 2)
-    assert stack.shape == (3, 2, 4, 2)
-    for i in itertools.product(range(3), range(2)):
-        one = top_components(matrices[i], 2)
-        np.testing.assert_allclose(principal_angles(stack[i], one), 0, atol=1e-13)
+    uses = [(function, w) for function in (principal_angles, *DISTANCES)]
+    uses += [(captured_variance, matrix), (captured_variance_share, matrix)]
+    for function, second in uses:
+        seconds = np.broadcast_to(second, (*leading, *second.shape[-2:]))
+        result = np.asarray(function(v, second))
+        assert result.shape[: len(leading)] == leading
+        for i in np.ndindex(leading):
+            alone = function(vs[i], seconds[i])
+            np.testing.assert_allclose(result[i], alone, rtol=1e-13, atol=1e-14)
+    for i in np.ndindex(right):
+        alone = top_components(matrix[i], 2)
+        angles = principal_angles(top_components(matrix, 2)[i], alone)
+        np.testing.assert_allclose(angles, 0, atol=1e-13)
 
 
 # Bad input
 
 E1 = np.eye(3)[:, :1]
-BAD_BASES = [
-    (np.ones((2, 3)) / np.sqrt(2), "1 <= k <= d"),
-    (np.empty((3, 0)), "1 <= k <= d"),
-    ([1.0, 0.0, 0.0], "must have shape"),
-    (2 * E1, r"orthonormal columns, but V\^T V differs from the identity by 3"),
-    (np.ones((3, 2)) / np.sqrt(3), "orthonormal columns"),
-    ([[np.nan], [0.0], [1.0]], "must be finite"),
-    ([[np.inf], [0.0], [1.0]], "must be finite"),
-    ([["x"], ["y"], ["z"]], "must be a numeric array"),
-    ([[1.0], [0.0, 0.0]], "must be a numeric array"),
-    (None, "must have shape|must be"),
-]
 
 
-@pytest.mark.parametrize(("bad", "message"), BAD_BASES)
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((2, 3)) / np.sqrt(2), "1 <= k <= d"),
+        (np.empty((3, 0)), "1 <= k <= d"),
+        ([1.0, 0.0, 0.0], "must have shape"),
+        (2 * E1, r"orthonormal columns, but V\^T V differs from the identity by 3"),
+        (np.ones((3, 2)) / np.sqrt(3), "orthonormal columns"),
+        ([[np.nan], [0.0], [1.0]], "must be finite"),
+        ([["x"], ["y"], ["z"]], "must be a numeric array"),
+    ],
+)
 def test_bad_bases_are_named(bad, message):
     for function in [principal_angles, *DISTANCES]:
         with pytest.raises(InputError, match=f"^basis .*({message})"):
@@ -305,31 +200,26 @@ def test_bad_bases_are_named(bad, message):
     [
         (np.ones((2, 3)), r"must have shape \(..., d, d\)"),
         (np.empty((0, 0)), r"must have shape \(..., d, d\)"),
-        (np.ones(3), r"must have shape \(..., d, d\)"),
         ([[1.0, 2.0], [0.0, 1.0]], "must be symmetric"),
         ([[1e-9, 2e-9], [0.0, 1e-9]], "must be symmetric"),
         ([1e9 * np.eye(2), [[1.0, 2.0], [0.0, 1.0]]], "must be symmetric"),
         (np.diag([1.0, np.nan]), "must be finite"),
-        (np.diag([1.0, -np.inf]), "must be finite"),
         ([["a"]], "must be a numeric array"),
     ],
 )
 def test_bad_matrices_are_named(bad, message):
-    with pytest.raises(InputError, match=f"^matrix {message}"):
-        top_components(bad, 1)
-    with pytest.raises(InputError, match=f"^matrix {message}"):
-        captured_variance([[1.0], [0.0]], bad)
+    for use in (top_components, lambda matrix, _: captured_variance(E1[:2], matrix)):
+        with pytest.raises(InputError, match=f"^matrix {message}"):
+            use(bad, 1)
 
 
-@pytest.mark.parametrize("k", [0, 4, -1, 1.0, True, "2", None])
+@pytest.mark.parametrize("k", [0, 4, 1.0, True])
 def test_impossible_numbers_of_components_are_named(k):
-    with pytest.raises(
-        InputError, match="n_components must be an integer >= 1 and <= 3"
-    ):
+    with pytest.raises(InputError, match=r"n_components must be .* >= 1 and <= 3"):
         top_components(np.eye(3), k)
 
 
-def test_shapes_that_do_not_fit_are_named():
+def test_arguments_that_do_not_fit_are_named():
     with pytest.raises(InputError, match="other must have as many rows as basis"):
         principal_angles(E1, np.eye(4)[:, :1])
     with pytest.raises(InputError, match="matrix must have as many rows as basis"):
@@ -338,22 +228,8 @@ def test_shapes_that_do_not_fit_are_named():
         principal_angles(np.tile(E1, (2, 1, 1)), np.tile(E1, (3, 1, 1)))
     with pytest.raises(InputError, match="same number of columns, got 1 and 2"):
         geodesic_distance(E1, np.eye(3)[:, :2])
-
-
-def test_an_unknown_norm_is_met_with_a_suggestion():
     with pytest.raises(InputError, match="did you mean 'frobenius'"):
         projector_distance(E1, E1, norm="frobenious")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("matrix", [np.zeros((3, 3)), -np.eye(3)])
-def test_a_share_of_nothing_is_refused(matrix):
-    with pytest.raises(InputError, match="must have a sum > 0"):
-        captured_variance_share(E1, matrix)
-
-
-@pytest.mark.parametrize(
-    "data", [[[np.nan]], [[np.inf, 0.0]], [1.0], np.ones((2, 0)), [["a"]], None]
-)
-def test_second_moment_of_bad_data_is_refused(data):
-    with pytest.raises(InputError, match=r"^data must"):
-        second_moment(data)
+    for nothing in (np.zeros((3, 3)), -np.eye(3)):
+        with pytest.raises(InputError, match="must have a sum > 0"):
+            captured_variance_share(E1, nothing)

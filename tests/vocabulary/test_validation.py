@@ -33,17 +33,12 @@ def test_numbers_of_any_type_become_doubles(value):
 CUT = {
     "complex": np.array([[1 + 2j]]),
     "complex, though real": np.array([[1 + 0j]]),
-    "complex objects": np.array([[1 + 2j]], dtype=object),
     "dates": np.array([["2020-01-01"]], "M8[D]"),
-    "durations": np.array([[3]], "m8[s]"),
     "words": [["1", "2"]],
-    "bytes": [[b"1"]],
     "nothing": [[None]],
     "decimals": [[Decimal("1.5")]],
     "fields": np.zeros((2, 2), [("a", float)]),
-    "a mask": np.ma.array([[1.0]], mask=[[True]]),
     "an idle mask": np.ma.array([[1.0]]),
-    "a mask within": [[1.0], np.ma.array([2.0], mask=[True])],
     "a mask within tuples": ((1.0,), np.ma.array([2.0], mask=[True])),
     "a masked entry": [[1.0, np.ma.masked]],
     "ragged": [[1.0], [1.0, 2.0]],
@@ -59,16 +54,13 @@ def test_what_would_be_cut_is_refused_in_a_sentence(value):
             check("rows", value)
 
 
-def test_nan_and_infinities_stay():
+def test_nan_and_infinities_stay_and_doubles_are_not_copied():
     value = [np.nan, np.inf, -np.inf]
     np.testing.assert_array_equal(check_real("rows", value), value)
     with pytest.raises(InputError, match="row 0 has a NaN or infinity"):
         check_matrix("rows", [value])
-
-
-def test_doubles_are_not_copied():
-    value = np.zeros((2, 2))
-    assert check_matrix("rows", value) is value
+    doubles = np.zeros((2, 2))
+    assert check_matrix("rows", doubles) is doubles
 
 
 def test_rows_are_as_long_as_asked_for_or_by_default():
