@@ -22,21 +22,10 @@ from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import all_sections
-from dpaudit.reports.sections.robust import genotypes, heatmaps
+from dpaudit.reports.sections.robust import findings, genotypes, heatmaps
 from dpaudit.reports.sections.robust import measures as recovery
 from dpaudit.reports.sections.robust.experiments import SIZES, experiments
 from dpaudit.reports.sections.robust.figures import error_by_time, reaper_maps
-from dpaudit.reports.sections.robust.findings import (
-    batch_notes,
-    condition_notes,
-    map_notes,
-    map_rows,
-    phase_notes,
-    recovery_notes,
-    recovery_rows,
-    restart_factor,
-    tile_notes,
-)
 from dpaudit.reports.sections.robust.genotypes import (
     INLIERS_ONLY,
     MAPS,
@@ -45,13 +34,6 @@ from dpaudit.reports.sections.robust.genotypes import (
     genotype_map,
 )
 from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
-from dpaudit.reports.sections.robust.measures import (
-    CORRECTED,
-    NOISELESS,
-    PAIRED,
-    PUBLISHED,
-    build_descent,
-)
 from dpaudit.reports.sections.robust.stability import (
     conditions,
     pca_error_bound,
@@ -79,7 +61,9 @@ TABLES = recovery_tables(no_audits)
 # What is measured
 
 
-@pytest.mark.parametrize("name", [NOISELESS, "dp-sggd-published", "dp-sgd-reap"])
+@pytest.mark.parametrize(
+    "name", [recovery.NOISELESS, "dp-sggd-published", "dp-sgd-reap"]
+)
 def test_errors_are_those_of_the_runs(name):
     cell = cell_of("robust-recovery", name)
     setting = recovery.cell_setting(cell)
@@ -90,7 +74,7 @@ def test_errors_are_those_of_the_runs(name):
     truth = [each.subspace for each in several]
     assert (first, len(data)) == (0, TINY["robust"].haystacks)
     assert not np.allclose(data[0], data[1])
-    descent = build_descent(name, setting)
+    descent = recovery.build_descent(name, setting)
     path = descent.iterates(data, rng=cell.rng())
     if name == "dp-sgd-reap":
         bases = [top_components(average, 2) for average in path]
@@ -106,7 +90,7 @@ def test_errors_are_those_of_the_runs(name):
 
 
 def test_runs_that_do_not_fit_together_have_the_same_data():
-    cell = cell_of("robust-recovery", NOISELESS)
+    cell = cell_of("robust-recovery", recovery.NOISELESS)
     setting = recovery.cell_setting(cell)
     ((_, together),) = recovery.haystacks(cell, setting)
     apart = list(recovery.haystacks(cell, setting, work=1))
@@ -146,10 +130,10 @@ def test_final_errors_and_the_step_of_success():
     assert again > 0
 
 
-@pytest.mark.parametrize("name", [*PUBLISHED, *CORRECTED])
+@pytest.mark.parametrize("name", [*recovery.PUBLISHED, *recovery.CORRECTED])
 def test_mechanisms_have_the_parameters_of_the_paper(name):
     setting = {"epsilon": 0.8, "delta": 1e-2, "n_components": 2, "rows": 200}
-    descent = build_descent(name, {**setting, "iterations": 30})
+    descent = recovery.build_descent(name, {**setting, "iterations": 30})
     assert (descent.n_components, descent.iterations) == (2, 30)
     assert descent.claim.parameters == {"epsilon": 0.8, "delta": 1e-2}
     # What is compared with the paper has noise for what the paper claims.
@@ -161,7 +145,7 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
 def test_batch_size_and_start_are_passed_on():
     setting = {"epsilon": 0.8, "delta": 1e-2, "n_components": 2, "rows": 200}
     setting |= {"iterations": 3, "batch_size": 7.0, "start": PublicStart()}
-    descent = build_descent("dp-sggd", setting)
+    descent = recovery.build_descent("dp-sggd", setting)
     assert (descent.batches.batch_size, descent.start) == (7.0, PublicStart())
 
 
@@ -197,7 +181,7 @@ def test_the_full_profile_has_the_parameters_of_the_paper():
 
 
 def test_conditions_are_those_of_each_haystack():
-    cell = cell_of("robust-stability", NOISELESS)
+    cell = cell_of("robust-stability", recovery.NOISELESS)
     setting = recovery.cell_setting(cell)
     ((_, several),) = recovery.haystacks(cell, setting)
     found = conditions(cell)
@@ -220,7 +204,7 @@ def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
     found = {c.mechanism: pd.DataFrame(genotype_map(c)) for c in cells(larger)}
     assert tuple(found) == MAPS
-    assert set(MAPS) | set(REAPER_MAPS) == {*MAPS[:4], *PAIRED}
+    assert set(MAPS) | set(REAPER_MAPS) == {*MAPS[:4], *recovery.PAIRED}
     for name, table in found.items():
         assert len(table) == 60
         assert table["fit"].nunique() == 1
@@ -243,7 +227,7 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
 
     def build(name, setting):
         steps[name] = setting["iterations"]
-        return build_descent(name, {**setting, "iterations": 2})
+        return recovery.build_descent(name, {**setting, "iterations": 2})
 
     monkeypatch.setattr(genotypes, "build_descent", build)
     for name in ("genotypes", "genotypes-reaper"):
@@ -251,24 +235,24 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
             (first, *_) = genotype_map(cell)
             assert 0 <= first["error"] <= 1
             assert first["seconds"] >= 0
-    assert steps == {name: 50 if "ggd" in name else 100 for name in PAIRED}
+    assert steps == {name: 50 if "ggd" in name else 100 for name in recovery.PAIRED}
 
 
 # Words
 
 
 def test_the_factor_of_a_restart_is_that_of_the_slope():
-    assert restart_factor(TABLES["robust-recovery"]) == pytest.approx(4.0)
+    assert findings.restart_factor(TABLES["robust-recovery"]) == pytest.approx(4.0)
     short = TABLES["robust-recovery"].query("iteration < 120")
-    assert np.isnan(restart_factor(short))
+    assert np.isnan(findings.restart_factor(short))
     # What is rounding does not count.
     floored = TABLES["robust-recovery"].copy()
     floored.loc[floored["iteration"] == 300, "error"] = 1e-25
-    assert restart_factor(floored) == pytest.approx(4.0)
+    assert findings.restart_factor(floored) == pytest.approx(4.0)
 
 
 def test_notes_follow_the_data():
-    notes = " ".join(recovery_notes(TABLES["robust-recovery"]))
+    notes = " ".join(findings.recovery_notes(TABLES["robust-recovery"]))
     assert "in the order dp-sggd < dp-sgd-reap < dp-smd-reap < " in notes
     assert "dp-sgd-reap is ahead of dp-sggd up to step 150." in notes
     assert "dp-smd-reap is ahead of dp-sggd up to step 2." in notes
@@ -278,7 +262,7 @@ def test_notes_follow_the_data():
     assert "As published, dp-sgd-reap is the first by the clock, with 6.67 ms" in notes
     assert "Corrected, dp-sggd is the first by the clock, with 667 ms to 0.01." in notes
     lost = TABLES["robust-recovery"].assign(error=0.8)
-    notes = " ".join(recovery_notes(lost))
+    notes = " ".join(findings.recovery_notes(lost))
     assert "dp-gd-reap and dp-md-reap find nothing" in notes
     assert "0 of 6" in notes
     assert "more steps than there were" in notes
@@ -286,9 +270,9 @@ def test_notes_follow_the_data():
 
 
 def test_rows_have_the_median_error_at_the_end_and_the_whole_time():
-    audits = pd.DataFrame([audited(mechanism=name) for name in CORRECTED])
-    found = recovery_rows(TABLES["robust-recovery"], audits)
-    assert [row.verdict.name for row in found] == list(CORRECTED)
+    audits = pd.DataFrame([audited(mechanism=name) for name in recovery.CORRECTED])
+    found = findings.recovery_rows(TABLES["robust-recovery"], audits)
+    assert [row.verdict.name for row in found] == list(recovery.CORRECTED)
     assert {row.error for row in found} == {"1.7 × 10⁻³"}
     assert {row.reached for row in found} == {"100"}
     assert {row.time for row in found} == {"2.00 s"}
@@ -298,40 +282,40 @@ PHASES = ("robust-phases", "robust-phases-full", "robust-phases-reaper")
 
 
 def test_the_reach_of_the_mechanisms_is_said():
-    glad, reaper = phase_notes(*(TABLES[name] for name in PHASES))
+    glad, reaper = findings.phase_notes(*(TABLES[name] for name in PHASES))
     assert glad == (
         "With N = 200, of D up to 40, the median error is within 0.01 up to these, as "
         "published and corrected: dp-sggd 40 and 10; dp-ggd 40 and 10."
     )
     assert reaper.startswith("With N = 100, of D up to 10, ")
     assert "dp-md-reap 10 and none" in reaper
-    (note,) = phase_notes(TABLES["robust-phases"].assign(error=1.0))
+    (note,) = findings.phase_notes(TABLES["robust-phases"].assign(error=1.0))
     assert "dp-sggd none and none" in note
-    notes = map_notes(TABLES["genotypes"])
+    notes = findings.map_notes(TABLES["genotypes"])
     assert notes[0].startswith("inliers-only-pca 75.0 %; non-private-pca 75.0 %;")
     assert notes[1].startswith("As published and corrected: dp-sggd 75.0 % and 75.0 %;")
-    assert len(map_notes(TABLES["genotypes-reaper"])) == 1
+    assert len(findings.map_notes(TABLES["genotypes-reaper"])) == 1
 
 
 def test_cells_are_counted_as_published_and_corrected():
-    (note,) = tile_notes(TABLES["robust-budgets"], "epsilon", "delta")
+    (note,) = findings.tile_notes(TABLES["robust-budgets"], "epsilon", "delta")
     assert note.startswith(
         "The median error is within 0.01 in so many of 4 cells, as published and "
         "corrected: dp-sggd 4 and 1; dp-ggd 4 and 1;"
     )
     lost = TABLES["robust-budgets"].assign(error=nan)
-    assert "dp-sggd 0 and 0" in tile_notes(lost, "epsilon", "delta")[0]
-    (note,) = batch_notes(TABLES["robust-batches"])
+    assert "dp-sggd 0 and 0" in findings.tile_notes(lost, "epsilon", "delta")[0]
+    (note,) = findings.batch_notes(TABLES["robust-batches"])
     assert note.endswith(
         "published and corrected: dp-sggd 0.3 and 0.6; dp-sgd-reap 0.3 and 0.6; "
         "dp-smd-reap 0.3 and 0.6."
     )
     lost = TABLES["robust-batches"].assign(reached=nan)
-    assert "dp-sggd none tried and none tried" in batch_notes(lost)[0]
+    assert "dp-sggd none tried and none tried" in findings.batch_notes(lost)[0]
 
 
 def test_conditions_are_counted():
-    notes = " ".join(condition_notes(TABLES["robust-stability"]))
+    notes = " ".join(findings.condition_notes(TABLES["robust-stability"]))
     assert "on 2 of 3 haystacks; on 2 of these PCA is as near" in notes
     assert "at 50.0 % of the bound at most" in notes
     assert (
@@ -343,8 +327,8 @@ def test_conditions_are_counted():
 def test_times_stand_beside_those_in_print():
     audits = verdicts(("dp-sggd-published",))
     tables = [(TABLES["genotypes"], 300, 50), (TABLES["genotypes-reaper"], 60, 100)]
-    rows = map_rows(tables, audits)
-    assert [row.name for row in rows] == list(PAIRED)
+    rows = findings.map_rows(tables, audits)
+    assert [row.name for row in rows] == list(recovery.PAIRED)
     assert [row.name for row in rows if row.refuted] == ["dp-sggd-published"]
     for row in rows:
         published = row.name.endswith("-published")

@@ -17,21 +17,8 @@ from dpaudit.fingerprinting import CullingGame, HardInstance, Proportion
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.tracing import findings
 from dpaudit.reports.sections.tracing.figures import useful_and_traced
-from dpaudit.reports.sections.tracing.findings import (
-    all_shares,
-    clusters,
-    culling_notes,
-    culling_rows,
-    few_rows,
-    head,
-    instance_notes,
-    refusals,
-    shares,
-    table_heads,
-    tracing_notes,
-    tracing_rows,
-)
 from dpaudit.reports.sections.tracing.measures import (
     HARD,
     INSTANCES,
@@ -44,7 +31,7 @@ from dpaudit.reports.sections.tracing.measures import (
 from dpaudit.streams import stream
 
 TABLES = lower_bounds_tables()
-FOUND = all_shares(TABLES)
+FOUND = findings.all_shares(TABLES)
 
 
 def experiment(
@@ -249,7 +236,7 @@ def test_culling():
 
 
 def test_shares_are_counted_where_rows_were_taken():
-    assert clusters(FOUND) == [1, 2]
+    assert findings.clusters(FOUND) == [1, 2]
     plain, wide, private, _, careless, _ = FOUND[:6]
     assert plain.name == "PCA without noise"
     assert (wide.name, wide.components) == (plain.name, 2)
@@ -268,8 +255,8 @@ def test_shares_are_counted_where_rows_were_taken():
 
 
 def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
-    assert few_rows(96) == pytest.approx(4.586, abs=1e-3)
-    text = head(FOUND, [], 96)
+    assert findings.few_rows(96) == pytest.approx(4.586, abs=1e-3)
+    text = findings.head(FOUND, [], 96)
     assert text.startswith(
         "Of mechanisms whose claim of ε = 1 was not refuted 0 of 16 releases of 2 "
         "mechanisms (k = 1) and 0 of 16 releases of 2 mechanisms (k = 2) are useful on "
@@ -279,19 +266,19 @@ def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
     # PCA and two mechanisms at 3,000, at m = 1 and 4: k = 1 is traced at one of them.
     assert text.endswith("here 36 of 48 such releases are traced.")
     # Without the rows of m = 4, and of a mechanism whose claim fell.
-    fewer = head(FOUND, ["analyze-gauss"], 8)
+    fewer = findings.head(FOUND, ["analyze-gauss"], 8)
     assert "0 of 4 releases of 1 mechanism (k = 1)" in fewer
     lucky = TABLES["tracing"].copy()
     lucky.loc[(lucky["components"] == 2) & (lucky["rows"] == 4), "useful"] = 1.0
-    found = shares(TABLES["tracing-references"], lucky)
+    found = findings.shares(TABLES["tracing-references"], lucky)
     # 4 of 8 where 1/96 is allowed: 8e-7.
-    text = head(found, [], 96)
+    text = findings.head(found, [], 96)
     assert "supports Corollary 25 (k = 1) and contradicts Corollary 32 (k = 2)" in text
-    assert "took so few rows" in head(found, ["analyze-gauss"], 96)
+    assert "took so few rows" in findings.head(found, ["analyze-gauss"], 96)
 
 
 def test_lemmas_are_told_with_their_numbers():
-    first, second = instance_notes(TABLES["hard-instances"], 96)
+    first, second = findings.instance_notes(TABLES["hard-instances"], 96)
     assert (
         "up to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
     )
@@ -300,7 +287,7 @@ def test_lemmas_are_told_with_their_numbers():
 
 
 def test_notes_say_who_is_useful_and_who_is_traced():
-    notes = " ".join(tracing_notes(FOUND, ["power-method"]))
+    notes = " ".join(findings.tracing_notes(FOUND, ["power-method"]))
     assert (
         "PCA without noise is useful from m = 1 on, and traced up to m = 1 (k = 1) and "
         "traced up to m = 4 (k = 2)."
@@ -311,19 +298,19 @@ def test_notes_say_who_is_useful_and_who_is_traced():
         "that they take: analyze-gauss and power-method ✗."
     ) in notes
     assert "accused in 0 of 124 trials" in notes
-    assert refusals(FOUND) == "Refused: minibatch-oja (too few)."
-    assert refusals(FOUND[:2]) == ""
+    assert findings.refusals(FOUND) == "Refused: minibatch-oja (too few)."
+    assert findings.refusals(FOUND[:2]) == ""
     useless = TABLES["tracing-references"].assign(useful=0.0)
     assert "not useful at any size" in " ".join(
-        tracing_notes(shares(useless, TABLES["tracing"]), [])
+        findings.tracing_notes(findings.shares(useless, TABLES["tracing"]), [])
     )
 
 
 def test_the_table_of_tracing_is_ready_to_print():
-    assert table_heads(FOUND) == [
+    assert findings.table_heads(FOUND) == [
         f"ε = {epsilon}, k = {k}" for epsilon in ("1", "3,000") for k in (1, 2)
     ]
-    rows = tracing_rows(FOUND, ["power-method"], (4, 256))
+    rows = findings.tracing_rows(FOUND, ["power-method"], (4, 256))
     assert [row.name for row in rows] == [
         "analyze-gauss",
         "power-method ✗",
@@ -342,17 +329,17 @@ def test_the_table_of_tracing_is_ready_to_print():
 
 
 def test_culling_is_ready_to_print():
-    first, last = culling_rows(TABLES["list-culling"])
+    first, last = findings.culling_rows(TABLES["list-culling"])
     assert first.length == "500"
     assert first.most_agreement == "0 of 10"
     assert last.random_half == "10 of 10"
     assert last.loss == "below 10⁻¹⁴"
     assert last.bound == "10⁻⁷"
-    (note,) = culling_notes(TABLES["list-culling"])
+    (note,) = findings.culling_notes(TABLES["list-culling"])
     assert note.startswith("Most agreement wins 0 of 20 games, random half 20 of 20.")
     assert "consistent" in note
     flat = TABLES["list-culling"].assign(loss_bound=0.5)
-    assert "not seen yet" in culling_notes(flat)[0]
+    assert "not seen yet" in findings.culling_notes(flat)[0]
 
 
 # Figures, and the section
