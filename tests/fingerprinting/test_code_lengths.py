@@ -95,15 +95,6 @@ def test_calibrated_lengths_meet_both_bounds(coalition):
     assert false_accusation_bound(**shorter) > 1e-3
 
 
-def test_lengths_come_down_to_the_limit():
-    limit = [
-        CodeLength.calibrated(c, false_accusation=1e-4, missing=0.1).length
-        / (np.pi**2 / 2 * c**2 * np.log(1e4))
-        for c in (3, 10)
-    ]
-    assert 1 < limit[1] < limit[0] < 1.6
-
-
 @pytest.mark.parametrize("coalition", [1, 4])
 @pytest.mark.parametrize("eps1", [1e-2, 1e-6])
 def test_published_lengths_hold_for_the_symmetric_score(coalition, eps1):

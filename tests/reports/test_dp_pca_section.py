@@ -87,13 +87,6 @@ def test_rows_have_the_moments_that_are_said():
         assert abs(top @ source.truth) > 0.99  # scaling rows down turns it not
 
 
-def test_two_laws_and_two_sets_are_drawn_apart():
-    one, two = laws(100)
-    assert not np.allclose(next(one.blocks()), next(two.blocks()))
-    other = sources.gaussian(100, 4, 3, (2,))
-    assert not np.allclose(next(one.blocks()), next(other.blocks()))
-
-
 # --- errors -----------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ import pandas as pd
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.reports.experiment import run
-from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.dp_pca import stages
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
@@ -72,19 +71,6 @@ def test_the_lines_are_printed_by_the_command():
     lines = stages.stage_lines(*tables().values())
     assert lines[0] == "on Gaussian rows with d = 20, n = 1,000, 10,000:"
     assert lines[1] == "  two-stage-pca         0.02      0.02"
-
-
-def test_the_settings_are_those_of_the_targets():
-    found = plan("standard", 0)
-    for name in stages.STAGES:
-        each = found[name]
-        assert (each.options["epsilon"], each.options["delta"]) == (1.0, 1e-6)
-        assert set(each.mechanisms) == set(NAMES)
-    assert 1e5 in found["two-stage-n"].grid["n"]
-    assert found["two-stage-n-100"].options["d"] == 100
-    example = found["two-stage-example"]
-    assert 1e-3 in example.grid["noise"]
-    assert (example.options["n"], example.options["d"]) == (100_000, 20)
 
 
 def test_every_mechanism_is_run(monkeypatch):

@@ -133,7 +133,6 @@ def test_the_same_data_gives_the_same_bytes():
 def test_figures_speak_and_names_are_text(svg):
     root = ElementTree.fromstring(svg)
     written = " ".join(each.text or "" for each in root.iter("text"))
-
     assert root.get("role") == "img"
     title, description = root.get("aria-labelledby").split()
     spoken = {each.get("id"): each.text for each in root}
@@ -147,7 +146,6 @@ def test_figures_speak_and_names_are_text(svg):
 def test_a_figure_stands_alone(svg):
     style = page.stylesheet("colours.css")
     picture = ElementTree.fromstring(standalone(svg, style))
-
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme: dark" in (picture[0].text or "")
     assert "--ink" in (picture[0].text or "")
@@ -155,7 +153,6 @@ def test_a_figure_stands_alone(svg):
 
 def test_colours_are_variables_of_the_stylesheet(svg):
     style = page.stylesheet("colours.css")
-
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
         # Once for light, once for dark.
@@ -189,13 +186,11 @@ def test_a_name_that_looks_like_a_style_is_a_name():
 
 def test_ids_are_unique_on_the_page():
     ids = re.findall(r'\bid="([^"]*)"', "".join(every()))
-
     assert len(ids) == len(set(ids))
 
 
 def test_references_inside_a_figure_resolve(svg):
     ids = set(re.findall(r'\bid="([^"]*)"', svg))
-
     assert {a or b for a, b in re.findall(r'href="#([^"]*)|url\(#([^)]*)', svg)} <= ids
 
 
@@ -205,7 +200,6 @@ def test_the_wall_says_refuted_where_the_table_does(narrow):
     standing = privacy_wall(
         results(privacy_wall=wall().assign(verdict="NOT_REFUTED")), narrow
     )
-
     assert "REFUTED" in svg
     assert "REFUTED" not in standing
 
@@ -221,7 +215,6 @@ def test_false_claims_are_dashed_and_crossed():
 
     whole, broken = drawn([]), drawn([("alpha", 10.0)])
     apart = drawn([("alpha", 0.1)])
-
     assert fallen(whole) == 0
     assert fallen(broken) == fallen(apart) == 1
     assert "claim false from epsilon 10" in broken
@@ -233,7 +226,6 @@ def test_false_claims_are_dashed_and_crossed():
 
 def test_run_times_are_drawn_as_ratios():
     svg = run_time(results())
-
     assert "alpha: 2.00 ×." in svg
     assert BASELINE not in svg
 
@@ -243,7 +235,6 @@ def test_run_times_are_drawn_as_ratios():
 )
 def test_run_times_of_all_magnitudes_have_a_scale(slowest, narrow):
     svg = run_time(results(run_time=times().replace({"ratio": {4.0: slowest}})), narrow)
-
     written = [each.text for each in ElementTree.fromstring(svg).iter("text")]
     ticks = [text for text in written if re.fullmatch(r"\d+ ×", text or "")]
     assert len(ticks) > 2

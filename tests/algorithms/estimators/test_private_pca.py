@@ -71,19 +71,6 @@ def test_no_features_are_refused_as_the_contract_asks():
         PrivatePCA(1).fit(np.empty((12, 0)))
 
 
-def test_clones_and_pickles():
-    rows = rows_in()
-    point = np.full(20, 0.1)
-    mechanism = GOEGaussian.calibrated(1.0, 1e-5)
-    pca = PrivatePCA(2, center=point, mechanism=mechanism, random_state=3).fit(rows)
-    again = clone(pca).fit(rows)
-    copy = pickle.loads(pickle.dumps(pca))
-    for other in (again, copy):
-        np.testing.assert_array_equal(other.components_, pca.components_)
-        assert other.mechanism_ == mechanism
-        assert other.spent_ == pca.spent_
-
-
 def test_names_of_features_in_and_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(rows_in(4, 100), columns=list("abcd"))
