@@ -13,9 +13,7 @@ from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.errors import InputError
-from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
-from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.dp_pca import (
     findings,
     floors,
@@ -23,7 +21,7 @@ from dpaudit.reports.sections.dp_pca import (
     measures,
     sources,
 )
-from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES, SLOW
+from dpaudit.reports.sections.dp_pca.findings import CLAIMS, EXAMPLE, RATES
 from dpaudit.reports.sections.dp_pca.packings import HeavyPacking, sign_packing
 from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
@@ -168,13 +166,6 @@ def test_a_grid_outside_a_range_is_refused_by_name(name, changes, words):
             measures.component_errors(next(cells(wrong)))
 
 
-def test_profiles_are_within_the_range_of_all_mechanisms():
-    for profile in PROFILES:
-        found = plan(profile, 0)  # checks every grid
-        assert max(found["dp-pca-n" + SLOW].grid["n"]) <= 1_000_000
-    assert max(found["dp-pca-n"].grid["n"]) == 1e7
-
-
 # --- claims -----------------------------------------------------------------------
 
 
@@ -247,9 +238,8 @@ def test_floors_are_those_of_the_packing():
     found = run(tiny_plan()["dp-pca-floor-heavy"])
     for n, own in found.groupby("n"):
         hardest = HeavyPacking.hardest(20, int(n), 0.8, 1e-6)
-        assert own["floor"].unique() == pytest.approx(
-            [hardest.error(int(n), 0.8, 1e-6)]
-        )
+        floor = hardest.error(int(n), 0.8, 1e-6)
+        assert own["floor"].unique() == pytest.approx([floor])
         assert (own["blind"] > own["floor"]).all()
     with pytest.raises(InputError, match="instance must be one of"):
         floors._hardest("flat", 20, 100, 0.8, 1e-6)

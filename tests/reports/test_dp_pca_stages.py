@@ -57,20 +57,15 @@ def test_bottom_is_said_and_is_no_median():
     notes = stages.stage_notes(tables(lost=lost))
     assert "two-stage-pca was never bottom." not in notes
     assert notes[-1] == "dp-pca-tuned was bottom in 6 of 18 releases."
-    lines = stages.stage_lines(*tables(lost=lost).values())
-    assert [line for line in lines if "bottom " in line + " "][:1] == [
-        "  dp-pca-tuned        bottom      0.05"
+    lines = SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
+    assert lines[:3] == [
+        "on Gaussian rows with d = 20, n = 1,000, 10,000:",
+        "  two-stage-pca         0.02      0.02",
+        "  dp-pca-tuned        bottom      0.05",
     ]
     everything = {(each, x) for each in NAMES for x in (1000.0, 10_000.0)}
     first = stages.stage_notes(tables(lost=everything))[0]
     assert first.startswith("At ε = 1 in Example 4.1")
-
-
-def test_the_lines_are_printed_by_the_command():
-    assert SECTION.notes[tuple(stages.STAGES)] is stages.stage_lines
-    lines = stages.stage_lines(*tables().values())
-    assert lines[0] == "on Gaussian rows with d = 20, n = 1,000, 10,000:"
-    assert lines[1] == "  two-stage-pca         0.02      0.02"
 
 
 def test_every_mechanism_is_run(monkeypatch):

@@ -1,7 +1,7 @@
 import itertools
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from math import nan, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 import pandas as pd

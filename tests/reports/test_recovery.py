@@ -456,7 +456,6 @@ def test_one_experiment_is_carried_out_alone(monkeypatch, tmp_path):
     [
         (["robust-phase"], "did you mean 'robust-phases'"),
         (["genotypes", "--profile", "quik"], "did you mean 'quick'"),
-        (["genotypes", "--workers", "0"], "workers must be"),
         (["genotypes", "--seed", "-1"], "seed must be"),
         (["genotypes", "--mechanisms", "dp-sgg"], "did you mean 'dp-sggd'"),
     ],
