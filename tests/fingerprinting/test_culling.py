@@ -10,7 +10,7 @@ from scipy import stats
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import CullingGame, Proportion
 
-SMALL = CullingGame(43, 2, 0.049)
+SMALL, NARROW = CullingGame(43, 2, 0.049), CullingGame(10, 1, 0.0)
 SIZES = [CullingGame(1000, 20, 0.02), CullingGame(10_000, 100, 0.01)]
 
 
@@ -102,11 +102,7 @@ def play(truth, words):
         (CullingGame, (10, 0, 0.0), "erased must be an integer >= 1"),
         (CullingGame, (10, 9, 0.0), "erased must be an integer >= 1 and <= 8"),
         (CullingGame, (10, 1, 0.05), "closeness must be in"),
-        (
-            CullingGame(10, 1, 0.0).sphere_win_probability,
-            ("random-half",),
-            "breaks the promise",
-        ),
+        (NARROW.sphere_win_probability, ("random-half",), "breaks the promise"),
         (SMALL.sphere_win_probability, ("half",), "unknown strategy 'half'"),
         (SMALL.loss_bound, (-1.0,), "log_size must be a number >= 0"),
         (play, (np.ones(43), -np.ones((2, 43))), "must have a word within 2"),

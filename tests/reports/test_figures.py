@@ -328,10 +328,7 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up():
     found = {**tables, spec.experiments[0]: table, "robust-audits": verdicts()}
     places = marks(heatmaps.drawn(spec)(results_of(found)))
     said = "m (no claim audited here), rows N = {}, length D = {}, {}: −{}".format
-    quantity, cells = (
-        "log10 of the median error",
-        ((100, 5), (200, 5), (100, 7), (200, 7)),
-    )
+    cells = ((100, 5), (200, 5), (100, 7), (200, 7))
     few, more, longer, both = (
         places[said(*cell, "log10 of the median error", error)]
         for cell, error in zip(cells, ("5.4", "6.0", "5.7", "6.3"), strict=True)

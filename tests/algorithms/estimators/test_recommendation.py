@@ -17,17 +17,14 @@ from dpaudit.algorithms.estimators.recommendation import (
 )
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
+from dpaudit.reports.experiment import cells
+from dpaudit.reports.sections import plan
 
 
 def power_law(point, coefficient):
     """Return errors that are linear in logarithms, so that interpolation is exact."""
-    return (
-        coefficient
-        * point["d"] ** 0.5
-        * point["k"] ** 0.25
-        * point["epsilon"] ** 0.1
-        / point["signal"]
-    )
+    size = point["d"] ** 0.5 * point["k"] ** 0.25 * point["epsilon"] ** 0.1
+    return coefficient * size / point["signal"]
 
 
 def written(**mechanisms):
@@ -84,10 +81,7 @@ def test_the_relation_is_that_of_the_grid(grid):
     ("changes", "note"),
     [
         ({"d": 784}, "d = 784 is outside the grid: measured at 100"),
-        (
-            {"epsilon": 0.01, "n": 10**6},
-            "0.01 is outside the grid: measured at 0.1",
-        ),
+        ({"epsilon": 0.01, "n": 10**6}, "0.01 is outside the grid: measured at 0.1"),
         ({"delta": 0.1}, "delta = 0.1 is outside the grid: measured at 1e-05"),
         ({"d": 50, "k": 20, "gap": 0.01}, "k = 20 is outside the grid"),
         ({"n": 10}, "is below the grid: measured at 10"),
@@ -110,7 +104,7 @@ def test_beyond_the_grid_errors_fall_with_the_signal(grid):
 
 def test_without_a_gap_the_first_is_never_much_worse():
     """One is best at nearly all signals, and ten times worse at the last."""
-    steady, bold = np.full((2, 3, 3, 6, 3, 5, 3), 0.2), np.zeros(1)
+    steady = np.full((2, 3, 3, 6, 3, 5, 3), 0.2)
     bold = np.full_like(steady, 0.1)
     bold[..., -1, :] = 2.0
     mixed = Grid({"bold": bold, "steady": steady}, "")
@@ -155,9 +149,6 @@ def test_what_ships_is_of_mechanisms_with_a_proven_claim():
 
 def test_what_ships_is_what_the_runner_measures():
     """One point again, with the runner's own draws: to the digits that are written."""
-    from dpaudit.reports.experiment import cells
-    from dpaudit.reports.sections import plan
-
     experiment = plan("standard", 0)["recommend-grid"]
     point = {"replaced": 1.0, "delta": 0.0, "epsilon": 1.0}
     point |= {"d": 10.0, "k": 3.0, "signal": 1000.0}
