@@ -1,5 +1,6 @@
 """What goes beyond the paper, beside it: medians, bottoms and sentences."""
 
+from itertools import product
 from math import nan
 
 import pandas as pd
@@ -20,23 +21,16 @@ NAMES = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
 BESIDE = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
 
 
-def tables(beside=BESIDE, lost=()):
+def tables(lost=()):
     """Errors are the same at both points; of `lost` (name, x) all are bottom."""
     found = {}
     for name, (variable, _) in stages.STAGES.items():
         places = (0.001, 0.1) if variable == "noise" else (1000.0, 10_000.0)
-        found[name] = pd.DataFrame(
-            [
-                {
-                    "mechanism": each,
-                    variable: x,
-                    "error": nan if (each, x) in lost else beside[each] * (1 + i),
-                }
-                for each in NAMES
-                for x in places
-                for i in (-0.5, 0.0, 0.5)
-            ]
-        )
+        rows = [
+            (each, x, nan if (each, x) in lost else BESIDE[each] * (1 + i))
+            for each, x, i in product(NAMES, places, (-0.5, 0.0, 0.5))
+        ]
+        found[name] = pd.DataFrame(rows, columns=["mechanism", variable, "error"])
     return found
 
 

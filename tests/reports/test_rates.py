@@ -1,13 +1,15 @@
 import itertools
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
-from math import inf, nan, sqrt
+from math import inf, nan
 
 import numpy as np
 import pandas as pd
 import pytest
 from results_of import results_of, verdicts
 from scipy import stats
+from streaming_tables import NOISES, ROWS, floor, table
+from streaming_tables import streaming_tables as tables
 from tiny_profile import tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
@@ -31,49 +33,10 @@ from dpaudit.reports.sections.streaming.measures import (
 from dpaudit.reports.sections.streaming.section import error_by_size, error_by_spread
 
 NAMES = ("streaming-rates", "streaming-dimensions", "signal-in-noise")
-ROWS = (1e5, 2e5, 4e5)
-NOISES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 
 
 def experiment(name, seed=0, **changes):
     return tiny_plan(seed, **changes)[name]
-
-
-def table(mechanism, against, law, count=20, seed=0, **columns):
-    """Errors law(x) times log-normal numbers, as the experiments' tables have them."""
-    rng = np.random.default_rng(seed)
-    points, error = law
-    x = np.repeat(points, count)
-    columns = {"mechanism": mechanism, against: x, **columns}
-    columns["formula"] = np.array([error(each) for each in x])
-    for name in ("error", "noise_error"):
-        noise = np.exp(0.05 * rng.standard_normal(len(x)))
-        columns[name] = columns["formula"] * noise
-    return pd.DataFrame(columns)
-
-
-def floor(noise):
-    return max(7e-4, 0.03 * noise)
-
-
-def tables(noise=-1.0, dimension=1.0, signal=1.0):
-    """Tables of what the theory says, or something else."""
-    private = table(DP_PCA, "n", (ROWS, lambda n: 2e4**-noise * n**noise), epsilon=1.0)
-    sampled = table(DP_PCA, "n", (ROWS, lambda n: 9 / sqrt(n)), seed=1, epsilon=1000.0)
-    lengths = (5.0, 10.0, 20.0, 40.0)
-    return {
-        "streaming-rates": pd.concat([private, sampled], ignore_index=True),
-        "streaming-dimensions": table(
-            DP_PCA, "d", (lengths, lambda d: 0.004 * d**dimension), seed=2
-        ),
-        "signal-in-noise": pd.concat(
-            [
-                table(DP_PCA, "noise", (NOISES, lambda s: 0.15 * s**signal), seed=3),
-                table(MINIBATCH_OJA, "noise", (NOISES, floor), seed=4),
-            ],
-            ignore_index=True,
-        ),
-    }
 
 
 def test_a_power_law_without_noise_is_found():

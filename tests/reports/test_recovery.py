@@ -24,13 +24,6 @@ from dpaudit.reports.sections import all_sections
 from dpaudit.reports.sections.robust import findings, genotypes, heatmaps
 from dpaudit.reports.sections.robust import measures as recovery
 from dpaudit.reports.sections.robust.experiments import SIZES, experiments
-from dpaudit.reports.sections.robust.genotypes import (
-    INLIERS_ONLY,
-    MAPS,
-    PRINTED_SECONDS,
-    REAPER_MAPS,
-    genotype_map,
-)
 from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
 from dpaudit.reports.sections.robust.stability import (
     conditions,
@@ -136,8 +129,7 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
         assert descent.batches.rate == descent.batches.batch_size / 200
 
 
-def test_every_experiment_on_robust_pca_runs():
-    """In one cell of each grid."""
+def test_every_experiment_on_robust_pca_runs_in_one_cell_of_its_grid():
     errors = {"robust-stability": "pca_error"}
     for name, each in tiny_plan(tile_rows=20, haystack_rows=20, slow_runs=1).items():
         if name.startswith("robust-") and name != "robust-audits":
@@ -185,9 +177,14 @@ def test_conditions_are_those_of_each_haystack():
 
 def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
-    found = {c.mechanism: pd.DataFrame(genotype_map(c)) for c in cells(larger)}
-    assert tuple(found) == MAPS
-    assert set(MAPS) | set(REAPER_MAPS) == {*MAPS[:4], *recovery.PAIRED}
+    found = {
+        c.mechanism: pd.DataFrame(genotypes.genotype_map(c)) for c in cells(larger)
+    }
+    assert tuple(found) == genotypes.MAPS
+    assert set(genotypes.MAPS) | set(genotypes.REAPER_MAPS) == {
+        *genotypes.MAPS[:4],
+        *recovery.PAIRED,
+    }
     for name, table in found.items():
         assert len(table) == 60
         assert table["fit"].nunique() == 1
@@ -195,12 +192,12 @@ def test_maps_without_noise_are_those_of_the_inliers():
         truth, seen = table[["east", "north"]], table[["x", "y"]].to_numpy()
         left = np.sum((truth.to_numpy() - seen) ** 2) / np.sum(truth.to_numpy() ** 2)
         assert table["fit"][0] == pytest.approx(1 - left), name
-        assert np.array_equal(truth, found[INLIERS_ONLY][["east", "north"]])
-    for name in (INLIERS_ONLY, BASELINE, "fms"):
+        assert np.array_equal(truth, found[genotypes.INLIERS_ONLY][["east", "north"]])
+    for name in (genotypes.INLIERS_ONLY, BASELINE, "fms"):
         assert found[name]["fit"][0] > 0.9
         assert found[name]["error"][0] < 0.3
     # The outliers are seen, a little.
-    errors = [found[name]["error"][0] for name in (INLIERS_ONLY, BASELINE)]
+    errors = [found[name]["error"][0] for name in (genotypes.INLIERS_ONLY, BASELINE)]
     assert 1e-6 < abs(errors[0] - errors[1]) < 0.1
     assert found["dp-ggd"]["fit"][0] < 0.9
 
@@ -215,7 +212,7 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
     monkeypatch.setattr(genotypes, "build_descent", build)
     for name in ("genotypes", "genotypes-reaper"):
         for cell in cells(experiment(name)):
-            (first, *_) = genotype_map(cell)
+            (first, *_) = genotypes.genotype_map(cell)
             assert 0 <= first["error"] <= 1
             assert first["seconds"] >= 0
     assert steps == {name: 50 if "ggd" in name else 100 for name in recovery.PAIRED}
@@ -312,7 +309,7 @@ def test_times_stand_beside_those_in_print():
     assert [row.name for row in rows if row.refuted] == ["dp-sggd-published"]
     for row in rows:
         published = row.name.endswith("-published")
-        seconds = PRINTED_SECONDS[row.name.removesuffix("-published")]
+        seconds = genotypes.PRINTED_SECONDS[row.name.removesuffix("-published")]
         assert row.printed == (f"{seconds:,} s" if published else "–")
         assert (row.time, row.fit) == ("1.00 s", "75.0 %")
         expected = ("60", "100") if "reap" in row.name else ("300", "50")
@@ -400,9 +397,8 @@ def test_heat_maps_write_what_is_in_their_cells(figures):
 
 
 def cell_with(errors, seconds=nan):
-    return pd.DataFrame(
-        {"error": errors, "reached": seconds, "seconds_reached": seconds}
-    )
+    columns = {"error": errors, "reached": seconds, "seconds_reached": seconds}
+    return pd.DataFrame(columns)
 
 
 def test_what_no_run_has_is_shown_and_not_dropped():

@@ -2,7 +2,6 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from math import inf, nan
@@ -14,6 +13,7 @@ import pytest
 from executors import PickledThreads
 from lower_bounds_tables import lower_bounds_tables
 from scipy import stats
+from streaming_tables import streaming_tables
 from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
@@ -87,35 +87,11 @@ def table(exponent, spread=0.02, count=20, rng=0, factor=1.0, bound=0.5):
 
 def rival_tables():
     """Tables of other sections that rows read, with errors by formula."""
-    rng = np.random.default_rng(5)
-
-    def stream(against, points, exponent, mechanism="dp-pca", **columns):
-        x = np.repeat(points, 12)
-        error = x**exponent * np.exp(0.02 * rng.standard_normal(len(x)))
-        columns = {"mechanism": mechanism, against: x, **columns}
-        columns |= {"error": error, "noise_error": error, "formula": x**exponent}
-        return pd.DataFrame(columns)
-
-    rows, noises = (1e5, 2e5, 4e5), (0.0003, 0.001, 0.003, 0.3)
     online = lower_bounds_tables(exponent=0.5)
-    lengths = online["regret-dimensions"]
-    lengths["regret"] /= lengths["dimension"] ** 0.25
-    return {
-        **online,
-        "streaming-rates": pd.concat(
-            [
-                stream("n", rows, -1.0, epsilon=1.0),
-                stream("n", rows, -0.5, epsilon=1000.0),
-            ]
-        ),
-        "streaming-dimensions": stream("d", (5.0, 10.0, 20.0, 40.0), 1.0),
-        "signal-in-noise": pd.concat(
-            [
-                stream("noise", noises, 1.0),
-                stream("noise", noises, 0.0, "minibatch-oja"),
-            ]
-        ),
-    }
+    online["regret-dimensions"]["regret"] /= (
+        online["regret-dimensions"]["dimension"] ** 0.25
+    )
+    return {**online, **streaming_tables()}
 
 
 OFF = {"ag-13-d": 0.4, "sn-2-gap": -0.4}
@@ -145,23 +121,6 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
     found = score(row(), table(exponent))
     assert found.verdict == expected
     assert found.fit.exponent == pytest.approx(exponent, abs=0.03)
-
-
-def test_of_true_exponents_few_are_called_faster_or_steeper():
-    """Null hypothesis: the slope is the predicted one, and the chance of each of the
-    two false verdicts 2.5 %. Spreads are such that intervals reach 0.15 to 0.25, or the
-    tolerance would hide all errors; a count above the binomial's quantile at 1 - 1e-9
-    has probability 1e-9."""
-    rng, seen = np.random.default_rng(1), Counter()
-    for _ in range(400):
-        made = table(0.5, spread=0.45, count=10, rng=rng)
-        seen[score(row(), made).verdict] += 1
-    assert seen[UNDECIDED] < 80
-    most = stats.binom(400, 0.025).ppf(1 - 1e-9)
-    assert max(seen[FASTER], seen[STEEPER]) <= most
-    assert seen[CONTRADICTED] == 0
-    # The rule is not deaf: intervals miss the slope about so often.
-    assert seen[FASTER] + seen[STEEPER] >= stats.binom(400, 0.05).ppf(1e-9)
 
 
 def test_the_slope_of_the_bound_counts_beside_the_exponent():
