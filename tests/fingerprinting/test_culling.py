@@ -24,8 +24,8 @@ def sphere(game):
 
 def test_the_closed_form_by_brute_force():
     """Every test set and every tie, for one erased position by symmetry."""
-    n, f = 21, 1
-    game = CullingGame(n, f, 0.0477)
+    n = 21
+    game = CullingGame(n, 1, 0.0477)
     words = sphere(game) < 0
     won = games = 0
     tests = itertools.combinations(range(1, n), game.tested)  # position 0 is erased
@@ -35,10 +35,7 @@ def test_the_closed_form_by_brute_force():
         won += np.count_nonzero(~best[:, 0])
         games += len(best)
     assert game.sphere_win_probability("random-half") == pytest.approx(won / games)
-
-
-def test_two_erased_positions_by_hand():
-    # No error allowed: both errors among the untested that are not erased.
+    # Of two erased, by hand: both errors among the untested that are not erased.
     outside = SMALL.length - SMALL.tested
     expected = math.comb(outside - 2, 2) / math.comb(outside, 2)
     assert SMALL.sphere_win_probability("random-half") == pytest.approx(expected)

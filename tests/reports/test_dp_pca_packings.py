@@ -34,9 +34,6 @@ def directions(packing, size=4, seed=0):
     return sign_packing(packing.dimension - 1, size, rng=rng(seed))
 
 
-# Packings
-
-
 @pytest.mark.parametrize(("dimension", "size"), [(1, 2), (4, 6), (16, 20), (60, 200)])
 def test_sign_vectors_are_apart(dimension, size):
     found = sign_packing(dimension, size, rng=rng())
@@ -81,9 +78,6 @@ def test_the_separation_is_attained():
         assert sqrt(1 - product**2) == pytest.approx(packing.separation)
 
 
-# Laws
-
-
 @packings
 def test_second_moments_are_those_of_the_rows(name):
     # Null hypothesis: the mean of (a^T x)^2 over the rows is a^T E[x x^T] a; by the
@@ -117,9 +111,6 @@ def test_heavy_rows_are_rare_and_all_alike():
     # Squared lengths of heavy rows, at a weight of 2: what Theorem 5.4 allows.
     packing = HeavyPacking(dimension=3, share=0.01, weight=2.0)
     assert packing.heavy == pytest.approx(2.0 * sqrt(2.0 / 0.01))
-
-
-# Divergences and bounds
 
 
 def test_the_divergence_is_the_largest_of_the_pairs():

@@ -206,9 +206,6 @@ def test_run_times_of_all_magnitudes_have_a_scale(slowest, narrow):
     assert all(any(name in (text or "") for text in written) for name in NAMES)
 
 
-# Where things are drawn
-
-
 @pytest.fixture
 def axes():
     with matplotlib.rc_context(STYLE):

@@ -45,9 +45,6 @@ def cell_of(name, mechanism):
 TABLES = recovery_tables(lambda refuted, names: pd.DataFrame())
 
 
-# What is measured
-
-
 @pytest.mark.parametrize(
     "name", [recovery.NOISELESS, "dp-sggd-published", "dp-sgd-reap"]
 )
@@ -172,9 +169,6 @@ def test_conditions_are_those_of_each_haystack():
         assert said == pytest.approx(expected, nan_ok=True)
 
 
-# Maps
-
-
 def test_maps_without_noise_are_those_of_the_inliers():
     larger = experiment("genotypes", genotypes=(60, 20, 200))
     found = {
@@ -216,9 +210,6 @@ def test_descents_on_genotypes_take_the_steps_of_the_paper(monkeypatch):
             assert 0 <= first["error"] <= 1
             assert first["seconds"] >= 0
     assert steps == {name: 50 if "ggd" in name else 100 for name in recovery.PAIRED}
-
-
-# Words
 
 
 def test_the_factor_of_a_restart_is_that_of_the_slope():
@@ -314,9 +305,6 @@ def test_times_stand_beside_those_in_print():
         assert (row.time, row.fit) == ("1.00 s", "75.0 %")
         expected = ("60", "100") if "reap" in row.name else ("300", "50")
         assert (row.loci, row.steps) == expected
-
-
-# Figures
 
 
 STANDING = ("dp-sgd-reap", "dp-smd-reap", "dp-gd-reap")
@@ -421,9 +409,6 @@ def test_what_no_run_has_is_shown_and_not_dropped():
     # In tiles, in what they say, and in the description.
     assert words.count("⊥") == 2 * 12 * 4 + 12
     assert "dp-sggd (no claim audited here): '⊥' in 4 of 4 cells" in words
-
-
-# Alone
 
 
 def run_alone(*arguments):

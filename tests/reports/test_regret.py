@@ -43,9 +43,6 @@ def cell_of(mechanism, options, repetitions=3):
     return next(cells(some))
 
 
-# Streams
-
-
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_rivals_ruin_whoever_follows_the_leader(k):
     rows = measured.rows_of({**RIVALRY, "n_components": k}, 0)
@@ -75,9 +72,6 @@ def test_gaussian_rows_are_a_prefix_of_a_longer_stream():
 def test_streams_that_there_are_not(changes, says):
     with pytest.raises(InputError, match=says):
         measured.rows_of({**RIVALRY, **changes}, 0)
-
-
-# What is measured
 
 
 @pytest.mark.parametrize(
@@ -141,9 +135,6 @@ def test_follow_the_leader_is_no_mechanism_and_has_no_bound():
     assert table["regret"].nunique() == 1
     assert table["proven"].isna().all()
     assert table["epsilon_used"].isna().all()
-
-
-# Words
 
 
 def told(**changes):
@@ -280,9 +271,6 @@ def test_rows_show_verdicts_where_there_are_some():
     assert rows["follow-perturbed-leader"].bound == "above OPT"
     assert rows["online-pca"].bound == "–"
     assert rows[measured.LEADER].share == "0.2 %"
-
-
-# Figures
 
 
 def audited_results(refuted=(), standing=()):

@@ -69,9 +69,6 @@ def reaper(rows, matrix):
     return np.mean([np.sqrt(sum((x - matrix @ x) ** 2)) for x in rows])
 
 
-# Theorem 1
-
-
 def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     angle = np.arccos(-0.99) / 2
     data = in_plane(100, 99, angle)
@@ -85,9 +82,6 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     assert error > 0.24
     assert pca_error_bound(data, 1) == pytest.approx(error)
     assert np.isnan(pca_error_bound(in_plane(3, 4, 1.0), 1))
-
-
-# What is measured
 
 
 def test_the_stability_of_reaper_is_its_definition():
@@ -216,9 +210,6 @@ def test_the_start_is_beside_its_bound(monkeypatch):
         assert row["pca_error"] == pytest.approx(0, abs=1e-12)
         assert row["pca_error_bound"] == pytest.approx(1 - cos(asin(2 / 30) / 2))
         assert 0 < row["start_error"] <= row["start_error_bound"]
-
-
-# What is said
 
 
 def test_no_error_is_above_what_is_proven(tables):

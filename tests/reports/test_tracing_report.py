@@ -48,9 +48,6 @@ def means(table, *by):
     return table.groupby(list(by))[["captured", "useful", "traced", "innocent"]].mean()
 
 
-# What is measured
-
-
 def test_the_useful_are_traced_and_the_private_neither():
     rows = (2.0, 512.0)
     plain = means(run(experiment(BASELINE, rows=rows, repetitions=6)), "rows")
@@ -75,8 +72,7 @@ def test_clusters_are_found_and_traced_without_noise_and_neither_with_it():
     sizes = {"repetitions": 4, "components": (2.0, 4.0)}
     each = experiment(BASELINE, **sizes)
     table = run(each)
-    assert (table["useful"] == 1).all()
-    assert (table["traced"] == 1).all()
+    assert (table[["useful", "traced"]] == 1).all(axis=None)
     assert dimension_of(each.options) == 192
     table = run(experiment("analyze-gauss", **sizes, epsilons=(1.0,)))
     assert not table[["useful", "traced"]].to_numpy().any()
@@ -167,8 +163,7 @@ def test_culling():
     assert len(list(cells(each))) == 4
     table = run(each).set_index(["mechanism", "length"])
     naive, half = (table.loc[name] for name in STRATEGIES)
-    assert (naive["won"] == 0).all()
-    assert (naive["exact"] == 0).all()
+    assert (naive[["won", "exact"]] == 0).all(axis=None)
     assert naive["loss_bound"].isna().all()
     for n, row in half.iterrows():
         game = CullingGame(int(n), int(0.02 * n), 0.04)
@@ -177,9 +172,6 @@ def test_culling():
         assert row["loss_bound"] == game.loss_bound(0.004 * n)
         assert stats.binomtest(int(row["won"]), 2000, row["exact"]).pvalue > 1e-9
     assert half["loss_bound"][5000.0] < 1e-6 < half["loss_bound"][500.0] < 0.1
-
-
-# Words
 
 
 def test_shares_are_counted_where_rows_were_taken():
@@ -272,9 +264,6 @@ def test_culling_is_ready_to_print():
     assert "consistent" in note
     flat = TABLES["list-culling"].assign(loss_bound=0.5)
     assert "not seen yet" in findings.culling_notes(flat)[0]
-
-
-# Figures, and the section
 
 
 def test_the_figure_has_a_panel_for_each():

@@ -29,9 +29,6 @@ def rows_up_to(norm, size, dimension, rng):
     return rows * (lengths / np.linalg.norm(rows, axis=1))[:, np.newaxis]
 
 
-# Sensitivity
-
-
 @both
 @dimensions
 def test_the_worst_case_attains_the_sensitivity(relation, dimension):
@@ -50,20 +47,16 @@ def test_the_query_is_the_sum_and_the_weighted_count():
     np.testing.assert_allclose(public, [0.7, 1.0], rtol=1e-14)
 
 
-# Calibration
-
-
 @both
 @dimensions
 def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-5), (8.0, 1e-3)):
-        mechanism = GaussianMean.calibrated(
-            epsilon, delta, relation=relation, row_norm=7.0
-        )
+        known = {"relation": relation, "row_norm": 7.0}
+        mechanism = GaussianMean.calibrated(epsilon, delta, **known)
         exact = mechanism.exact_claim(mechanism.worst_case(dimension))
         assert float(exact.delta(epsilon)) == pytest.approx(delta, rel=1e-8)
         assert mechanism.claim == ApproxDP(epsilon, delta)
-        pure = LaplaceMean.calibrated(epsilon, relation=relation, row_norm=7.0)
+        pure = LaplaceMean.calibrated(epsilon, **known)
         exact = pure.exact_claim(pure.worst_case(dimension))
         assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
         assert pure.claim == PureDP(epsilon)
@@ -71,9 +64,6 @@ def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
 
 def test_mu_is_claimed_where_it_is_given():
     assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
-
-
-# Noise
 
 
 @pytest.mark.parametrize("entries", [1, 2, 9])
@@ -134,10 +124,8 @@ def test_losses_are_log_density_ratios(relation):
 
 def test_datasets_with_one_query_have_no_loss():
     pair = Pair([[2.0, 0.0]], [[4.0, 0.0]])  # clipped to the same row
-    for mechanism in (
-        GaussianMean.from_mu(1.0, relation="replace-one"),
-        LaplaceMean.calibrated(1.0, relation="replace-one"),
-    ):
+    for build in (GaussianMean.from_mu, LaplaceMean.calibrated):
+        mechanism = build(1.0, relation="replace-one")
         assert mechanism.exact_claim(pair).epsilon(0.0) == 0.0
 
 
@@ -145,9 +133,6 @@ def test_datasets_with_one_query_have_no_loss():
 def test_the_protocol_is_kept(relation):
     run_conformance(GaussianMean.from_mu(1.5, relation=relation))
     run_conformance(LaplaceMean.calibrated(1.5, relation=relation))
-
-
-# What is made of a release
 
 
 @both

@@ -31,11 +31,8 @@ from dpaudit.subspace import captured_variance_share, projector_distance, top_co
 
 PAGE = Path(__file__).parents[3] / "docs" / "private-pca.md"
 
-RULED_OUT = {
-    "check_estimators_empty_data_messages": (
-        "an error on no rows would tell that there are none, which is private"
-    ),
-}
+EMPTY = "an error on no rows would tell that there are none, which is private"
+RULED_OUT = {"check_estimators_empty_data_messages": EMPTY}
 
 
 def rows_in(dimension=20, n=20_000, seed=0):
@@ -44,9 +41,6 @@ def rows_in(dimension=20, n=20_000, seed=0):
     scale = np.r_[0.5, 0.4, 0.3, np.full(dimension - 3, 0.05)]
     rotation, _ = np.linalg.qr(rng.standard_normal((dimension, dimension)))
     return (rng.standard_normal((n, dimension)) * scale) @ rotation
-
-
-# scikit-learn
 
 
 CHECKS = parametrize_with_checks(
@@ -94,9 +88,6 @@ def test_coordinates_and_back():
     np.testing.assert_allclose(back, rows, atol=1e-12)
 
 
-# What is released
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_the_components_are_those_of_the_release(delta):
     rows = rows_in(30)
@@ -105,9 +96,8 @@ def test_the_components_are_those_of_the_release(delta):
     release = pca.mechanism_.draw_from(moment, 1, rng=np.random.default_rng(7))[0]
     expected = top_components(release, 3)
     assert projector_distance(pca.components_.T, expected) < 1e-7
-    np.testing.assert_allclose(
-        pca.private_variance_, np.linalg.eigvalsh(release)[:-4:-1], rtol=1e-9
-    )
+    largest = np.linalg.eigvalsh(release)[:-4:-1]
+    np.testing.assert_allclose(pca.private_variance_, largest, rtol=1e-9)
     largest = np.abs(pca.components_).argmax(axis=1)
     assert (pca.components_[np.arange(3), largest] > 0).all()
 
@@ -118,9 +108,8 @@ def test_rows_are_clipped_to_the_public_norm():
     small = PrivatePCA(3, row_norm=0.3, random_state=0).fit(rows)
     large = PrivatePCA(3, row_norm=30.0, random_state=0).fit(100 * rows)
     assert projector_distance(small.components_.T, large.components_.T) < 1e-6
-    np.testing.assert_allclose(
-        large.private_variance_, 1e4 * small.private_variance_, rtol=1e-6
-    )
+    larger = 1e4 * small.private_variance_
+    np.testing.assert_allclose(large.private_variance_, larger, rtol=1e-6)
 
 
 def test_fresh_noise_unless_a_seed_is_given():
@@ -216,9 +205,6 @@ def test_a_mechanism_that_finds_nothing_says_so_and_has_spent():
         pca.transform(rows)
 
 
-# The budget
-
-
 def budget(**options):
     defaults = {"epsilon": 1.0, "delta": 1e-5, "relation": "add-remove"}
     return Budget(**{**defaults, "row_norm": 1.0, "mean_norm": 1.0, **options})
@@ -258,7 +244,7 @@ def test_two_gaussian_releases_compose_exactly(epsilon, share, name):
     ("name", "delta", "mean", "components"),
     [
         # Noise as published is not counted as calibrated.
-        ("analyze-gauss-published", 1e-5, (0.25, 0.25e-5), ApproxDP(0.75, 0.75e-5)),
+        ("analyze-gauss-published", 4e-5, (0.25, 1e-5), ApproxDP(0.75, 3e-5)),
         ("auto", 0.0, None, PureDP(0.75)),
         # A mean beside pure components gets all of delta.
         ("symmetrised-wishart", 1e-5, (0.25, 1e-5), PureDP(0.75)),
@@ -303,9 +289,6 @@ def test_auto_takes_what_is_recommended_where_n_and_the_gap_are_unknown(relation
     assert isinstance(quick, SymmetrisedWishart)  # k-norm noise takes a second there
 
 
-# The centre
-
-
 def test_a_public_centre():
     rows = rows_in(20) + 3.0
     pca = PrivatePCA(3, center=[3.0] * 20, random_state=0).fit(rows)
@@ -348,19 +331,15 @@ def test_the_sample_mean_is_refused(center):
         PrivatePCA(1, center=center).fit(rows_in(5, 10))
 
 
-# Sources
-
-
 def test_sources_give_what_the_array_gives(tmp_path):
     rows = rows_in()
     np.save(tmp_path / "rows.npy", rows)
     expected = PrivatePCA(3, random_state=0).fit(rows).components_
-    for source in (
-        rows.tolist(),
-        np.load(tmp_path / "rows.npy", mmap_mode="r"),
+    parts, mapped = (
         np.array_split(rows, 7),
-        (part for part in np.array_split(rows, 7)),
-    ):
+        np.load(tmp_path / "rows.npy", mmap_mode="r"),
+    )
+    for source in (rows.tolist(), mapped, parts, iter(parts)):
         found = PrivatePCA(3, random_state=0).fit(source).components_
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
 
@@ -382,9 +361,6 @@ def test_parameters_are_looked_at_before_the_data():
 
     with pytest.raises(InputError, match="did you mean 'goe-gaussian'"):
         PrivatePCA(1, mechanism="goe-gausian").fit(source())
-
-
-# Refusals
 
 
 def goe(**changes):
@@ -428,9 +404,6 @@ def test_coordinates_of_another_length_are_refused():
     pca = PrivatePCA(2, random_state=0).fit(rows_in(5, 10))
     with pytest.raises(InputError, match="X must have 2 columns"):
         pca.inverse_transform(np.ones((3, 5)))
-
-
-# The page
 
 
 def test_the_examples_of_the_page_run(monkeypatch, tmp_path, capsys):

@@ -71,9 +71,7 @@ def test_pure_mechanisms_serve_any_delta_and_others_none_of_zero(grid):
 
 
 def test_the_relation_is_that_of_the_grid(grid):
-    ours, theirs = (
-        errors(grid, relation=relation)[0]["good"][0] for relation in Relation
-    )
+    ours, theirs = (errors(grid, relation=each)[0]["good"][0] for each in Relation)
     assert sorted([theirs / ours, ours / theirs]) == pytest.approx([0.5, 2.0])
 
 
