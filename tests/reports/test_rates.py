@@ -110,6 +110,25 @@ def test_the_error_of_noise_is_that_of_the_noise():
     assert squares.mean() == pytest.approx(variance, rel=0.3)
 
 
+def test_the_formula_is_the_size_of_the_noise():
+    """Its geometric mean, against that of 20 data sets.
+
+    Logs deviate by 0.4 (d - 1 = 4), so their mean by 0.09: 0.6 is more than 6
+    deviations. The private scale is off by up to 2, which is sqrt 2 in the noise.
+    """
+    signal = replace(
+        experiment("signal-in-noise"),
+        mechanisms=(DP_PCA,),
+        grid={"noise": (0.01,)},
+        options={"epsilon": 5.0, "delta": 1e-6, "d": 5, "n": 40_000},
+        repetitions=20,
+    )
+    found = run(signal)
+    assert not found.isna().any(axis=None)
+    off = np.log(found["noise_error"] / found["formula"]).mean()
+    assert abs(off) < 0.6 + np.log(2) / 2
+
+
 def test_the_formula_has_the_typical_length_of_noise():
     """Logs of 40,000 lengths in 4 directions: their mean deviates by 0.002."""
     oja = rates._mechanism(MINIBATCH_OJA, 80_000, 1.0, 1e-6)
