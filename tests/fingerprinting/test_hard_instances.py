@@ -26,21 +26,17 @@ def test_undo_brings_rows_back_to_padded_codewords(rotated):
     padded = np.hstack([words, np.ones((5, 12))]) / 4
     np.testing.assert_allclose(disguise.undo(rows.T).T, padded, atol=1e-12)
     if rotated:
-        np.testing.assert_allclose(
-            disguise.rotation @ disguise.rotation.T, np.eye(16), atol=1e-12
-        )
+        square = disguise.rotation @ disguise.rotation.T
+        np.testing.assert_allclose(square, np.eye(16), atol=1e-12)
     else:
         assert set(np.unique(np.abs(rows))) == {0.25}
 
 
 def test_rotations_are_uniform_and_places_are_too():
     # Each mean of 2,000 bounded numbers is within 7 standard deviations of 0.
-    turns = np.array(
-        [
-            Disguise.draw(1, pad_ratio=2, rotated=True, rng=r).rotation
-            for r in rng(2).spawn(2000)
-        ]
-    )
+    turned = {"pad_ratio": 2, "rotated": True}
+    several = (Disguise.draw(1, **turned, rng=r) for r in rng(2).spawn(2000))
+    turns = np.array([each.rotation for each in several])
     assert np.abs(turns.mean(axis=0)).max() < 7 * np.sqrt(1 / 3 / 2000)
     squares = turns**2 - 1 / 3
     assert np.abs(squares.mean(axis=0)).max() < 7 * squares.std() / np.sqrt(2000)
@@ -69,10 +65,9 @@ def test_usefulness_against_singular_values(shape, k):
 
 
 def test_clusters_are_nearly_orthogonal_and_labelled():
-    instance = HardInstance.generate(
-        6, 24, n_clusters=3, cutoff=0.05, pad_ratio=7, rng=rng(8)
-    )
-    rows, labels = instance.rows, instance.labels
+    options = {"n_clusters": 3, "cutoff": 0.05, "pad_ratio": 7, "rng": rng(8)}
+    made = HardInstance.generate(6, 24, **options)
+    rows, labels = made.rows, made.labels
     assert rows.shape == (18, 192)
     assert labels.tolist() == [0] * 6 + [1] * 6 + [2] * 6
     overlap = np.abs(rows @ rows.T)
@@ -97,6 +92,13 @@ def instance(**changes):
     return HardInstance.generate(**{**options, **changes})
 
 
+def disguise(length):
+    return Disguise.draw(length, rng=rng())
+
+
+MADE = instance()
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -105,26 +107,14 @@ def instance(**changes):
         (lambda: instance(n_clusters=0), "n_clusters must be"),
         (lambda: instance(cutoff=0.7), "cutoff must be"),
         (lambda: instance(pad_ratio=0), "pad_ratio must be"),
-        (lambda: HardInstance((), ()), "equally many"),
-        (lambda: HardInstance(instance().codes, ()), "equally many"),
+        (lambda: HardInstance(MADE.codes, ()), "equally many"),
+        (lambda: HardInstance(MADE.codes, (disguise(4),)), "length, got 3 and 4"),
         (
-            lambda: HardInstance(
-                instance().codes, (Disguise.draw(4, pad_ratio=1, rng=rng()),)
-            ),
-            "same length, got 3 and 4",
-        ),
-        (
-            lambda: HardInstance(
-                2 * instance().codes,
-                (*instance().disguises, Disguise.draw(4, rng=rng())),
-            ),
+            lambda: HardInstance(2 * MADE.codes, (*MADE.disguises, disguise(4))),
             "for rows of one length",
         ),
-        (
-            lambda: Disguise.draw(2, rng=rng()).undo(np.ones((3, 1))),
-            "must have 32 rows",
-        ),
-        (lambda: Disguise.draw(2, rng=rng()).rows([[1, 1, 1]]), "length of the code"),
+        (lambda: disguise(2).undo(np.ones((3, 1))), "must have 32 rows"),
+        (lambda: disguise(2).rows([[1, 1, 1]]), "length of the code"),
         (lambda: usefulness_gap(np.eye(3), np.ones((2, 1))), "basis must have 3 rows"),
         (lambda: usefulness_gap(np.eye(2), 2 * np.eye(2)), "orthonormal"),
         (lambda: is_useful(np.eye(2), np.eye(2), -1.0), "alpha must be"),

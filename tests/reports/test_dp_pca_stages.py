@@ -1,12 +1,12 @@
 """What goes beyond the paper, beside it: medians, bottoms and sentences."""
 
+from itertools import product
 from math import nan
 
 import pandas as pd
 from tiny_profile import install_tiny, tiny_plan
 
 from dpaudit.reports.experiment import run
-from dpaudit.reports.sections import plan
 from dpaudit.reports.sections.dp_pca import stages
 from dpaudit.reports.sections.dp_pca.measures import (
     DP_PCA,
@@ -21,23 +21,16 @@ NAMES = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
 BESIDE = dict(zip(NAMES, (0.02, 0.05, 0.1, 0.03, 0.01), strict=True))
 
 
-def tables(beside=BESIDE, lost=()):
+def tables(lost=()):
     """Errors are the same at both points; of `lost` (name, x) all are bottom."""
     found = {}
     for name, (variable, _) in stages.STAGES.items():
         places = (0.001, 0.1) if variable == "noise" else (1000.0, 10_000.0)
-        found[name] = pd.DataFrame(
-            [
-                {
-                    "mechanism": each,
-                    variable: x,
-                    "error": nan if (each, x) in lost else beside[each] * (1 + i),
-                }
-                for each in NAMES
-                for x in places
-                for i in (-0.5, 0.0, 0.5)
-            ]
-        )
+        rows = [
+            (each, x, nan if (each, x) in lost else BESIDE[each] * (1 + i))
+            for each, x, i in product(NAMES, places, (-0.5, 0.0, 0.5))
+        ]
+        found[name] = pd.DataFrame(rows, columns=["mechanism", variable, "error"])
     return found
 
 
@@ -58,33 +51,15 @@ def test_bottom_is_said_and_is_no_median():
     notes = stages.stage_notes(tables(lost=lost))
     assert "two-stage-pca was never bottom." not in notes
     assert notes[-1] == "dp-pca-tuned was bottom in 6 of 18 releases."
-    lines = stages.stage_lines(*tables(lost=lost).values())
-    assert [line for line in lines if "bottom " in line + " "][:1] == [
-        "  dp-pca-tuned        bottom      0.05"
+    lines = SECTION.notes[tuple(stages.STAGES)](*tables(lost=lost).values())
+    assert lines[:3] == [
+        "on Gaussian rows with d = 20, n = 1,000, 10,000:",
+        "  two-stage-pca         0.02      0.02",
+        "  dp-pca-tuned        bottom      0.05",
     ]
     everything = {(each, x) for each in NAMES for x in (1000.0, 10_000.0)}
     first = stages.stage_notes(tables(lost=everything))[0]
     assert first.startswith("At ε = 1 in Example 4.1")
-
-
-def test_the_lines_are_printed_by_the_command():
-    assert SECTION.notes[tuple(stages.STAGES)] is stages.stage_lines
-    lines = stages.stage_lines(*tables().values())
-    assert lines[0] == "on Gaussian rows with d = 20, n = 1,000, 10,000:"
-    assert lines[1] == "  two-stage-pca         0.02      0.02"
-
-
-def test_the_settings_are_those_of_the_targets():
-    found = plan("standard", 0)
-    for name in stages.STAGES:
-        each = found[name]
-        assert (each.options["epsilon"], each.options["delta"]) == (1.0, 1e-6)
-        assert set(each.mechanisms) == set(NAMES)
-    assert 1e5 in found["two-stage-n"].grid["n"]
-    assert found["two-stage-n-100"].options["d"] == 100
-    example = found["two-stage-example"]
-    assert 1e-3 in example.grid["noise"]
-    assert (example.options["n"], example.options["d"]) == (100_000, 20)
 
 
 def test_every_mechanism_is_run(monkeypatch):

@@ -12,18 +12,11 @@ from dpaudit.errors import InputError
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.sections.dp_pca import theorem_measures as measures
 from dpaudit.reports.sections.dp_pca.sources import FIRST, REST
-from dpaudit.reports.sections.dp_pca.theorem_measures import (
-    TAIL,
-    failures,
-    private_oja_noise,
-    theorem_size,
-    truncated,
-)
 
 OPTIONS = {"delta": 1e-6, "epsilon": 0.8, "d": 2}
 
 
-def experiment(name, measure=failures, repetitions=20, options=(), **grid):
+def experiment(name, measure=measures.failures, repetitions=20, options=(), **grid):
     options = {**OPTIONS, **dict(options)}
     return Experiment(
         "x", "X", "-", measure, (name,), grid, repetitions, options=options
@@ -34,7 +27,11 @@ def noise(rows, d, repetitions):
     """Of private Oja."""
     options = {"epsilon": 2.0, "d": d}
     return experiment(
-        "private-oja", private_oja_noise, repetitions, options, n=(float(rows),)
+        "private-oja",
+        measures.private_oja_noise,
+        repetitions,
+        options,
+        n=(float(rows),),
     )
 
 
@@ -50,7 +47,7 @@ def test_the_noise_of_private_oja_is_about_its_formula():
 
 def test_the_formula_of_the_noise_is_a_sum_over_the_steps():
     """Against the recursion, with noise of deviation 1 in one direction across v."""
-    (found,) = private_oja_noise(next(cells(noise(300, 2, 1))))
+    (found,) = measures.private_oja_noise(next(cells(noise(300, 2, 1))))
     variance = 0.0
     for t in range(1, 301):
         eta = measures.ALPHA / (FIRST - REST) / (measures.DELAY + t)
@@ -68,7 +65,7 @@ def test_gradients_keep_assumption_a_4(r):
     density = stats.norm.pdf(x) * (x[1] - x[0])
     a, c = x[:, np.newaxis], x[np.newaxis]
     b = r * a + sqrt(1 - r**2) * c
-    tilted = np.exp(np.abs(a * b - r) / (TAIL * sqrt(1 + r**2)))
+    tilted = np.exp(np.abs(a * b - r) / (measures.TAIL * sqrt(1 + r**2)))
     assert density @ tilted @ density <= 2
 
 
@@ -82,9 +79,9 @@ def test_the_scale_of_the_gradients_is_what_is_said():
 
 def test_the_size_of_theorem_6_1_is_a_fixed_point():
     for zeta, d in ((0.3, 2), (0.01, 20)):
-        size = theorem_size(zeta, 0.8, 1e-6, d)
+        size = measures.theorem_size(zeta, 0.8, 1e-6, d)
         inner = log(1 / (zeta * 1e-6))
-        expected = TAIL**2 * d * log(d * inner / (zeta * 0.8))
+        expected = measures.TAIL**2 * d * log(d * inner / (zeta * 0.8))
         expected *= log(size * d / zeta) ** 2 * inner / 0.8
         assert size == pytest.approx(expected, rel=1e-4)
 
@@ -98,10 +95,10 @@ def test_one_entry_outside_the_window_is_truncated(side):
     vectors = np.full((20_000, 2), 5.5 * width)
     for factor in (1 - 1e-6, 1 + 1e-6):
         vectors[0, 0] = 5 * width + side * factor * reach
-        assert truncated(made, vectors, 1.0, rng=some) == (factor > 1)
+        assert measures.truncated(made, vectors, 1.0, rng=some) == (factor > 1)
     vectors[0, 0] = 5.5 * width
-    assert not truncated(made, vectors, 1.0, rng=some)
-    assert truncated(made, vectors[:50], 1.0, rng=some)  # bottom
+    assert not measures.truncated(made, vectors, 1.0, rng=some)
+    assert measures.truncated(made, vectors[:50], 1.0, rng=some)  # bottom
 
 
 def test_narrow_windows_and_few_rows_fail(monkeypatch):
@@ -123,4 +120,4 @@ def test_what_is_asked_for_is_checked():
     ):
         wrong = replace(experiment(name), grid={"zeta": (zeta,)})
         with pytest.raises(InputError, match=words):
-            failures(next(cells(wrong)))
+            measures.failures(next(cells(wrong)))

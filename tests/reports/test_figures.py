@@ -1,4 +1,5 @@
 import html
+import itertools
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -48,51 +49,30 @@ def wall():
 
 
 def variance():
-    return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                "epsilon": epsilon,
-                "captured_share": 0.8 + 0.05 * j + 0.01 * i + 0.002 * repetition,
-            }
-            for i, name in enumerate(NAMES)
-            for j, epsilon in enumerate(EPSILONS)
-            for repetition in range(3)
-        ]
-    )
+    rows = [
+        (name, epsilon, 0.8 + 0.05 * j + 0.01 * i + 0.002 * repetition)
+        for i, name in enumerate(NAMES)
+        for j, epsilon in enumerate(EPSILONS)
+        for repetition in range(3)
+    ]
+    return pd.DataFrame(rows, columns=["mechanism", "epsilon", "captured_share"])
 
 
 def exact(false=()):
-    return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                "epsilon": epsilon,
-                "claim": "false" if (name, epsilon) in false else "kept",
-            }
-            for name in NAMES
-            for epsilon in EPSILONS
-        ]
-    )
+    pairs = list(itertools.product(NAMES, EPSILONS))
+    table = pd.DataFrame(pairs, columns=["mechanism", "epsilon"])
+    return table.assign(claim=["false" if pair in false else "kept" for pair in pairs])
 
 
 def references():
-    return pd.DataFrame(
-        {
-            "mechanism": [BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE],
-            "captured_share": [0.9999, 0.7, 0.2],
-        }
-    )
+    names = [BASELINE, FIRST_COMPONENT, RANDOM_SUBSPACE]
+    return pd.DataFrame({"mechanism": names, "captured_share": [0.9999, 0.7, 0.2]})
 
 
 def times():
-    return pd.DataFrame(
-        {
-            "mechanism": [BASELINE] * 2 + list(NAMES) * 2,
-            "fit_seconds": [0.001, 0.0011, *[0.002, 0.003, 0.004] * 2],
-            "ratio": [1.0, 1.0, *[2.0, 3.0, 4.0] * 2],
-        }
-    )
+    ratio = np.array([1.0, 1.0, *[2.0, 3.0, 4.0] * 2])
+    columns = {"mechanism": [BASELINE] * 2 + list(NAMES) * 2, "ratio": ratio}
+    return pd.DataFrame({**columns, "fit_seconds": ratio / 1000})
 
 
 def results(**changes):
@@ -109,9 +89,8 @@ def results(**changes):
 
 
 def draw(narrow=False):
-    return [
-        each(results(), narrow) for each in (privacy_wall, captured_variance, run_time)
-    ]
+    drawn = (privacy_wall, captured_variance, run_time)
+    return [each(results(), narrow) for each in drawn]
 
 
 @cache
@@ -125,15 +104,9 @@ def svg(request):
     return every()[request.param]
 
 
-def test_the_same_data_gives_the_same_bytes():
-    assert every()[:3] == draw()
-    assert len(every()) == 6
-
-
 def test_figures_speak_and_names_are_text(svg):
     root = ElementTree.fromstring(svg)
     written = " ".join(each.text or "" for each in root.iter("text"))
-
     assert root.get("role") == "img"
     title, description = root.get("aria-labelledby").split()
     spoken = {each.get("id"): each.text for each in root}
@@ -147,25 +120,22 @@ def test_figures_speak_and_names_are_text(svg):
 def test_a_figure_stands_alone(svg):
     style = page.stylesheet("colours.css")
     picture = ElementTree.fromstring(standalone(svg, style))
-
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme: dark" in (picture[0].text or "")
     assert "--ink" in (picture[0].text or "")
 
-
-def test_colours_are_variables_of_the_stylesheet(svg):
-    style = page.stylesheet("colours.css")
-
+    # Colours are variables of the stylesheet.
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
         # Once for light, once for dark.
         assert len(re.findall(rf"^\s*{variable}:", style, re.MULTILINE)) == 2
 
-
-def test_nothing_depends_on_the_day_or_comes_from_elsewhere(svg):
+    # Nothing depends on the day, or comes from elsewhere.
     assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
     fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)
     assert all(re.match(r"#f[0-9a-f]{8}-", "".join(each)) for each in fetched)
+    ids = set(re.findall(r'\bid="([^"]*)"', svg))
+    assert {"".join(each)[1:] for each in fetched} <= ids
 
 
 def test_styles_become_classes_that_say_the_same(svg):
@@ -187,41 +157,29 @@ def test_a_name_that_looks_like_a_style_is_a_name():
     assert with_classes(svg) == f'<svg id="x"><style></style>{text * 5}</svg>'
 
 
-def test_ids_are_unique_on_the_page():
+def test_the_same_data_gives_the_same_bytes_and_ids_are_unique_on_the_page():
+    assert every()[:3] == draw()
     ids = re.findall(r'\bid="([^"]*)"', "".join(every()))
-
     assert len(ids) == len(set(ids))
-
-
-def test_references_inside_a_figure_resolve(svg):
-    ids = set(re.findall(r'\bid="([^"]*)"', svg))
-
-    assert {a or b for a, b in re.findall(r'href="#([^"]*)|url\(#([^)]*)', svg)} <= ids
 
 
 @pytest.mark.parametrize("narrow", [False, True])
 def test_the_wall_says_refuted_where_the_table_does(narrow):
-    svg = every()[3 * narrow]
-    standing = privacy_wall(
-        results(privacy_wall=wall().assign(verdict="NOT_REFUTED")), narrow
-    )
-
-    assert "REFUTED" in svg
-    assert "REFUTED" not in standing
+    standing = results(privacy_wall=wall().assign(verdict="NOT_REFUTED"))
+    assert "REFUTED" in every()[3 * narrow]
+    assert "REFUTED" not in privacy_wall(standing, narrow)
 
 
 def test_false_claims_are_dashed_and_crossed():
     def drawn(false):
-        return captured_variance(
-            results(exact_privacy=exact(false), privacy_wall=verdicts((), NAMES))
-        )
+        tables = {"exact_privacy": exact(false), "privacy_wall": verdicts((), NAMES)}
+        return captured_variance(results(**tables))
 
     def fallen(svg):
         return svg.count("stroke-dasharray: 6.6,3.3")
 
     whole, broken = drawn([]), drawn([("alpha", 10.0)])
     apart = drawn([("alpha", 0.1)])
-
     assert fallen(whole) == 0
     assert fallen(broken) == fallen(apart) == 1
     assert "claim false from epsilon 10" in broken
@@ -233,7 +191,6 @@ def test_false_claims_are_dashed_and_crossed():
 
 def test_run_times_are_drawn_as_ratios():
     svg = run_time(results())
-
     assert "alpha: 2.00 ×." in svg
     assert BASELINE not in svg
 
@@ -243,14 +200,10 @@ def test_run_times_are_drawn_as_ratios():
 )
 def test_run_times_of_all_magnitudes_have_a_scale(slowest, narrow):
     svg = run_time(results(run_time=times().replace({"ratio": {4.0: slowest}})), narrow)
-
     written = [each.text for each in ElementTree.fromstring(svg).iter("text")]
     ticks = [text for text in written if re.fullmatch(r"\d+ ×", text or "")]
     assert len(ticks) > 2
     assert all(any(name in (text or "") for text in written) for name in NAMES)
-
-
-# Where things are drawn
 
 
 @pytest.fixture
@@ -359,15 +312,10 @@ def test_the_tiles_of_robust_pca_are_rows_across_and_lengths_up():
     found = {**tables, spec.experiments[0]: table, "robust-audits": verdicts()}
     places = marks(heatmaps.drawn(spec)(results_of(found)))
     said = "m (no claim audited here), rows N = {}, length D = {}, {}: −{}".format
-    quantity = "log10 of the median error"
+    cells = ((100, 5), (200, 5), (100, 7), (200, 7))
     few, more, longer, both = (
-        places[said(n, d, quantity, error)]
-        for n, d, error in (
-            (100, 5, 5.4),
-            (200, 5, "6.0"),
-            (100, 7, 5.7),
-            (200, 7, 6.3),
-        )
+        places[said(*cell, "log10 of the median error", error)]
+        for cell, error in zip(cells, ("5.4", "6.0", "5.7", "6.3"), strict=True)
     )
     assert few[0] == longer[0] < more[0] == both[0]
     assert few[1] == more[1] > longer[1] == both[1]

@@ -69,15 +69,11 @@ def reaper(rows, matrix):
     return np.mean([np.sqrt(sum((x - matrix @ x) ** 2)) for x in rows])
 
 
-# Theorem 1
-
-
 def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     angle = np.arccos(-0.99) / 2
     data = in_plane(100, 99, angle)
-    error = float(
-        squared_distance(top_components(data.rows.T @ data.rows, 1), data.subspace)
-    )
+    pca = top_components(data.rows.T @ data.rows, 1)
+    error = float(squared_distance(pca, data.subspace))
     inside, outside = (
         np.linalg.norm(data.rows[data.labels == i], 2) ** 2 for i in (1, 0)
     )
@@ -86,9 +82,6 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     assert error > 0.24
     assert pca_error_bound(data, 1) == pytest.approx(error)
     assert np.isnan(pca_error_bound(in_plane(3, 4, 1.0), 1))
-
-
-# What is measured
 
 
 def test_the_stability_of_reaper_is_its_definition():
@@ -161,9 +154,8 @@ def test_errors_on_reaper_are_what_their_names_say():
     points = after(made, several, steps, some)
     found = robust_measures.limit_error(cell)
     for row, data, point in zip(found, several, points, strict=True):
-        excess = reaper(data.rows, point) - reaper(
-            data.rows, data.subspace @ data.subspace.T
-        )
+        best = reaper(data.rows, data.subspace @ data.subspace.T)
+        excess = reaper(data.rows, point) - best
         assert row["excess"] == pytest.approx(excess, rel=1e-6)
         cosine = np.abs(top_components(point, 1).T @ data.subspace).item()
         assert row["distance"] == pytest.approx(np.arccos(cosine), rel=1e-4)
@@ -197,9 +189,8 @@ def test_descents_on_glad_take_the_steps_of_their_theorem(
             )
         else:
             made = replace(build_descent(cell.mechanism, setting), step_sizes=sizes)
-        errors = squared_distance(
-            after(made, data, steps, some), np.stack([each.subspace for each in data])
-        )
+        truth = np.stack([each.subspace for each in data])
+        errors = squared_distance(after(made, data, steps, some), truth)
         found = experiment.measure(cell)
         assert [row["repetition"] for row in found] == [0, 1]
         np.testing.assert_allclose([row["error"] for row in found], errors, rtol=1e-6)
@@ -219,9 +210,6 @@ def test_the_start_is_beside_its_bound(monkeypatch):
         assert row["pca_error"] == pytest.approx(0, abs=1e-12)
         assert row["pca_error_bound"] == pytest.approx(1 - cos(asin(2 / 30) / 2))
         assert 0 < row["start_error"] <= row["start_error_bound"]
-
-
-# What is said
 
 
 def test_no_error_is_above_what_is_proven(tables):

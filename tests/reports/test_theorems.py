@@ -1,7 +1,7 @@
 """The theorem scoreboard: what rows declare, how they are judged, what is shown."""
 
+import re
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from math import inf, nan
@@ -13,6 +13,7 @@ import pytest
 from executors import PickledThreads
 from lower_bounds_tables import lower_bounds_tables
 from scipy import stats
+from streaming_tables import streaming_tables
 from theorems_tables import theorems_tables
 from tiny_profile import install_tiny, tiny_plan
 
@@ -40,7 +41,6 @@ from dpaudit.reports.sections.theorems.judgement import (
 from dpaudit.reports.sections.theorems.measures import FLAT, GAP, check_point
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import (
-    CHANCES,
     GRIDS,
     ROWS,
     experiments,
@@ -60,68 +60,27 @@ X = (1.0, 2.0, 4.0, 8.0)
 
 def row(**changes):
     """A row of a made-up theorem, error <= 1 x^(1/2)."""
-    made = {
-        "name": "made-up",
-        "theorem": "Theorem 0",
-        "source": "nobody",
-        "mechanism": "m",
-        "error": "error",
-        "column": "error",
-        "variable": "x",
-        "against": "x",
-        "regime": "anywhere",
-        "predicted": 0.5,
-        "printed": 0.5,
-        "experiment": "made-up",
-    }
-    return Row(**{**made, **changes})
+    made = dict.fromkeys(("name", "experiment"), "made-up") | {"mechanism": "m"}
+    made |= {"theorem": "Theorem 0", "source": "nobody", "regime": "anywhere"}
+    made |= {"error": "error", "column": "error", "variable": "x", "against": "x"}
+    return Row(**{**made, "predicted": 0.5, "printed": 0.5, **changes})
 
 
 def table(exponent, spread=0.02, count=20, rng=0, factor=1.0, bound=0.5):
     rng = np.random.default_rng(rng)
     x = np.repeat(X, count)
-    noise = np.exp(spread * rng.standard_normal(len(x)))
-    return pd.DataFrame(
-        {
-            "mechanism": "m",
-            "x": x,
-            "error": factor * x**exponent * noise,
-            "bound": x**bound,
-        }
-    )
+    error = factor * x**exponent * np.exp(spread * rng.standard_normal(len(x)))
+    columns = {"mechanism": "m", "x": x, "error": error, "bound": x**bound}
+    return pd.DataFrame(columns)
 
 
 def rival_tables():
     """Tables of other sections that rows read, with errors by formula."""
-    rng = np.random.default_rng(5)
-
-    def stream(against, points, exponent, mechanism="dp-pca", **columns):
-        x = np.repeat(points, 12)
-        error = x**exponent * np.exp(0.02 * rng.standard_normal(len(x)))
-        columns = {"mechanism": mechanism, against: x, **columns}
-        columns |= {"error": error, "noise_error": error, "formula": x**exponent}
-        return pd.DataFrame(columns)
-
-    rows, noises = (1e5, 2e5, 4e5), (0.0003, 0.001, 0.003, 0.3)
     online = lower_bounds_tables(exponent=0.5)
-    lengths = online["regret-dimensions"]
-    lengths["regret"] /= lengths["dimension"] ** 0.25
-    return {
-        **online,
-        "streaming-rates": pd.concat(
-            [
-                stream("n", rows, -1.0, epsilon=1.0),
-                stream("n", rows, -0.5, epsilon=1000.0),
-            ]
-        ),
-        "streaming-dimensions": stream("d", (5.0, 10.0, 20.0, 40.0), 1.0),
-        "signal-in-noise": pd.concat(
-            [
-                stream("noise", noises, 1.0),
-                stream("noise", noises, 0.0, "minibatch-oja"),
-            ]
-        ),
-    }
+    online["regret-dimensions"]["regret"] /= (
+        online["regret-dimensions"]["dimension"] ** 0.25
+    )
+    return {**online, **streaming_tables()}
 
 
 OFF = {"ag-13-d": 0.4, "sn-2-gap": -0.4}
@@ -138,15 +97,9 @@ def scores(case="as proven"):
     return findings.scores({**rival_tables(), **theorems_tables(**CASES[case])})
 
 
-# --- the rule ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("exponent", "expected"),
-    [
-        *((0.5, CONSISTENT), (0.57, CONSISTENT), (0.43, CONSISTENT)),
-        *((0.7, STEEPER), (3.0, STEEPER), (0.3, FASTER), (-2.0, FASTER)),
-    ],
+    [(0.57, CONSISTENT), (0.43, CONSISTENT), (0.7, STEEPER), (0.3, FASTER)],
 )
 def test_the_verdict_on_a_known_exponent(exponent, expected):
     """Deviation of the slope: 0.02/sqrt 20/sqrt(sum of squares of log x) < 0.003, so
@@ -154,23 +107,6 @@ def test_the_verdict_on_a_known_exponent(exponent, expected):
     found = score(row(), table(exponent))
     assert found.verdict == expected
     assert found.fit.exponent == pytest.approx(exponent, abs=0.03)
-
-
-def test_of_true_exponents_few_are_called_faster_or_steeper():
-    """Null hypothesis: the slope is the predicted one, and the chance of each of the
-    two false verdicts 2.5 %. Spreads are such that intervals reach 0.15 to 0.25, or the
-    tolerance would hide all errors; a count above the binomial's quantile at 1 - 1e-9
-    has probability 1e-9."""
-    rng, seen = np.random.default_rng(1), Counter()
-    for _ in range(400):
-        made = table(0.5, spread=0.45, count=10, rng=rng)
-        seen[score(row(), made).verdict] += 1
-    assert seen[UNDECIDED] < 80
-    most = stats.binom(400, 0.025).ppf(1 - 1e-9)
-    assert max(seen[FASTER], seen[STEEPER]) <= most
-    assert seen[CONTRADICTED] == 0
-    # The rule is not deaf: intervals miss the slope about so often.
-    assert seen[FASTER] + seen[STEEPER] >= stats.binom(400, 0.05).ppf(1e-9)
 
 
 def test_the_slope_of_the_bound_counts_beside_the_exponent():
@@ -204,13 +140,10 @@ def test_a_mean_above_what_is_proven_contradicts_if_chance_does_not_explain_it()
     assert score(row(bound="proven"), above).verdict == CONSISTENT
 
 
-def test_why_a_slope_is_another_is_said_where_it_is():
-    bent = row(why="the grid ends")
-    assert "the grid ends" in findings.score_rows([score(bent, table(0.55))])[0].details
-    assert findings.score_rows([score(bent, table(0.5))])[0].details == ""
-
-
-def test_what_the_tolerance_lets_pass_is_said():
+def test_what_the_tolerance_lets_pass_is_said_and_why():
+    why = row(why="the grid ends")
+    assert "the grid ends" in findings.score_rows([score(why, table(0.55))])[0].details
+    assert findings.score_rows([score(why, table(0.5))])[0].details == ""
     assert not score(row(), table(0.5)).tolerated
     assert not score(row(), table(0.7)).tolerated
     for exponent in (0.45, 0.55):  # 0.05 is fifteen deviations
@@ -239,10 +172,7 @@ def test_an_exponent_alone_contradicts_no_bound():
         table(0.5, spread=3.0),
         table(0.5)[lambda t: t["x"] == 1],
         table(0.5, count=1),
-        table(0.5).assign(error=nan),
         table(0.5).assign(error=lambda t: t["error"].where(t.index % 10 > 0)),
-        table(0.5).assign(error=lambda t: -t["error"]),
-        table(0.5).assign(error=inf),
     ],
 )
 def test_what_is_not_known_is_undecided(made):
@@ -253,9 +183,7 @@ def test_what_is_not_known_is_undecided(made):
     ("changes", "words"),
     [
         ({"column": "nothing"}, "no column 'nothing'"),
-        ({"against": "nothing"}, "no column 'nothing'"),
         ({"where": {"nothing": (1.0,)}}, "no column 'nothing'"),
-        ({"mechanism": "other"}, "nothing of 'other'"),
         ({"where": {"x": (77.0,)}}, "nothing of 'm'"),
     ],
 )
@@ -271,41 +199,28 @@ def test_a_table_that_has_not_what_a_row_reads_is_one_sentence(changes, words):
         ({"printed": inf}, "printed of row 'made-up'"),
         ({"regime": ""}, "must say its regime"),
         ({"sure": True}, "a bound that it has not"),
+        ({"event": ""}, "must say its event"),
     ],
 )
 def test_rows_are_declared_whole(changes, words):
     with pytest.raises(InputError, match=words):
-        row(**changes)
-
-
-# --- probabilities ----------------------------------------------------------------
+        (chance if "event" in changes else row)(**changes)
 
 
 def chance(**changes):
     """A made-up theorem on an event, whose zeta is proven."""
-    made = {
-        "name": "rare",
-        "theorem": "Lemma 0",
-        "source": "nobody",
-        "mechanism": "m",
-        "event": "it fails",
-        "column": "failed",
-        "regime": "anywhere",
-        "experiment": "rare",
-        "sure": True,
-    }
+    made = dict.fromkeys(("name", "experiment"), "rare") | {"mechanism": "m"}
+    made |= {"theorem": "Lemma 0", "source": "nobody", "regime": "anywhere"}
+    made |= {"event": "it fails", "column": "failed", "sure": True}
     return Chance(**{**made, **changes})
 
 
 def events(**counts):
-    """Return 400 draws at each zeta; of the events there is, per 1000 of zeta, a
-    number."""
+    """Return 400 draws at each zeta, in thousandths, with so many events."""
     return pd.DataFrame(
-        [
-            {"mechanism": "m", "zeta": int(zeta[1:]) / 1000, "failed": float(i < seen)}
-            for zeta, seen in counts.items()
-            for i in range(400)
-        ]
+        {"mechanism": "m", "zeta": int(zeta[1:]) / 1000, "failed": float(i < seen)}
+        for zeta, seen in counts.items()
+        for i in range(400)
     )
 
 
@@ -313,8 +228,8 @@ def events(**counts):
     ("seen", "sure", "expected"),
     [
         *((0, True, RARER), (9, True, RARER), (12, True, CONSISTENT)),
-        *((40, True, CONSISTENT), (52, True, CONSISTENT), (54, True, OFTEN)),
-        *((80, True, CONTRADICTED), (80, False, OFTEN), (400, True, CONTRADICTED)),
+        *((52, True, CONSISTENT), (54, True, OFTEN)),
+        *((80, True, CONTRADICTED), (80, False, OFTEN)),
     ],
 )
 def test_the_verdict_on_a_known_share(seen, sure, expected):
@@ -359,21 +274,11 @@ def test_more_rows_share_one_false_alarm():
         ({"column": "lost"}, events(z100=1), "no column 'lost'"),
         ({"mechanism": "n"}, events(z100=1), "0 or 1 in 'failed' for 'n'"),
         ({}, events(z100=1).assign(failed=0.5), "must have 0 or 1"),
-        ({}, events(z100=1).assign(failed=nan), "must have 0 or 1"),
     ],
 )
 def test_a_table_without_events_is_one_sentence(changes, made, words):
     with pytest.raises(InputError, match=f"^row 'rare': .*{words}"):
         shares([chance(**changes)], {"rare": made})
-
-
-def test_events_are_declared_whole():
-    with pytest.raises(InputError, match="must say its event"):
-        chance(event="")
-    for each in CHANCES:
-        grid = OWN[each.experiment]
-        assert grid.variable == "zeta"
-        assert entry(each.mechanism).name == each.mechanism
 
 
 def test_events_are_in_words_and_in_the_table():
@@ -388,18 +293,12 @@ def test_events_are_in_words_and_in_the_table():
     )
     first, second, *_ = findings.chance_rows(seen)
     assert (first.about, second.about) == ("nobody; m", "")
-    assert (first.predicted, first.measured, first.details) == (
-        "0.3",
-        "0",
-        "0 of 400 draws",
-    )
+    told = (first.predicted, first.measured, first.details)
+    assert told == ("0.3", "0", "0 of 400 draws")
     table = findings.scoreboard([], seen)
     assert list(table) == COLUMNS
     assert list(table["predicted"]) == [0.3, 0.1, 0.01] * 2
     assert list(table["measured"])[:3] == [0, 0.1, 0.2]
-
-
-# --- the declarations -------------------------------------------------------------
 
 
 def test_every_row_reads_an_experiment_of_the_report():
@@ -463,31 +362,20 @@ def test_every_grid_is_read_and_within_the_range_of_its_mechanisms():
     [
         ("theorems-gap-k", {"values": (1.0, 100.0)}, "k = 100.0: k must be from 1 to"),
         ("theorems-gap-k", {"values": (1.0, 1.5)}, "k must be a whole number"),
-        ("theorems-gap-d", {"values": (2.0, 50.0)}, "d = 2.0: k must be from 1 to 1"),
         ("theorems-gap-d", {"values": (25.0, 1e150)}, "d must be from 1 to"),
         ("theorems-gap-d", {"values": (25.0, 25.0)}, "two different values"),
-        ("theorems-gap-d", {"values": (25.0,)}, "two different values"),
-        ("theorems-gap-d", {"values": ()}, "two different values"),
         ("theorems-gap-d", {"values": (25.0, "many")}, "d must be a real number"),
         ("theorems-gap-epsilon", {"values": (1.0, 2.0)}, r"must be in \(0, 1\]"),
-        (
-            "theorems-gap-epsilon",
-            {"values": (1.0, -1.0)},
-            "must be a finite number > 0",
-        ),
         ("theorems-gap-epsilon", {"values": (1.0, nan)}, "must be a finite"),
         ("theorems-gap-epsilon", {"values": (1.0, 1e-9)}, "gap must be at least"),
         ("theorems-gap-gap", {"values": (1e4, 500.0)}, "gap must be at least 599"),
-        ("theorems-gap-gap", {"values": (1e4, inf)}, "must be a finite number > 0"),
         ("theorems-dp-pca-epsilon", {"values": (0.8, 1.0)}, "from 0 to 0.9"),
         ("theorems-flat-n", {"values": (1e4, 80.0)}, "n must be at least 85"),
     ],
 )
 def test_a_grid_outside_the_range_is_refused_by_name(name, changes, words):
-    with pytest.raises(InputError, match=words) as refused:
+    with pytest.raises(InputError, match=f"grid {name!r}.*{words}"):
         check_grid(replace(OWN[name], **changes), ("analyze-gauss-published",))
-    assert f"grid {name!r}" in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_other_mechanisms_are_refused():
@@ -502,15 +390,9 @@ def test_other_mechanisms_are_refused():
     assert "laplace-covariance" in names_of("covariance")
 
 
-# --- what is measured -------------------------------------------------------------
-
-
-def last(name, mechanism, draws=3, points=3):
-    """Return what is measured last of an experiment, and of what releases.
-
-    That is: the records, the setting, the eigenvalues, and the releases.
-    """
-    size = Size(theorem_draws=draws, theorem_points=points, theorem_stream=1)
+def last(name, mechanism, points=3):
+    """Return the last cell's records, setting, eigenvalues and releases."""
+    size = Size(theorem_draws=3, theorem_points=points, theorem_stream=1)
     (tiny,) = (each for each in experiments(size) if each.name == name)
     cell = [each for each in cells(tiny) if each.mechanism == mechanism][-1]
     setting = {**cell.options, **cell.point}
@@ -522,7 +404,6 @@ def last(name, mechanism, draws=3, points=3):
 @pytest.mark.parametrize(
     ("name", "mechanism"),
     [
-        ("theorems-flat-n", "analyze-gauss-published"),
         ("theorems-flat-k", "analyze-gauss-published"),
         ("theorems-gap-k", "analyze-gauss-published"),
         ("theorems-gap-gap", "symmetric-noise"),
@@ -552,15 +433,13 @@ def test_errors_are_what_their_names_say(name, mechanism):
             assert found["variance_lost_bound"] == pytest.approx(2 * k * norm)
             assert found["low_rank_spectral_bound"] == pytest.approx(2 * norm)
             # 1 + sqrt 2 + sqrt 3 = 4.1463
-            assert found["low_rank_frobenius_bound"] == pytest.approx(
-                4.1463 * k**0.5 * norm, rel=1e-4
-            )
+            bound = pytest.approx(4.1463 * k**0.5 * norm, rel=1e-4)
+            assert found["low_rank_frobenius_bound"] == bound
             if name.startswith("theorems-gap"):
                 turned = norm / (values[0] - norm)
                 assert found["projector_distance_bound"] == pytest.approx(turned)
-                assert found["variance_lost_gap_bound"] == pytest.approx(
-                    2 * k * norm * turned
-                )
+                gap_bound = pytest.approx(2 * k * norm * turned)
+                assert found["variance_lost_gap_bound"] == gap_bound
         lost = values[:k].sum() - captured_variance(v, a)
         assert found["variance_lost"] == pytest.approx(lost, rel=1e-5, abs=1e-9)
         distance = projector_distance(v, best)
@@ -584,7 +463,6 @@ def test_errors_with_more_kept_are_what_their_names_say(name):
     ("name", "mechanism", "changes", "words"),
     [
         ("theorems-kept-kept", "analyze-gauss", {"kept": 0.5}, "kept must be from 1"),
-        ("theorems-kept-k", "analyze-gauss", {"k": 64.0}, "kept must be from 64"),
         ("theorems-kept-k", "analyze-gauss", {"kept": 100.0}, "kept must be from 1 to"),
         ("theorems-kept-k", "private-subspace-published", {"k": 1.0}, "kept is for"),
         ("theorems-kept-k", "analyze-gauss", {"spectrum": FLAT}, "kept is for"),
@@ -632,9 +510,6 @@ def test_a_planted_exponent_is_seen(measured):
     assert {each.verdict for each in found.values()} == {CONSISTENT}
 
 
-# --- what is shown ----------------------------------------------------------------
-
-
 def test_the_sentence_counts_and_names():
     text = findings.summary(scores("some are off"))
     assert text == (
@@ -659,6 +534,10 @@ def test_the_rows_are_ready_to_print():
     assert by_name["ag-4-d"].about == by_name["ag-4-d"].regime == ""
     assert by_name["ag-5-k"].regime
     assert by_name["sn-2-gap"].verdict == FASTER
+    found = findings.scoreboard(scores())
+    predicted = dict(zip(NAMES, found["predicted"], strict=True))
+    assert predicted["ag-9-frobenius-k"] == 0.5
+    assert found["measured"].between(found["low"], found["high"]).all()
     assert by_name["sn-2-gap"].details.startswith("by 0.4")
     assert "of the bound" in by_name["ag-5-k"].details
     assert by_name["dp-pca-sampling-n"].formula == "–"
@@ -693,16 +572,6 @@ def test_print_and_proof_are_shown_beside_the_errors():
     assert 0.5 < float(rows[3].error) < 0.6
 
 
-def test_the_table_has_a_row_for_each_exponent():
-    found = findings.scoreboard(scores())
-    assert list(found) == COLUMNS
-    assert len(found) == len(ROWS)
-    predicted = dict(zip(NAMES, found["predicted"], strict=True))
-    assert predicted["ag-9-frobenius-k"] == 0.5
-    assert (found["low"] <= found["measured"]).all()
-    assert (found["measured"] <= found["high"]).all()
-
-
 def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     """Here, then by others from what was half kept: the same tables, to the bit."""
     install_tiny(monkeypatch)
@@ -715,8 +584,7 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
     assert list(there) == [each.name for each in own]
     for name, table in there.items():
         pd.testing.assert_frame_equal(table, here[name], check_exact=True)
-    folder = tmp_path / "page"
-    folder.mkdir()
+    (folder := tmp_path / "page").mkdir()
     tables, lost = {**rival_tables(), **theorems_tables(off=OFF)}, NAMES["ag-4-n"]
     unknown = tables[lost.experiment].assign(**{lost.column: nan})
     results = Results("tiny", 0, everything, {**tables, lost.experiment: unknown})
@@ -739,29 +607,17 @@ def test_the_section_on_a_tiny_profile(tmp_path, monkeypatch):
         assert f"{each.theorem}, {each.error} in" in words
     assert words.count("AG 9, k") == 2
     assert "AG 4, k" in words
-    shown = {each.error.replace("sine of the angle", "sine") for each in ROWS}
-    texts = {each.text for each in ElementTree.fromstring(svg).findall(".//{*}text")}
-    assert shown <= texts
     assert "Oja (7), ex. 4.1, σ" in words
     assert words.count(" for ") == len(ROWS)
     assert ": faster" in words
     assert "not known" in words
 
 
-def test_a_section_without_its_tables_says_so(tmp_path):
-    section, everything = all_sections()["theorems"], tiny_plan()
-    results = Results("tiny", 0, everything, {"theorems-gap-d": InputError("no luck")})
-    assert set(write_results(results, tmp_path, [section])) == {"theorems"}
-    assert not (tmp_path / "theorems.csv").exists()
-
-
 def test_single_experiments_say_what_they_found(measured):
     lines = findings.exponent_lines("theorems-gap-gap", measured["theorems-gap-gap"])
     assert len(lines) == 4
-    assert lines[0].startswith(
-        "Analyze Gauss, Theorem 5, variance lost in gap: predict"
-    )
-    assert lines[0].endswith("consistent.")
+    start = "Analyze Gauss, Theorem 5, variance lost in gap: predicted .* consistent.$"
+    assert re.match(start, lines[0])
 
 
 def test_the_benchmark_tracks_every_row(monkeypatch):

@@ -17,21 +17,8 @@ from dpaudit.fingerprinting import CullingGame, HardInstance, Proportion
 from dpaudit.reports.experiment import Experiment, cells, run
 from dpaudit.reports.measures import BASELINE
 from dpaudit.reports.sections import Results, all_sections
+from dpaudit.reports.sections.tracing import findings
 from dpaudit.reports.sections.tracing.figures import useful_and_traced
-from dpaudit.reports.sections.tracing.findings import (
-    all_shares,
-    clusters,
-    culling_notes,
-    culling_rows,
-    few_rows,
-    head,
-    instance_notes,
-    refusals,
-    shares,
-    table_heads,
-    tracing_notes,
-    tracing_rows,
-)
 from dpaudit.reports.sections.tracing.measures import (
     HARD,
     INSTANCES,
@@ -44,51 +31,28 @@ from dpaudit.reports.sections.tracing.measures import (
 from dpaudit.streams import stream
 
 TABLES = lower_bounds_tables()
-FOUND = all_shares(TABLES)
+FOUND = findings.all_shares(TABLES)
 
 
 def experiment(
-    mechanisms,
-    *,
-    rows,
-    repetitions,
-    epsilons=None,
-    components=(1.0,),
-    measure=traced,
-    **changes,
+    *mechanisms, rows=(2.0,), repetitions=1, epsilons=(), measure=traced, **changes
 ):
-    grid = {} if epsilons is None else {"epsilon": epsilons}
-    return Experiment(
-        name="tracing",
-        title="",
-        source="",
-        measure=measure,
-        mechanisms=mechanisms,
-        grid={**grid, "components": components, "rows": rows},
-        repetitions=repetitions,
-        options={**HARD, "length": 96, "pad_ratio": 1, **changes},
-    )
+    grid = {"epsilon": epsilons} if epsilons else {}
+    grid |= {"components": changes.pop("components", (1.0,)), "rows": rows}
+    options = {**HARD, "length": 96, "pad_ratio": 1, **changes}
+    sizes = {"grid": grid, "repetitions": repetitions, "options": options}
+    return Experiment("tracing", "", "", measure, mechanisms, **sizes)
 
 
 def means(table, *by):
     return table.groupby(list(by))[["captured", "useful", "traced", "innocent"]].mean()
 
 
-# What is measured
-
-
 def test_the_useful_are_traced_and_the_private_neither():
     rows = (2.0, 512.0)
-    plain = means(run(experiment((BASELINE,), rows=rows, repetitions=6)), "rows")
-    private = means(
-        run(
-            experiment(
-                ("analyze-gauss",), rows=rows, repetitions=6, epsilons=(1.0, 3000.0)
-            )
-        ),
-        "epsilon",
-        "rows",
-    )
+    plain = means(run(experiment(BASELINE, rows=rows, repetitions=6)), "rows")
+    noisy = {"rows": rows, "repetitions": 6, "epsilons": (1.0, 3000.0)}
+    private = means(run(experiment("analyze-gauss", **noisy)), "epsilon", "rows")
     for careless in (plain.loc[2.0], private.loc[3000.0, 2.0]):
         assert careless["useful"] == 1
         assert careless["traced"] >= 5 / 6
@@ -105,19 +69,12 @@ def test_the_useful_are_traced_and_the_private_neither():
 
 
 def test_clusters_are_found_and_traced_without_noise_and_neither_with_it():
-    each = experiment((BASELINE,), rows=(2.0,), repetitions=4, components=(2.0, 4.0))
+    sizes = {"repetitions": 4, "components": (2.0, 4.0)}
+    each = experiment(BASELINE, **sizes)
     table = run(each)
-    assert (table["useful"] == 1).all()
-    assert (table["traced"] == 1).all()
+    assert (table[["useful", "traced"]] == 1).all(axis=None)
     assert dimension_of(each.options) == 192
-    private = experiment(
-        ("analyze-gauss",),
-        rows=(2.0,),
-        repetitions=4,
-        components=(2.0, 4.0),
-        epsilons=(1.0,),
-    )
-    table = run(private)
+    table = run(experiment("analyze-gauss", **sizes, epsilons=(1.0,)))
     assert not table[["useful", "traced"]].to_numpy().any()
     assert (table["captured"] < 0.3).all()
 
@@ -132,20 +89,12 @@ def test_every_subspace_mechanism_of_the_catalogue_is_traced_or_says_why_not():
     asked = {*found["tracing"].mechanisms, *found["tracing-catalogue"].mechanisms}
     assert asked == {*names_of("covariance"), *names_of("subspace")}
     assert found["tracing-catalogue"].grid["components"] == (1.0, 2.0, 4.0)
-    table = run(
-        experiment(
-            ("exponential-pca", "exponential-pca-acg", "wishart-approximate"),
-            rows=(2.0,),
-            repetitions=1,
-            epsilons=(1.0, 3000.0),
-            components=(1.0, 4.0),
-            length=8,
-        )
-    )
+    names = ("exponential-pca", "exponential-pca-acg", "wishart-approximate")
+    grid = {"epsilons": (1.0, 3000.0), "components": (1.0, 4.0)}
+    table = run(experiment(*names, **grid, length=8))
     refused = table[table["refused"] != ""]
-    assert {
-        (r["mechanism"], r["epsilon"], r["components"]) for _, r in refused.iterrows()
-    } == {
+    points = refused[["mechanism", "epsilon", "components"]].to_numpy().tolist()
+    assert {tuple(point) for point in points} == {
         *(("exponential-pca", e, 4.0) for e in (1.0, 3000.0)),
         *(("exponential-pca-acg", e, 4.0) for e in (1.0, 3000.0)),
         *(("wishart-approximate", 3000.0, k) for k in (1.0, 4.0)),
@@ -155,15 +104,8 @@ def test_every_subspace_mechanism_of_the_catalogue_is_traced_or_says_why_not():
 
 def test_spectra_are_those_of_the_lemmas():
     """Against singular values of the rows, and a search for a better subspace."""
-    each = experiment(
-        (INSTANCES,),
-        rows=(3.0,),
-        repetitions=2,
-        components=(2.0,),
-        measure=spectra,
-        length=16,
-    )
-    (cell,) = cells(each)
+    sizes = {"rows": (3.0,), "repetitions": 2, "components": (2.0,), "length": 16}
+    (cell,) = cells(experiment(INSTANCES, **sizes, measure=spectra))
     for trial, found in enumerate(spectra(cell)):
         instance = HardInstance.generate(
             3, 16, n_clusters=2, cutoff=0.02, pad_ratio=1, rng=stream(0, 2, 3, trial)
@@ -181,14 +123,12 @@ def test_spectra_are_those_of_the_lemmas():
             basis = np.linalg.qr(best + rng.standard_normal((32, 2)))[0]
             assert np.trace(basis.T @ sum(projectors) @ basis) <= limit
     # A single row has no second eigenvalue.
-    alone = experiment((INSTANCES,), rows=(1.0,), repetitions=1, measure=spectra)
+    alone = experiment(INSTANCES, rows=(1.0,), measure=spectra)
     assert run(alone)["second"][0] == pytest.approx(0, abs=1e-12)
 
 
 def test_what_a_mechanism_does_not_take_is_said():
-    table = run(
-        experiment(("minibatch-oja",), rows=(2.0, 24.0), repetitions=1, epsilons=(1.0,))
-    )
+    table = run(experiment("minibatch-oja", rows=(2.0, 24.0), epsilons=(1.0,)))
     few, many = (row for _, row in table.iterrows())
     assert few["refused"]
     assert math.isnan(few["useful"])
@@ -197,9 +137,7 @@ def test_what_a_mechanism_does_not_take_is_said():
 
 
 def test_bottom_is_not_useful():
-    table = run(
-        experiment(("private-subspace",), rows=(4.0,), repetitions=2, epsilons=(1.0,))
-    )
+    table = run(experiment("private-subspace", rows=(4.0,), epsilons=(1.0,)))
     assert not table[["captured", "useful", "traced"]].to_numpy().any()
 
 
@@ -214,27 +152,18 @@ def test_bottom_is_not_useful():
     ],
 )
 def test_bad_input(changes, says):
-    options = {"rows": (2.0,), "repetitions": 1, **changes}
     with pytest.raises(InputError, match=says):
-        run(experiment((BASELINE,), **options))
+        run(experiment(BASELINE, **changes))
 
 
 def test_culling():
     options = {"closeness": 0.04, "erased": 0.02, "rate": 0.004, "games": 2000}
-    each = Experiment(
-        name="list-culling",
-        title="",
-        source="",
-        measure=culled,
-        mechanisms=STRATEGIES,
-        grid={"length": (500.0, 5000.0)},
-        options=options,
-    )
+    sizes = {"grid": {"length": (500.0, 5000.0)}, "options": options}
+    each = Experiment("list-culling", "", "", culled, STRATEGIES, **sizes)
     assert len(list(cells(each))) == 4
     table = run(each).set_index(["mechanism", "length"])
     naive, half = (table.loc[name] for name in STRATEGIES)
-    assert (naive["won"] == 0).all()
-    assert (naive["exact"] == 0).all()
+    assert (naive[["won", "exact"]] == 0).all(axis=None)
     assert naive["loss_bound"].isna().all()
     for n, row in half.iterrows():
         game = CullingGame(int(n), int(0.02 * n), 0.04)
@@ -245,11 +174,8 @@ def test_culling():
     assert half["loss_bound"][5000.0] < 1e-6 < half["loss_bound"][500.0] < 0.1
 
 
-# Words
-
-
 def test_shares_are_counted_where_rows_were_taken():
-    assert clusters(FOUND) == [1, 2]
+    assert findings.clusters(FOUND) == [1, 2]
     plain, wide, private, _, careless, _ = FOUND[:6]
     assert plain.name == "PCA without noise"
     assert (wide.name, wide.components) == (plain.name, 2)
@@ -268,8 +194,8 @@ def test_shares_are_counted_where_rows_were_taken():
 
 
 def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
-    assert few_rows(96) == pytest.approx(4.586, abs=1e-3)
-    text = head(FOUND, [], 96)
+    assert findings.few_rows(96) == pytest.approx(4.586, abs=1e-3)
+    text = findings.head(FOUND, [], 96)
     assert text.startswith(
         "Of mechanisms whose claim of ε = 1 was not refuted 0 of 16 releases of 2 "
         "mechanisms (k = 1) and 0 of 16 releases of 2 mechanisms (k = 2) are useful on "
@@ -279,90 +205,70 @@ def test_the_head_holds_the_corollaries_to_few_rows_and_claims_that_stand():
     # PCA and two mechanisms at 3,000, at m = 1 and 4: k = 1 is traced at one of them.
     assert text.endswith("here 36 of 48 such releases are traced.")
     # Without the rows of m = 4, and of a mechanism whose claim fell.
-    fewer = head(FOUND, ["analyze-gauss"], 8)
+    fewer = findings.head(FOUND, ["analyze-gauss"], 8)
     assert "0 of 4 releases of 1 mechanism (k = 1)" in fewer
     lucky = TABLES["tracing"].copy()
     lucky.loc[(lucky["components"] == 2) & (lucky["rows"] == 4), "useful"] = 1.0
-    found = shares(TABLES["tracing-references"], lucky)
+    found = findings.shares(TABLES["tracing-references"], lucky)
     # 4 of 8 where 1/96 is allowed: 8e-7.
-    text = head(found, [], 96)
+    text = findings.head(found, [], 96)
     assert "supports Corollary 25 (k = 1) and contradicts Corollary 32 (k = 2)" in text
-    assert "took so few rows" in head(found, ["analyze-gauss"], 96)
+    assert "took so few rows" in findings.head(found, ["analyze-gauss"], 96)
 
 
 def test_lemmas_are_told_with_their_numbers():
-    first, second = instance_notes(TABLES["hard-instances"], 96)
-    assert (
-        "up to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
-    )
+    first, second = findings.instance_notes(TABLES["hard-instances"], 96)
+    assert "to m = 4 rows the second eigenvalue of a cluster is at most 0.50" in first
     assert "the first at least 0.80 m" in first
     assert "than 1.50 k (1 + k m/d)" in second
 
 
 def test_notes_say_who_is_useful_and_who_is_traced():
-    notes = " ".join(tracing_notes(FOUND, ["power-method"]))
-    assert (
-        "PCA without noise is useful from m = 1 on, and traced up to m = 1 (k = 1) and "
-        "traced up to m = 4 (k = 2)."
-    ) in notes
+    notes = " ".join(findings.tracing_notes(FOUND, ["power-method"]))
+    plain = "PCA without noise is useful from m = 1 on, and traced up to m = 1 (k = 1)"
+    assert f"{plain} and traced up to m = 4 (k = 2)." in notes
     assert "analyze-gauss, ε = 1 is useful from m = 256 on, and not traced" in notes
-    assert (
-        "On m = 256 rows per cluster 2 of 2 mechanisms are useful at ε = 1 for every k "
-        "that they take: analyze-gauss and power-method ✗."
-    ) in notes
+    many = "On m = 256 rows per cluster 2 of 2 mechanisms are useful at ε = 1 for every"
+    assert f"{many} k that they take: analyze-gauss and power-method ✗." in notes
     assert "accused in 0 of 124 trials" in notes
-    assert refusals(FOUND) == "Refused: minibatch-oja (too few)."
-    assert refusals(FOUND[:2]) == ""
+    assert findings.refusals(FOUND) == "Refused: minibatch-oja (too few)."
+    assert findings.refusals(FOUND[:2]) == ""
     useless = TABLES["tracing-references"].assign(useful=0.0)
     assert "not useful at any size" in " ".join(
-        tracing_notes(shares(useless, TABLES["tracing"]), [])
+        findings.tracing_notes(findings.shares(useless, TABLES["tracing"]), [])
     )
 
 
 def test_the_table_of_tracing_is_ready_to_print():
-    assert table_heads(FOUND) == [
+    assert findings.table_heads(FOUND) == [
         f"ε = {epsilon}, k = {k}" for epsilon in ("1", "3,000") for k in (1, 2)
     ]
-    rows = tracing_rows(FOUND, ["power-method"], (4, 256))
-    assert [row.name for row in rows] == [
-        "analyze-gauss",
-        "power-method ✗",
-        "minibatch-oja",
-    ]
-    assert [cell.useful for cell in rows[0].cells] == ["0 … 100"] * 2 + [
-        "100 … 100"
-    ] * 2
+    rows = findings.tracing_rows(FOUND, ["power-method"], (4, 256))
+    names = [row.name for row in rows]
+    assert names == ["analyze-gauss", "power-method ✗", "minibatch-oja"]
+    first, _, last = ([cell.useful for cell in row.cells] for row in rows)
+    assert first == ["0 … 100", "0 … 100", "100 … 100", "100 … 100"]
+    assert last == ["refused", "refused", "– … 100", "refused"]
     assert rows[0].cells[3].traced == "traced 100 … 0"
-    assert [cell.useful for cell in rows[2].cells] == [
-        "refused",
-        "refused",
-        "– … 100",
-        "refused",
-    ]
 
 
 def test_culling_is_ready_to_print():
-    first, last = culling_rows(TABLES["list-culling"])
+    first, last = findings.culling_rows(TABLES["list-culling"])
     assert first.length == "500"
     assert first.most_agreement == "0 of 10"
     assert last.random_half == "10 of 10"
     assert last.loss == "below 10⁻¹⁴"
     assert last.bound == "10⁻⁷"
-    (note,) = culling_notes(TABLES["list-culling"])
+    (note,) = findings.culling_notes(TABLES["list-culling"])
     assert note.startswith("Most agreement wins 0 of 20 games, random half 20 of 20.")
     assert "consistent" in note
     flat = TABLES["list-culling"].assign(loss_bound=0.5)
-    assert "not seen yet" in culling_notes(flat)[0]
-
-
-# Figures, and the section
+    assert "not seen yet" in findings.culling_notes(flat)[0]
 
 
 def test_the_figure_has_a_panel_for_each():
     options = {"length": 64, "pad_ratio": 3}
-    tracing = replace(
-        experiment((BASELINE,), rows=(1.0,), repetitions=1), options=options
-    )
+    tracing = replace(experiment(BASELINE), options=options)
     tables = {**TABLES, "privacy-wall": verdicts(["analyze-gauss"])}
     found = results_of(tables, tracing=tracing)
     svg = useful_and_traced(found)
@@ -397,7 +303,7 @@ def test_the_section_has_what_the_templates_need():
     names = ("online-regret", "online-audits", "regret-optimum", "regret-dimensions")
     by_name = dict.fromkeys(
         (*names, "regret-components", "tracing", "tracing-catalogue", "list-culling"),
-        experiment(("analyze-gauss",), rows=(1.0,), repetitions=4),
+        experiment("analyze-gauss", repetitions=4),
     )
     found = Results("tiny", 0, by_name, tables)
     online, tracing = (all_sections()[name] for name in ("online", "tracing"))
