@@ -9,12 +9,14 @@ import io
 import json
 import math
 import re
+import runpy
 import subprocess
 import sys
 from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -38,7 +40,9 @@ from dpaudit.reports.bench import STUDIES, Study, Table, Unit, bench_audit
 from dpaudit.reports.bench import coverage as coverage_module
 from dpaudit.reports.bench.best_events import (
     CLAIMED,
+    BestEvent,
     best_events,
+    information_limit,
 )
 from dpaudit.reports.bench.cost import (
     Cost,
@@ -76,6 +80,9 @@ from dpaudit.reports.bench.tightness import Tightness
 from dpaudit.reports.sections import Size
 from dpaudit.reports.store import STORE, WorkStore
 
+ORACLES = runpy.run_path(
+    str(Path(__file__).parents[1] / "algorithms" / "textbook_oracles.py")
+)
 TINY = Size(audits=2, releases=60, data_sets=300, runs=1, core=False)
 
 
@@ -545,23 +552,131 @@ def test_a_leaky_response_meets_its_claim_with_equality():
 # Best events
 
 
-LIMITS = {
-    "laplace-under-noised": 3022.186610287908,
-    "gaussian-under-noised": 206700.31320517283,
-    "truncated-geometric": 87648.55297321297,
-    "noisy-hist-2": 5.482512412287417,
-    "noisy-max-3": 39377.27887469222,
-    "noisy-max-4": 218.2107090558831,
-    "svt-3": 239486.58489109328,
-    "svt-4": 243737.85693398246,
-    "svt-5": 48.26550116663985,
-    "svt-6": 20556.574491064155,
-    "svt-3-4-parallel": 63616.632589726345,
-    "prefix-sum": 608.6522526337466,
-    "rappor": 5945.395181219767,
-    "one-time-rappor": 770.5030471389504,
-}
-"""Of cells whose laws are in closed form or, for streams, integrals by quadrature."""
+def both(name):
+    mechanism = build(name, epsilon=CLAIMED)
+    pair = mechanism.worst_case()
+    return mechanism, [mechanism.answers(x) for x in (pair.data, pair.neighbour)]
+
+
+def closed_form_cells(name):
+    """Return the cells' probabilities on D and D', from laws of single numbers."""
+    mechanism, answers = both(name)
+    match name:
+        case "laplace-under-noised" | "noisy-hist-2":
+            low = 0.13 if name.startswith("laplace") else 0.39
+            laws = [
+                stats.laplace(loc=float(np.ravel(a)[0]), scale=mechanism.scale)
+                for a in answers
+            ]
+            return [(law.cdf(low), law.sf(1 - low)) for law in laws]
+        case "gaussian-under-noised":
+            laws = [stats.norm(loc=float(a), scale=mechanism.sigma) for a in answers]
+            reach = 1.88 * mechanism.sigma
+            return [(law.cdf(-reach), law.sf(1 + reach)) for law in laws]
+        case "truncated-geometric":
+            return [(mechanism.distribution(int(a))[0],) for a in answers]
+        case "noisy-max-3":
+            scale = mechanism.scale
+            return [
+                (np.prod(stats.laplace.cdf(0.75, loc=a, scale=scale)),) for a in answers
+            ]
+        case "noisy-max-4":
+            below = max(answers[1])
+            return [
+                (np.prod(stats.expon.cdf(below, loc=a, scale=mechanism.scale)),)
+                for a in answers
+            ]
+        case "svt-5":
+            law = stats.laplace(loc=1, scale=mechanism.threshold_scale)
+            return [(law.cdf(10) - law.cdf(0),), (0.0,)]
+        case "prefix-sum":
+            single = [stats.laplace.cdf(0.5, loc=a[0], scale=10) for a in answers]
+            return [
+                (stats.binom.sf(6, 10, f), stats.binom.cdf(3, 10, f)) for f in single
+            ]
+    one, zero = mechanism.told_as_one
+    return [
+        (stats.binom.sf(5, 8, f), stats.binom.cdf(2, 8, f))
+        for f in ((one + 1 - zero) / 2, (zero + 1 - one) / 2)
+    ]
+
+
+CLOSED = (
+    "laplace-under-noised",
+    "gaussian-under-noised",
+    "truncated-geometric",
+    "noisy-hist-2",
+    "noisy-max-3",
+    "noisy-max-4",
+    "svt-5",
+    "prefix-sum",
+    "rappor",
+    "one-time-rappor",
+)
+STREAMS = ("svt-3", "svt-4", "svt-6", "svt-3-4-parallel")
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_best_events_in_closed_form(name):
+    event = best_events()[name]
+    for cells, expected in zip(
+        (event.p, event.q), closed_form_cells(name), strict=True
+    ):
+        outer = (cells[0], *cells[2:])[: len(expected)]
+        assert outer == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def ends(*places, length=10):
+    """Return a stream that is above at these places, counted from 1, only."""
+    return ["above" if k in places else "below" for k in range(1, length + 1)][
+        : max(places)
+    ]
+
+
+def value_at(place, low, high):
+    return ["below"] * (place - 1) + [(low, high)]
+
+
+def mixed(above_first, above_last):
+    first = ["above"] * above_first + ["below"] * (5 - above_first)
+    last = ["above"] * above_last + ["below"] * (5 - above_last)
+    ways = math.comb(5, above_first) * math.comb(5, above_last)
+    return ways, first + last
+
+
+def stream_cells(name):
+    """Return the streams of the first two cells, each with how many are like it."""
+    match name:
+        case "svt-3":
+            limits = {3: 0.0, 4: 0.6, 5: 3.0, 6: 29.0, 7: 19.0}
+            cells = [value_at(k, -np.inf, v) for k, v in limits.items()]
+            cells += [value_at(8, 0.4, 11.5), value_at(9, 0.9, 3.8)]
+            return [[(1, cell) for cell in cells]]
+        case "svt-4":
+            return [[(1, ends(6))], [(1, ends(7)), (1, ends(8))]]
+        case "svt-6":
+            chosen = [(i, j) for i in range(6) for j in range(i + 3, 6)]
+            chosen += [(2, 4), (1, 3)]
+            return [[mixed(i, j) for i, j in chosen]]
+    inside = (6, 7, 8, 9)
+    top = [(1, ends(i, j)) for i in inside for j in inside if i < j]
+    second = [(1, ends(i, 10)) for i in inside]
+    return [top, second + [(1, ends(i, 6)) for i in range(1, 6)]]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_best_events_of_streams_by_quadrature(name):
+    mechanism = build(name, epsilon=CLAIMED)
+    part = getattr(mechanism, "parts", (mechanism,))[-1]
+    halves = np.repeat([0.0, 1.0], 5)
+    event = best_events()[name]
+    for cells, answers in ((event.p, halves), (event.q, 1 - halves)):
+        for cell, streams in zip(cells, stream_cells(name), strict=False):
+            exact = sum(
+                ways * ORACLES["stream_probability"](part, answers, stream)
+                for ways, stream in streams
+            )
+            assert cell == pytest.approx(exact, rel=1e-8)
 
 
 def test_every_broken_mechanism_has_a_best_event_that_breaks_the_claim():
@@ -570,15 +685,24 @@ def test_every_broken_mechanism_has_a_best_event_that_breaks_the_claim():
         for name in names_of("textbook")
         if build(name, epsilon=CLAIMED).true_epsilon > CLAIMED * (1 + 1e-9)
     }
-    assert set(best_events()) == broken
-    found = {name: refutation_limit(name) for name in broken}
-    assert found == pytest.approx(LIMITS, rel=1e-6)
+    assert set(best_events()) == broken == {*CLOSED, *STREAMS}
     for name, event in best_events().items():
         assert sum(event.p) == pytest.approx(1, rel=1e-12)
         assert sum(event.q) == pytest.approx(1, rel=1e-12)
         assert min(*event.p, *event.q) >= 0
         delta = build(name, epsilon=CLAIMED).claim.parameters.get("delta", 0.0)
         assert event.p[0] > np.exp(CLAIMED) * event.q[0] + delta
+
+
+def test_a_third_cell_helps():
+    event = best_events()["rappor"]
+    merged = BestEvent(
+        (event.p[0], event.p[1] + event.p[2]), (event.q[0], event.q[1] + event.q[2])
+    )
+    claim = PureDP(CLAIMED)
+    apart, together = (information_limit(e, claim, 1e-3) for e in (event, merged))
+    assert apart == pytest.approx(5945, abs=1)
+    assert together > 1.5 * apart
 
 
 # The other studies, on a unit each

@@ -2,7 +2,7 @@
 
 Colour vision without one kind of cone is simulated by the matrices of Machado, Oliveira
 and Fernandes (IEEE Transactions on Visualization and Computer Graphics 15, 2009,
-severity 1), on linear sRGB. Distances are those of CIELAB: 2.3 is just noticeable.
+severity 1), on linear sRGB. Distances are CIEDE2000, where 2.3 is just noticeable.
 """
 
 import re
@@ -35,6 +35,15 @@ SEEN = {
         ],
         11.0,
     ),
+    # One person of ten thousand; markers help, as they do in grey.
+    "no blue cones": (
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ],
+        7.5,
+    ),
 }
 """By what is missing: how colours are seen, and the least distance between two."""
 
@@ -66,13 +75,53 @@ def lab(linear):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
+def ciede2000(one, other):
+    """Return the distance, by the formula in Sharma, Wu and Dalal (2005)."""
+    chroma = (np.hypot(*one[1:]) + np.hypot(*other[1:])) / 2
+    stretch = 1.5 - np.sqrt(chroma**7 / (chroma**7 + 25.0**7)) / 2
+    (l1, a1, b1), (l2, a2, b2) = one, other
+    c1, c2 = np.hypot(a1 * stretch, b1), np.hypot(a2 * stretch, b2)
+    h1, h2 = (np.degrees(np.arctan2(b, a * stretch)) for a, b in ((a1, b1), (a2, b2)))
+    turn = (h2 - h1 + 180) % 360 - 180
+    hue = np.radians(h1 + turn / 2)
+    light, strong = (l1 + l2) / 2, (c1 + c2) / 2
+    by_hue = 1 - 0.17 * np.cos(hue - np.radians(30)) + 0.24 * np.cos(2 * hue)
+    by_hue += 0.32 * np.cos(3 * hue + np.radians(6))
+    by_hue -= 0.20 * np.cos(4 * hue - np.radians(63))
+    off = (light - 50) ** 2
+    lightness = (l2 - l1) / (1 + 0.015 * off / np.sqrt(20 + off))
+    strength = (c2 - c1) / (1 + 0.045 * strong)
+    hues = 2 * np.sqrt(c1 * c2) * np.sin(np.radians(turn / 2))
+    hues /= 1 + 0.015 * strong * by_hue
+    bend = np.exp(-(((np.degrees(hue) % 360 - 275) / 25) ** 2))
+    blue = 2 * np.sqrt(strong**7 / (strong**7 + 25.0**7))
+    blue *= np.sin(np.radians(60 * bend))
+    return np.sqrt(lightness**2 + strength**2 + hues**2 - blue * strength * hues)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [
+        ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
+        ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
+        ((50.0, 2.5, 0.0), (61.0, -5.0, 29.0), 22.8977),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ],
+)
+def test_distances_are_those_of_the_table_that_its_authors_print(one, other, distance):
+    assert ciede2000(np.array(one), np.array(other)) == pytest.approx(
+        distance, abs=5e-5
+    )
+
+
 @pytest.mark.parametrize("missing", SEEN)
 @pytest.mark.parametrize("which", [0, 1], ids=["light", "dark"])
 def test_series_stay_apart_whatever_cones_are_missing(which, missing):
     (matrix, least), colours = SEEN[missing], scheme(which)
     seen = {n: lab(np.clip(np.array(matrix) @ colours[n], 0, 1)) for n in TOGETHER}
     for one, other in combinations(TOGETHER, 2):
-        assert np.linalg.norm(seen[one] - seen[other]) >= least, (one, other)
+        assert ciede2000(seen[one], seen[other]) >= least, (one, other)
 
 
 @pytest.mark.parametrize("ground", ["paper", "panel"])
