@@ -34,7 +34,9 @@ def bad(data, rng):
 
 def slow(data, rng):
     time.sleep(0.002)
-    open(f"{__file__}.{os.getpid()}", "a").close()
+    deaf = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    with open(f"{__file__}.{os.getpid()}", "w") as file:
+        file.write(str(int(deaf)))
     while os.path.exists(f"{__file__}.hang"):
         time.sleep(0.05)
     if os.path.exists(f"{__file__}.stop"):
@@ -186,7 +188,8 @@ def test_ctrl_c_ends_an_audit_with_what_it_has_shown(folder, capfd):
 def test_a_second_ctrl_c_ends_all_processes_at_once(folder):
     """As a terminal does it: all processes of the group get the signal.
 
-    The workers are at something that has no end, and nobody waits for it.
+    The first is no affair of the workers, which ignore it. They are at something that
+    has no end, and nobody waits for it after the second.
     """
     (folder / "running_mechanism.py.hang").touch()
     audit = subprocess.Popen(
@@ -197,9 +200,13 @@ def test_a_second_ctrl_c_ends_all_processes_at_once(folder):
         start_new_session=True,
     )
     try:
-        while len([*folder.glob("running_mechanism.py.[0-9]*")]) < 2:
+        deaf = ""
+        while len(deaf) < 2:
             assert audit.poll() is None
             time.sleep(0.05)
+            files = folder.glob("running_mechanism.py.[0-9]*")
+            deaf = "".join(each.read_text() for each in files)
+        assert deaf == "11"
         os.killpg(audit.pid, signal.SIGINT)
         assert audit.stderr.readline() == NOTE
         os.killpg(audit.pid, signal.SIGINT)
