@@ -45,8 +45,8 @@ def test_the_closed_form_by_brute_force():
 def test_the_written_list_and_the_symmetry_agree(strategy):
     # Binomial tests at 1e-9.
     rng = np.random.default_rng(0)
-    truth = np.ones(SMALL.length, dtype=np.int8)
-    played = SMALL.play(truth, sphere(SMALL), strategy, games=1500, rng=rng)
+    truth = rng.choice([-1, 1], SMALL.length)
+    played = SMALL.play(truth, truth * sphere(SMALL), strategy, games=1500, rng=rng)
     short = SMALL.play_sphere(strategy, games=20_000, rng=rng)
     exact = SMALL.sphere_win_probability(strategy)
     for seen in (played, short):

@@ -18,21 +18,14 @@ OPTIONS = {"delta": 1e-6, "epsilon": 0.8, "d": 2}
 
 def experiment(name, measure=measures.failures, repetitions=20, options=(), **grid):
     options = {**OPTIONS, **dict(options)}
-    return Experiment(
-        "x", "X", "-", measure, (name,), grid, repetitions, options=options
-    )
+    sizes = {"repetitions": repetitions, "options": options}
+    return Experiment("x", "X", "-", measure, (name,), grid, **sizes)
 
 
 def noise(rows, d, repetitions):
     """Of private Oja."""
-    options = {"epsilon": 2.0, "d": d}
-    return experiment(
-        "private-oja",
-        measures.private_oja_noise,
-        repetitions,
-        options,
-        n=(float(rows),),
-    )
+    options, measure = {"epsilon": 2.0, "d": d}, measures.private_oja_noise
+    return experiment("private-oja", measure, repetitions, options, n=(float(rows),))
 
 
 def test_the_noise_of_private_oja_is_about_its_formula():

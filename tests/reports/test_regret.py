@@ -99,9 +99,7 @@ def test_regrets_are_those_of_the_releases(name):
 
 def test_algorithm_3_is_tuned_to_the_optimum():
     options = {**RIVALRY, "tuned": True, "epsilon": 5.0, "length": 400}
-    (row,) = measured.online_regret(
-        cell_of(measured.ALGORITHM_3, options, repetitions=1)
-    )
+    (row,) = measured.online_regret(cell_of(measured.ALGORITHM_3, options, 1))
     size = 2 * np.sqrt(8) * np.log(400)
     assert row["epsilon_used"] == pytest.approx(np.sqrt(size / row["optimum"]))
     setting = {"length": 400, "dimension": 8, "n_components": 2}
@@ -109,16 +107,13 @@ def test_algorithm_3_is_tuned_to_the_optimum():
     assert 0 < row["proven"] <= row["optimum"]
     assert np.isnan(row["guess"])
     delta = 1 / (2 * 400**2)
-    (row,) = measured.online_regret(
-        cell_of(measured.ALGORITHM_4, options, repetitions=1)
-    )
+    (row,) = measured.online_regret(cell_of(measured.ALGORITHM_4, options, 1))
     assert row["epsilon_used"] == 5.0
     whole = theorem_18_bound(optimum=row["optimum"], delta=delta, **setting)
     assert 0 < row["formula"] < whole
-    built = entry(measured.ALGORITHM_4).constructor(
-        5.0, delta, n_components=2, length=400
-    )
-    assert row["guess"] == built.plan(8).guess
+    build = entry(measured.ALGORITHM_4).constructor
+    guess = build(5.0, delta, n_components=2, length=400).plan(8).guess
+    assert row["guess"] == guess
 
 
 def test_epochs_add_up():
@@ -143,11 +138,8 @@ def told(**changes):
 
 
 def test_verdicts_are_those_of_the_scoreboard():
-    assert (
-        told()["ag-17-optimum"]
-        == told()["ag-18-epsilon-1-optimum"]
-        == judgement.CONSISTENT
-    )
+    for name in ("ag-17-optimum", "ag-18-epsilon-1-optimum"):
+        assert told()[name] == judgement.CONSISTENT
     assert told()["ag-17-dimension"] == told()["ag-18-dimension"] == judgement.STEEPER
     assert set(told(exponent=0.1).values()) == {judgement.FASTER}
     above = told(exponent=0.1, worst=3.0)
@@ -159,10 +151,8 @@ def test_verdicts_are_those_of_the_scoreboard():
 
 def test_exponents_of_nothing_are_undecided():
     tables = lower_bounds_tables()
-    lost = {
-        name: table.assign(regret=-1.0) if name.startswith("regret") else table
-        for name, table in tables.items()
-    }
+    names = [name for name in tables if name.startswith("regret")]
+    lost = tables | {name: tables[name].assign(regret=-1.0) for name in names}
     found = scores(lost)
     assert {each.verdict for each in found} == {judgement.UNDECIDED}
     assert score_rows(found)[0].exponent == "not known"
@@ -257,10 +247,8 @@ def test_regrets_are_medians_and_bounds_are_held_against_means():
 
 
 def test_rows_show_verdicts_where_there_are_some():
-    rows = {
-        row.name: row
-        for row in online_rows(TABLES["online-regret"], TABLES["online-audits"])
-    }
+    found = online_rows(TABLES["online-regret"], TABLES["online-audits"])
+    rows = {row.name: row for row in found}
     assert rows[measured.ALGORITHM_3].refuted
     assert rows["online-pca"].verdict == "NOT REFUTED"
     assert rows["online-pca"].audited

@@ -74,9 +74,8 @@ def test_theorem_1_is_false_as_printed_and_the_corrected_bound_is_attained():
     data = in_plane(100, 99, angle)
     pca = top_components(data.rows.T @ data.rows, 1)
     error = float(squared_distance(pca, data.subspace))
-    inside, outside = (
-        np.linalg.norm(data.rows[data.labels == i], 2) ** 2 for i in (1, 0)
-    )
+    parts = (data.rows[data.labels == i] for i in (1, 0))
+    inside, outside = (np.linalg.norm(part, 2) ** 2 for part in parts)
     assert 2 * np.sin(np.arccos(1 - 0.14)) * inside > outside  # (3.1): error < 0.14
     assert error == pytest.approx(1 - cos(asin(0.99) / 2))
     assert error > 0.24

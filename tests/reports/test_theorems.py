@@ -260,9 +260,8 @@ def test_of_events_as_frequent_as_allowed_few_are_called_too_frequent():
 
 def test_more_rows_share_one_false_alarm():
     one = shares([chance()], {"rare": events(z100=0)})
-    several = shares(
-        [chance(), chance(name="other")], {"rare": events(z100=0, z300=0, z10=0)}
-    )
+    three = {"rare": events(z100=0, z300=0, z10=0)}
+    several = shares([chance(), chance(name="other")], three)
     assert [each.zeta for each in several] == [0.3, 0.1, 0.01] * 2
     assert one[0].level == ALARM
     assert {each.level for each in several} == {ALARM / 6}
@@ -282,10 +281,8 @@ def test_a_table_without_events_is_one_sentence(changes, made, words):
 
 
 def test_events_are_in_words_and_in_the_table():
-    seen = shares(
-        [chance(), chance(name="b", sure=False)],
-        {"rare": events(z300=0, z100=40, z10=80)},
-    )
+    three = {"rare": events(z300=0, z100=40, z10=80)}
+    seen = shares([chance(), chance(name="b", sure=False)], three)
     assert findings.chance_summary(seen) == (
         "Of six probabilities two are at most half as frequent as the theorem allows, "
         "two are consistent with it, one is more frequent than it says (Lemma 0 at ζ = "
@@ -624,9 +621,7 @@ def test_the_benchmark_tracks_every_row(monkeypatch):
     benchmark = ErrorExponent()
     assert benchmark.params == (list(NAMES),)
     made = {**rival_tables(), **theorems_tables()}
-    monkeypatch.setattr(
-        "dpaudit.reports.experiment.run", lambda experiment: made[experiment.name]
-    )
+    monkeypatch.setattr("dpaudit.reports.experiment.run", lambda each: made[each.name])
     tracked = benchmark.setup_cache()
     assert list(tracked) == list(NAMES)
     for name in ("ag-5-epsilon", "sn-2-d"):

@@ -118,11 +118,8 @@ def test_fresh_noise_unless_a_seed_is_given():
     assert (first != second).any()
     pca = PrivatePCA(1, random_state=np.random.default_rng(0))
     assert (pca.fit(rows).components_ != pca.fit(rows).components_).any()
-    first, second = (
-        PrivatePCA(1, random_state=np.random.RandomState(5)).fit(rows).components_
-        for _ in range(2)
-    )
-    np.testing.assert_array_equal(first, second)
+    seeded = (PrivatePCA(1, random_state=np.random.RandomState(5)) for _ in range(2))
+    np.testing.assert_array_equal(*(pca.fit(rows).components_ for pca in seeded))
 
 
 def test_nothing_exact_is_left_in_a_fit():
@@ -335,10 +332,8 @@ def test_sources_give_what_the_array_gives(tmp_path):
     rows = rows_in()
     np.save(tmp_path / "rows.npy", rows)
     expected = PrivatePCA(3, random_state=0).fit(rows).components_
-    parts, mapped = (
-        np.array_split(rows, 7),
-        np.load(tmp_path / "rows.npy", mmap_mode="r"),
-    )
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    parts = np.array_split(rows, 7)
     for source in (rows.tolist(), mapped, parts, iter(parts)):
         found = PrivatePCA(3, random_state=0).fit(source).components_
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
