@@ -99,7 +99,7 @@ report: $(VENV)/.test ## write the comparison report to build/report/
 
 browser: $(VENV)/.test $(VENV)/.browser ## look at the written pages in a Chromium (build/screenshots/)
 	DPAUDIT_SITES=build/report:build/docs DPAUDIT_SCREENSHOTS=build/screenshots \
-		$(BIN)/python -m pytest tests/reports/test_in_a_browser.py
+		$(BIN)/python -m pytest -n $(WORKERS) tests/reports/test_in_a_browser.py
 
 first-contact: $(VENV)/.test ## what a stranger does with the wheel alone, timed
 	$(BIN)/python .ci/first_contact.py

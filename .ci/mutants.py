@@ -46,6 +46,7 @@ ROOMS = ("src/dpaudit", "algorithms", "attacks", "audit", "reports")
 NOT_CODE = ("third_party", "checks", "__init__.py", "__main__.py")
 SLACK = 10.0  # how much longer than usual tests may take, in times, ...
 GRACE = 60.0  # ... and in seconds
+REST = 60.0  # seconds at most for tests that may execute a line by a shared fixture
 PRELOADED = (
     "numpy",
     "scipy.stats",
@@ -363,7 +364,12 @@ class Suite:
         files = {name.partition("::")[0] for name in first}
         # What a fixture executes is told of the first test that asks for it alone.
         rest = {x for x in self.times if x.partition("::")[0] in files} - first
-        return [*self._in_order(first, file), *self._in_order(rest, file)]
+        behind, left = [], REST
+        for name in self._in_order(rest, file):
+            left -= self.times[name]
+            if left >= 0:
+                behind.append(name)
+        return [*self._in_order(first, file), *behind]
 
     def _in_order(self, names: Iterable[str], file: str) -> list[str]:
         """Return tests, those in the cheapest files first."""
