@@ -116,6 +116,8 @@ def test_batches(program):
     tail = """    print('{"a": [1, 2], "b": [[3], [4]]}', flush=True)\n"""
     drawn = program(tail=tail, batched=True).draw([0.0], 2, rng=stream(0))
     assert (drawn["a"].shape, drawn["b"].shape) == ((2,), (2, 1))
+    tail = """    print('{"a": [7]}', flush=True)\n"""
+    assert releases(program(tail=tail, batched=True), 1) == [{"a": 7.0}]
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def packed(raw, after=b""):
 
 LONG = encode(np.random.default_rng(1).standard_normal(1001))
 SHORT = encode(np.arange(3))
-MISSHAPEN = ([4], [3, 1], [-3], [3.0], [True], 3, [1] * 33)
+MISSHAPEN = ([4], [3, 1], [-3], [3.0], [True], 3)
 MISTYPED = ("O", "f8", ">f8", "<M8[s]", ["<f8"])
 
 
@@ -304,6 +304,7 @@ MISTYPED = ("O", "f8", ">f8", "<M8[s]", ["<f8"])
         *(SHORT | {"shape": shape} for shape in MISSHAPEN),
         *(SHORT | {"dtype": dtype} for dtype in MISTYPED),
         {"$array": packed(b"\x02"), "dtype": "|b1", "shape": [1]},
+        {"$array": packed(b"\x01"), "dtype": "|b1", "shape": [1] * 33},
         {"$array": packed(b"") + packed(b""), "dtype": "|b1", "shape": [0]},
         {"$array": packed(b"\x01", b"more"), "dtype": "|b1", "shape": [1]},
         {"$float": "0.1"},

@@ -177,7 +177,7 @@ def test_shipped_datasets_are_the_published_ones(name, shape, range_, classes):
     assert sorted(set(data.labels.tolist())) == list(range(classes))
 
 
-# Spiked Gaussian
+# What is drawn
 
 
 def test_spiked_rows_have_the_stated_covariance():
@@ -200,9 +200,6 @@ def test_the_random_subspace_has_no_preferred_direction():
         v = datasets.spiked_gaussian(1, 3, spikes=[1.0], rng=rng).subspace
         mean += v @ v.T / n
     assert np.abs(mean - np.eye(3) / 3).max() < 5 * 0.5 / np.sqrt(n)
-
-
-# Haystack
 
 
 @given(

@@ -35,9 +35,6 @@ def test_the_requirements_of_an_extra_are_named_and_no_others(declared, extra):
     wanted = [str(Requirement(each)) for each in EXTRAS[extra]]
     assert [str(Requirement(each)) for each in named] == wanted
     assert "dpaudit" not in command
-
-
-def test_what_nobody_declared_is_a_package(declared):
     assert how_to_install("some-library") == "pip install 'some-library'"
 
 

@@ -89,6 +89,8 @@ def test_nobody_and_somebody_are_neighbours(nobody):
     for pair in (Pair(nobody, ROWS[:1]), Pair(ROWS[:1], nobody)):
         assert pair.relation is Relation.ADD_REMOVE
         assert {pair.data.shape, pair.neighbour.shape} == {(0, 2), (1, 2)}
+    with pytest.raises(InputError, match="they have 0 and 1 rows"):
+        Pair(nobody, ROWS[:1], "replace-one")
 
 
 STRANGE = np.array([[np.nan, 1.0], [np.inf, -np.inf], [0.0, 0.0]])

@@ -17,12 +17,6 @@ def test_streams_are_those_of_a_seed_sequence(name):
         np.testing.assert_array_equal(stream(*name).random(4), expected)
 
 
-def test_drawing_leaves_the_global_generator_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    stream(1, 2).random(10)
-    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", None, True, np.nan])
 def test_bad_seeds_are_named(seed):
     with pytest.raises(
