@@ -25,11 +25,7 @@ def test_rank_counts_those_that_score_as_much(strangers, score):
     assert rank_p_values([score], strangers)[0] == expected
 
 
-@given(
-    st.lists(NUMBERS, min_size=1, max_size=9),
-    NUMBERS,
-    st.floats(0.02, 0.98),
-)
+@given(st.lists(NUMBERS, min_size=1, max_size=9), NUMBERS, st.floats(0.02, 0.98))
 def test_the_threshold_is_the_same_rule(strangers, score, level):
     if level * (len(strangers) + 1) < 1:
         with pytest.raises(InputError, match="level must be at least"):

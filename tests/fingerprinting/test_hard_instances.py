@@ -5,12 +5,7 @@ import pytest
 
 from dpaudit.datasets.fingerprints import fingerprints
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import (
-    Disguise,
-    HardInstance,
-    is_useful,
-    usefulness_gap,
-)
+from dpaudit.fingerprinting import Disguise, HardInstance, is_useful, usefulness_gap
 
 
 def rng(seed=0):

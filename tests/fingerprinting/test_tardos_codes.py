@@ -72,12 +72,6 @@ def test_scores_of_strangers_have_mean_zero_and_the_words_variance():
     assert abs(spread) < 7 * np.sqrt((kurtosis - 1) / 20_000)
 
 
-def test_a_word_of_zeros_moves_no_score():
-    code = TardosCode.generate(3, 5, cutoff=0.1, rng=rng())
-    assert code.scores(np.zeros(5)).tolist() == [0.0, 0.0, 0.0]
-    assert isinstance(TardosCode([[1]], [0.5]).biases, np.ndarray)
-
-
 LEAST = np.array([[1], [-128]], dtype=np.int8)
 
 

@@ -140,10 +140,8 @@ def test_the_full_profile_has_the_parameters_of_the_paper():
     found = {each.name: each for each in experiments(SIZES["full"])}
     recovery_, tiles = found["robust-recovery"], found["robust-budgets"]
     assert recovery_.repetitions == 100
-    assert recovery_.options == {
-        **{"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5},
-        **{"rows": 2000, "dimension": 20},
-    }
+    options = {"epsilon": 0.8, "n_components": 2, "inlier_share": 0.5}
+    assert recovery_.options == {**options, "rows": 2000, "dimension": 20}
     assert 0.8 in tiles.grid["epsilon"]
     assert (tiles.options["rows"], tiles.options["dimension"]) == (2000, 20)
     for name, each in found.items():

@@ -11,11 +11,7 @@ import pytest
 from dpaudit.algorithms.robust.ggd import MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.grassmannian import squared_distance
 from dpaudit.algorithms.shared.batches import WithReplacement
-from dpaudit.algorithms.shared.step_sizes import (
-    ConstantSteps,
-    HalvingSteps,
-    RootSteps,
-)
+from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HalvingSteps, RootSteps
 from dpaudit.datasets import Dataset, haystack
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import cells, run

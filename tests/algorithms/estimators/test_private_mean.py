@@ -43,6 +43,7 @@ def test_the_query_is_the_sum_and_the_weighted_count():
     rows = [[3.0, 4.0], [0.1, 0.2], [0.0, 0.0]]
     found = GaussianMean.from_mu(1.0, row_norm=1.0).answers(rows)
     np.testing.assert_allclose(found, [0.7, 1.0, 3 / 2**0.25], rtol=1e-14)
+    assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
     public = GaussianMean.from_mu(1.0, relation="replace-one").answers(rows)
     np.testing.assert_allclose(public, [0.7, 1.0], rtol=1e-14)
 
@@ -60,10 +61,6 @@ def test_calibration_is_exact_on_the_worst_pair(relation, dimension):
         exact = pure.exact_claim(pure.worst_case(dimension))
         assert exact.epsilon(0.0) == pytest.approx(epsilon, rel=1e-12)
         assert pure.claim == PureDP(epsilon)
-
-
-def test_mu_is_claimed_where_it_is_given():
-    assert GaussianMean.from_mu(0.3).claim == GaussianDP(0.3)
 
 
 @pytest.mark.parametrize("entries", [1, 2, 9])
