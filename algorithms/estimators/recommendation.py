@@ -319,7 +319,9 @@ def _interpolated(values: Array, point: Mapping[str, float]) -> Array | None:
     for axis in _INTERPOLATED:
         points = GRID[axis]
         value = min(max(point[axis], points[0]), points[-1])
-        low = min(int(np.searchsorted(points, value, side="right")), len(points) - 1) - 1
+        low = (
+            min(int(np.searchsorted(points, value, side="right")), len(points) - 1) - 1
+        )
         share = math.log(value / points[low]) / math.log(points[low + 1] / points[low])
         places = [
             place * len(points) + index for place in places for index in (low, low + 1)
