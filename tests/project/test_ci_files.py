@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 
 # The extras that each file of constraints is for.
 PINNED = {
-    "constraints.txt": ("test", "lint", "bench", "browser", "docs"),
+    "constraints.txt": ("test", "lint", "bench", "browser", "docs", "mutants"),
     "constraints-third-party.txt": (
         "test",
         "opendp",
