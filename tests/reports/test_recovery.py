@@ -16,6 +16,7 @@ from strokes import marks, strokes, written
 from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms.robust.grassmannian import squared_distance
+from dpaudit.algorithms.robust.initialisation import PublicStart
 from dpaudit.cli import main
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells, run
@@ -120,6 +121,10 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
     descent = recovery.build_descent(name, {**setting, "iterations": 30})
     assert (descent.n_components, descent.iterations) == (2, 30)
     assert descent.claim.parameters == {"epsilon": 0.8, "delta": 1e-2}
+    if name == "dp-sggd":
+        other = {"iterations": 3, "batch_size": 7.0, "start": PublicStart()}
+        made = recovery.build_descent(name, setting | other)
+        assert (made.batches.batch_size, made.start) == (7.0, PublicStart())
     # What is compared with the paper has noise for what the paper claims.
     assert descent.relation is Relation.REPLACE_ONE
     if name in ("dp-sggd", "dp-sgd-reap", "dp-smd-reap"):
