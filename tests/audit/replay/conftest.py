@@ -1,9 +1,9 @@
-"""What is there before is listed once, and not for each of a thousand replays.
+"""What is there before a file is listed once, and not for each of a thousand replays.
 
 A replay lists all objects, to find the generators among them. Where tests run, these
-are the objects of every test that was collected, and listing them took half of the
-time. Those that are there when the first of these tests begins are frozen: the
-collector leaves them out then, and the generators among them are kept here.
+are the objects of every test that was collected, and of all that ran before. Those that
+are there when a file begins are frozen: the collector leaves them out then, and the
+generators among them are kept here.
 """
 
 import gc
@@ -15,20 +15,19 @@ import pytest
 from dpaudit.audit.replay import patches
 
 listed_anew = patches.all_objects
+generators: list[Any] = []
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def objects_listed_once() -> Iterator[None]:
-    generators = patches.Watch().found
-    gc.freeze()
-
     def objects() -> list[Any]:
         return [*generators, *gc.get_objects()]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(patches, "all_objects", objects)
+        generators[:] = patches.Watch().found
+        gc.freeze()
         yield
-    gc.unfreeze()
 
 
 @pytest.fixture
