@@ -1,6 +1,7 @@
 """Names from the code under audit do nothing to a terminal, to a page, to a file."""
 
 import json
+import os
 import re
 
 import pytest
@@ -84,6 +85,10 @@ def test_the_command_line_prints_text(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "hostile_names.py").write_text(MODULE, encoding="utf-8")
     file = "a\x1b[31m\u202e"
+    try:
+        os.fsencode(file)
+    except UnicodeEncodeError:
+        pytest.skip("needs file names beyond ASCII, which this locale cannot write")
     commands = (
         ("audit", "hostile_names:mechanism", "--pair", "hostile_names:pair"),
         ("export", "s.db", "--output", f"{file}.csv"),
