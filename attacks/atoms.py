@@ -12,11 +12,10 @@ An atom may be rare: a mechanism that skips its noise once in a thousand times. 
 numbers that do not repeat, two equal ones are remarkable, however many others there
 are; so this attack is never given up.
 
-Entries are compared after rounding to 40 bits, or to 2^-42 of the largest entry of
-their column where that is more: two results of the same real arithmetic are the same
-atom whatever their last bits are, which are the subject of another audit
-(`dpaudit.attacks.bits`); a few huge entries do not make all others alike; and among a
-million numbers of one size hardly any two are equal by accident.
+Entries are compared to the bit: releases are canonical before an attack sees them
+(`dpaudit.audit.canonical`), so two results of the same real arithmetic are the same
+atom. They have 30 bits, so that among thousands of numbers of one size hardly any two
+are equal by accident.
 """
 
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ _MAX_VALUES = 255  # per column: codes are bytes, and 0 stands for all other val
 _RARE = 1 / 2000  # of many values that repeat, rarer ones are not worth a code
 _FOLDS = 16
 _TELLING = 0.1
-_BITS, _REACH = 40, 42  # of an entry; and below the largest one of its column
 
 
 class Atoms(Attack):
@@ -73,7 +71,6 @@ class Atoms(Attack):
         left = [(hits[rest].sum(), size) for hits, size in table.hits]
         return {
             "columns": table.columns,
-            "resolution": table.resolution,
             "values": table.values,
             "starts": table.starts,
             "patterns": table.patterns[kept],
@@ -102,8 +99,7 @@ class Atoms(Attack):
 
     def score(self, target: Target, parameters: Parameters, releases: Release) -> Array:
         kept = flatten(releases)[:, parameters["columns"]]
-        rounded = _round(kept, parameters["resolution"])
-        codes = _encode(rounded, parameters["values"], parameters["starts"])
+        codes = _encode(kept, parameters["values"], parameters["starts"])
         table = _hash(parameters["patterns"])
         order = np.argsort(table)
         keys = _hash(codes)
@@ -124,7 +120,6 @@ class _Table:
     """
 
     columns: NDArray[np.intp]
-    resolution: Array
     values: Array
     starts: NDArray[np.intp]
     patterns: Codes
@@ -144,8 +139,6 @@ class _Table:
 
     @classmethod
     def of(cls, first: Array, second: Array) -> "_Table":
-        resolution = _resolution(np.vstack([first, second]))
-        first, second = _round(first, resolution), _round(second, resolution)
         columns = _worth_coding(first, second)
         both = np.vstack([first[:, columns], second[:, columns]])
         values, starts, continuous = _values(both)
@@ -160,7 +153,6 @@ class _Table:
         )
         return cls(
             columns,
-            resolution[columns],
             values,
             starts,
             codes[where],
@@ -170,42 +162,20 @@ class _Table:
         )
 
 
-def _resolution(flat: Array) -> Array:
-    """Return 2^-42 of the largest finite entry of each column, shape (m,)."""
-    largest = np.max(np.abs(flat), axis=0, where=np.isfinite(flat), initial=0.0)
-    exponent = np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
-    return np.exp2(np.maximum(exponent - _REACH, -1000.0))
-
-
-def _round(flat: Array, resolution: Array) -> Array:
-    """Round, with one NaN and one zero only, so that equal values have equal bytes."""
-    _, exponent = np.frexp(flat)
-    step = np.maximum(np.ldexp(1.0, exponent - 1 - _BITS), resolution)
-    rounded = np.floor(flat / step + 0.5) * step + 0.0
-    rounded[np.isnan(rounded)] = np.nan
-    # Beyond all doubles after rounding, or infinite before it.
-    infinite = np.isinf(flat)
-    rounded[infinite] = flat[infinite]
-    return rounded
-
-
 def _keys(flat: Array) -> NDArray[np.uint64]:
-    """Return what entries of the same 40 bits share, and those alone: a quick look."""
+    """Return what equal entries share, and those alone: a quick look."""
     keys = np.ascontiguousarray(flat + 0.0).view(np.uint64)
-    dropped = 52 - _BITS
-    keys += np.uint64(1 << (dropped - 1))
-    keys >>= np.uint64(dropped)
     keys[np.isnan(flat)] = np.iinfo(np.uint64).max
     return keys
 
 
-def _varies(rounded: Array) -> NDArray[np.bool_]:
-    same = (rounded == rounded[:1]) | (np.isnan(rounded) & np.isnan(rounded[:1]))
+def _varies(entries: Array) -> NDArray[np.bool_]:
+    same = (entries == entries[:1]) | (np.isnan(entries) & np.isnan(entries[:1]))
     return ~same.all(axis=0)
 
 
-def _repeats(rounded: Array) -> NDArray[np.bool_]:
-    ordered = np.sort(rounded, axis=0)
+def _repeats(entries: Array) -> NDArray[np.bool_]:
+    ordered = np.sort(entries, axis=0)
     equal = ordered[1:] == ordered[:-1]
     return (equal | (np.isnan(ordered[1:]) & np.isnan(ordered[:-1]))).any(axis=0)
 
@@ -222,15 +192,15 @@ def _worth_coding(first: Array, second: Array) -> NDArray[np.intp]:
     return np.sort(candidates[shift_order(one, two)[:_MAX_COLUMNS]])
 
 
-def _values(rounded: Array) -> tuple[Array, NDArray[np.intp], bool]:
+def _values(entries: Array) -> tuple[Array, NDArray[np.intp], bool]:
     """Return the frequent values of all columns, joined, and where each one starts.
 
     And whether hardly any value repeats, in any column: then each that does is
     remarkable, however rare it is.
     """
-    columns = [np.unique(column, return_counts=True) for column in rounded.T]
-    continuous = [2 * len(values) > len(rounded) for values, _ in columns]
-    frequent = max(2.0, _RARE * len(rounded))
+    columns = [np.unique(column, return_counts=True) for column in entries.T]
+    continuous = [2 * len(values) > len(entries) for values, _ in columns]
+    frequent = max(2.0, _RARE * len(entries))
     kept = []
     for (values, counts), alone in zip(columns, continuous, strict=True):
         order = np.argsort(-counts, kind="stable")[:_MAX_VALUES]
@@ -240,10 +210,10 @@ def _values(rounded: Array) -> tuple[Array, NDArray[np.intp], bool]:
     return np.concatenate([np.empty(0), *kept]), np.cumsum(lengths), all(continuous)
 
 
-def _encode(rounded: Array, values: Array, starts: NDArray[np.intp]) -> Codes:
+def _encode(entries: Array, values: Array, starts: NDArray[np.intp]) -> Codes:
     """Return the number of each entry's value in its column's list, 0 if not there."""
-    codes = np.zeros(rounded.shape, dtype=np.uint8)
-    for index, column in enumerate(rounded.T):
+    codes = np.zeros(entries.shape, dtype=np.uint8)
+    for index, column in enumerate(entries.T):
         known = values[starts[index] : starts[index + 1]]
         if len(known):
             place = np.minimum(np.searchsorted(known, column), len(known) - 1)

@@ -2,7 +2,8 @@
 
 Which entries are redundant, which of them can be NaN or infinite, and what stands in
 for those, is decided from past releases; the answers are parameters like any other.
-The same release then gets the same features in every batch.
+The same release then gets the same features in every batch. Entries are divided by a
+power of two of their size, so that squares are finite whatever the unit.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from dpaudit.mechanism import Release
 
 __all__ = ["features", "learn_features", "shift_order"]
 
-_LARGEST = 1e100  # so that sums of squares do not overflow
+_LARGEST = 1e100  # times its unit, so that sums of squares do not overflow
 _INDICATORS: dict[str, Callable[[Array], NDArray[np.bool_]]] = {
     "is_nan": np.isnan,
     "is_above": np.isposinf,
@@ -38,11 +39,14 @@ def learn_features(first: Release, second: Release, most: int) -> Parameters:
     Returns
     -------
     dict of ndarray
-        ``columns``: the entries kept; ``filler``: the median of each, which replaces
-        what is not finite; ``is_nan``, ``is_above``, ``is_below``: the entries that
-        get an indicator of NaN, of +inf, of -inf, again at most `most` each.
+        ``columns``: the entries kept; ``unit``: what each is divided by; ``filler``:
+        the median of each, which replaces what is not finite; ``is_nan``, ``is_above``,
+        ``is_below``: the entries that get an indicator of NaN, of +inf, of -inf, again
+        at most `most` each.
     """
     sides = flatten(first), flatten(second)
+    unit = _units(np.vstack(sides))
+    sides = sides[0] / unit, sides[1] / unit
     both = np.vstack(sides)
     considered = np.flatnonzero(~(_mirrored(first) & _mirrored(second)))
     indicators = {
@@ -55,13 +59,14 @@ def learn_features(first: Release, second: Release, most: int) -> Parameters:
         for side in sides
     ]
     columns = _most_shifted(filled[0], filled[1], considered, most, constant=True)
-    return {"columns": columns, "filler": filler[columns]} | indicators
+    kept = {"columns": columns, "filler": filler[columns], "unit": unit[columns]}
+    return kept | indicators
 
 
 def features(parameters: Parameters, releases: Release) -> Array:
     """Return finite features in the layout of `learn_features`, shape (size, m)."""
     flat = flatten(releases)
-    kept = flat[:, parameters["columns"]]
+    kept = flat[:, parameters["columns"]] / parameters["unit"]
     finite = np.where(np.isfinite(kept), kept, parameters["filler"])
     finite = np.clip(finite, -_LARGEST, _LARGEST)
     indicators = [test(flat[:, parameters[key]]) for key, test in _INDICATORS.items()]
@@ -107,6 +112,15 @@ def _mirrored(releases: Release) -> NDArray[np.bool_]:
     ):
         return np.tril(np.ones(shape, dtype=bool), -1).ravel()
     return np.zeros(int(np.prod(shape)), dtype=bool)
+
+
+def _units(flat: Array) -> Array:
+    """Return powers of two near the typical size of columns, shape (m,)."""
+    with np.errstate(all="ignore"):
+        size = _medians(np.where(flat == 0, np.nan, np.abs(flat)))
+        _, exponent = np.frexp(np.where(np.isfinite(size), size, np.inf))
+    # A quotient of doubles by such a power is exact, and so is the power.
+    return np.ldexp(1.0, np.clip(np.where(size > 0, exponent, 0), -1000, 1000))
 
 
 def _medians(flat: Array) -> Array:

@@ -12,6 +12,7 @@ from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
+from dpaudit.audit.canonical import Canon, data_size
 from dpaudit.audit.portfolio import Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.workers import Workers
@@ -37,6 +38,8 @@ class PairAudit:
     seed, key : int
     workers : Workers, optional
         As for `Sampler`.
+    bits : bool
+        Whether attacks see the doubles that were returned, rather than canonical ones.
     """
 
     def __init__(
@@ -47,9 +50,13 @@ class PairAudit:
         seed: int,
         key: int,
         workers: Workers | None = None,
+        *,
+        bits: bool = False,
     ) -> None:
         self.target = Target(mechanism, pair)
-        self.portfolio = Portfolio(self.target, attacks)
+        size = data_size(pair.data, pair.neighbour)
+        canon = None if bits else Canon(seed, key, size)
+        self.portfolio = Portfolio(self.target, attacks, canon)
         self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
         self._seed, self._key = seed, key
         self._round = 0

@@ -1,10 +1,8 @@
 """A portfolio of attacks: fitted on the past, judged on what they did not learn from.
 
-Scores are rounded to a relative 2^-30 of their scale before anything else happens.
-This is what makes an audit one of real-number privacy: where the exact score is
-constant on an event of positive probability, its floating-point image differs in the
-last bits, and those bits can tell D from D' for reasons of arithmetic alone (Mironov,
-*On significance of the least significant bits for differential privacy*, CCS 2012).
+Attacks see canonical releases (`dpaudit.audit.canonical`), and their scores are put on
+a grid of the same kind: linear algebra rounds by the size of its arguments, and a batch
+of releases on D may be larger than one on D'.
 
 Outputs of another layout than most (another shape, other keys, an exception) are read
 as well (`dpaudit.outputs`). An attack on numbers is fitted to one layout, and to each
@@ -18,6 +16,7 @@ where there is one it always scores, and others are on offer only if they tell D
 clearly better than it does: then it is wrong.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,13 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks import Attack, Parameters, Target
+from dpaudit.attacks import BITS, PORTFOLIO, Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
+from dpaudit.audit.betting.excess import violation
+from dpaudit.audit.betting.families import NullFamily
+from dpaudit.audit.canonical import Canon
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.errors import MechanismError
 from dpaudit.outputs import UNREAD, Batch
+from dpaudit.printable import said
 
-__all__ = ["FittedAttack", "Portfolio"]
+__all__ = ["FittedAttack", "Portfolio", "rests_on_bits"]
 
 
 _POOL_BYTES = 32 * 2**20  # a side
@@ -48,6 +51,7 @@ _TRIAL = 1000  # up to this many releases every attack scores, later those in us
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
 _SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
+_OWN = {type(attack) for attack in PORTFOLIO + BITS}
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,15 @@ class FittedAttack:
     resolution : float
     layout : str
         Whose numbers it scores; empty if it reads whole outputs.
+    offset : float
+        In [0, 1): where the grid of scores begins, in resolutions.
     """
 
     attack: Attack
     parameters: Parameters
     resolution: float
     layout: str
+    offset: float = 0.5
 
     @classmethod
     def fit(
@@ -76,6 +83,7 @@ class FittedAttack:
         on_data: Batch,
         on_neighbour: Batch,
         layout: str,
+        offset: float = 0.5,
     ) -> "FittedAttack":
         """Fit on past outputs, of which some must be readable on either side."""
         first, second = (_readable(attack, b, layout) for b in (on_data, on_neighbour))
@@ -88,7 +96,7 @@ class FittedAttack:
         largest = np.max(finite, where=np.isfinite(finite), initial=0.0)
         exponent = np.floor(np.log2(largest)) if largest > 0 else 0.0
         resolution = float(2.0 ** max(exponent - 30, -1022))
-        return cls(attack, parameters, resolution, layout)
+        return cls(attack, parameters, resolution, layout, offset)
 
     def score(self, target: Target, batch: Batch) -> Array:
         """Return rounded scores; other layouts than its own, and NaN, score lowest."""
@@ -106,8 +114,42 @@ class FittedAttack:
             every[batch.parts[self.layout].places] = raw
             raw = every
         with np.errstate(all="ignore"):
-            rounded = np.floor(raw / self.resolution + 0.5) * self.resolution
+            rounded = np.floor(raw / self.resolution + self.offset) * self.resolution
         return np.where(np.isnan(rounded), -np.inf, rounded)
+
+
+def rests_on_bits(
+    event: FittedAttack,
+    threshold: float,
+    family: NullFamily,
+    null: int,
+    target: Target,
+    canon: Canon,
+    returned: tuple[Batch, Batch],
+) -> bool:
+    """Say whether an event violates a null by the last bits of releases alone.
+
+    It does if it seems to violate it by the releases as they are, and no longer once
+    every entry is moved, at random, by a small part of the step of its grid. To ask
+    only makes an audit more careful.
+    """
+    rng = canon.nudges()
+    counts: tuple[list[int], list[int]] = ([], [])
+    for outputs in returned:
+        for count, batch in zip(
+            counts, (canon(outputs), canon.nudged(outputs, rng)), strict=True
+        ):
+            count.append(int((event.score(target, batch) >= threshold).sum()))
+    if counts[0] == counts[1]:
+        return False
+    sizes = returned[DATA].size, returned[NEIGHBOUR].size
+    before, after = (
+        violation(
+            family, null, Events.single(threshold, (hits[DATA], hits[NEIGHBOUR]), sizes)
+        )
+        for hits in counts
+    )
+    return after <= 0 < before
 
 
 def _separation(events: Events) -> tuple[float, float]:
@@ -184,10 +226,17 @@ class Portfolio:
     ----------
     target : Target
     attacks : sequence of Attack
+    canon : Canon, optional
+        What makes releases canonical. By default attacks see them as they are, which is
+        right where every release of the mechanism is exact, and for audits of doubles.
     """
 
-    def __init__(self, target: Target, attacks: Sequence[Attack]) -> None:
+    def __init__(
+        self, target: Target, attacks: Sequence[Attack], canon: Canon | None = None
+    ) -> None:
         self._target = target
+        self.canon = canon
+        self._broken: dict[str, str] = {}
         self._attacks = tuple(attacks)
         # Of past outputs: how many have each layout, which layouts have numbers, and
         # which of those have attacks of their own, each tried on so many outputs.
@@ -195,7 +244,9 @@ class Portfolio:
         self._numeric: set[str] = set()
         self._layouts: list[str] = []
         self._tried: dict[tuple[int, str], float] = {}
+        # As they were returned; and, where that was asked for, as attacks see them.
         self._pool: tuple[list[Batch], list[Batch]] = ([], [])
+        self._seen_as: dict[int, Batch] = {}
         self._pool_limit = 0
         self._bytes_each = 1.0
         self._recruited = 0
@@ -214,6 +265,7 @@ class Portfolio:
 
     def prepare(self) -> Events:
         """Refit what is due, and return the candidate events for the next round."""
+        self._learn_sizes()
         self._recruit()
         for contender in self._contenders:
             if self._due(contender):
@@ -272,6 +324,7 @@ class Portfolio:
             The counts of events of attacks that nobody bets on may be left 0.
         """
         hits = np.zeros(len(events), dtype=np.intp)
+        returned, batch = batch, self._canonical(batch)
         for index, contender in enumerate(self._contenders):
             if contender.fitted is None:
                 continue
@@ -285,7 +338,7 @@ class Portfolio:
                 counted = count_hits(scores, events.threshold[mine])
             if mine.any():
                 hits[mine] = counted
-        self._remember(side, batch)
+        self._remember(side, returned)
         self.seen[side] += batch.size
         return hits
 
@@ -310,6 +363,17 @@ class Portfolio:
         shares = (events.hits / np.maximum(events.scored, 1)).tolist()
         return tuple(zip(shares[NEIGHBOUR], shares[DATA], strict=True))
 
+    def rests_on_bits(
+        self, event: FittedAttack, threshold: float, family: NullFamily, null: int
+    ) -> bool:
+        """Say whether an event violates a null by the last bits of past releases."""
+        if self.canon is None:
+            return False
+        past = Batch.join(self._pool[DATA]), Batch.join(self._pool[NEIGHBOUR])
+        return rests_on_bits(
+            event, threshold, family, null, self._target, self.canon, past
+        )
+
     @property
     def memory(self) -> int:
         """How many outputs a side are remembered, at most, to learn from."""
@@ -327,11 +391,47 @@ class Portfolio:
         once = sum(self._counts[layout] == 1 for layout in wordless)
         return once / max(self._counts.total(), 1)
 
+    def canon_of(self, layout: str) -> dict[str, dict[str, NDArray[Any]]]:
+        """Return the grids that an event rests on, by layout: of one layout, or all."""
+        known = {} if self.canon is None else self.canon.grids
+        return {
+            name: grid.parameters
+            for name, grid in known.items()
+            if layout in ("", name)
+        }
+
+    def doubts(self, *, refuted: bool) -> tuple[str, ...]:
+        """Say what attacks did not see: rounding, and what they failed on."""
+        found = () if self.canon is None or refuted else self.canon.doubts
+        return (
+            *found,
+            *(
+                f"attack {name!r} was given up: {reason}"
+                for name, reason in self._broken.items()
+            ),
+        )
+
+    def _canonical(self, batch: Batch) -> Batch:
+        return batch if self.canon is None else self.canon(batch)
+
+    def _learn_sizes(self) -> None:
+        """Fix the grids of what is new, or of which much more is known by now."""
+        counts = {layout: self._counts[layout] for layout in self._numeric}
+        if self.canon is None or not self.canon.is_due(counts):
+            return
+        changed = self.canon.learn(*(Batch.join(side) for side in self._pool))
+        self._seen_as.clear()
+        for contender in self._contenders:
+            if changed and (not contender.layout or contender.layout in changed):
+                contender.fitted, contender.fitted_on = None, 0
+                contender.record = ScoreRecord()
+
     def _remember(self, side: int, batch: Batch) -> None:
         # Outputs are independent, so a prefix is as good a sample as any other.
         room = self._pool_limit - sum(b.size for b in self._pool[side])
         if room > 0:
             kept = Batch.join([batch.section(0, room)])
+            self._seen_as.pop(side, None)
             self._pool[side].append(kept)
             alike = len(self._counts) <= 1
             self._counts.update(kept.counts)
@@ -347,7 +447,9 @@ class Portfolio:
     def _pooled(self, side: int) -> Batch:
         if len(self._pool[side]) > 1:
             self._pool[side][:] = [Batch.join(self._pool[side])]
-        return self._pool[side][0]
+        if side not in self._seen_as:
+            self._seen_as[side] = self._canonical(self._pool[side][0])
+        return self._seen_as[side]
 
     def _recruit(self) -> None:
         """Take in the attacks that apply; layouts may turn up at any time."""
@@ -355,7 +457,7 @@ class Portfolio:
         if not self._find_layouts() and pooled < _REFIT * self._recruited:
             return
         self._recruited = pooled
-        both = Batch.join([*self._pool[DATA], *self._pool[NEIGHBOUR]])
+        both = Batch.join([self._pooled(DATA), self._pooled(NEIGHBOUR)])
         for layout in ["", *self._layouts]:
             seen = self._counts[layout] if layout else pooled
             for place, attack in enumerate(self._attacks):
@@ -423,16 +525,32 @@ class Portfolio:
         if not all(_is_readable(attack, batch, layout) for batch in pools):
             return
         first = contender.fitted is None
-        contender.fitted = FittedAttack.fit(
-            attack, self._target, pools[0], pools[1], layout
-        )
-        if first:
-            for pool in pools:
-                _check_company(contender.fitted, self._target, pool)
+        try:
+            fitted = self._fitted(attack, layout, *pools)
+            if first:
+                for pool in pools:
+                    _check_company(fitted, self._target, pool)
+            honest = self._honest_scores(fitted, *pools)
+        except Exception as error:
+            # A learner of dpaudit's own asks the mechanism for nothing.
+            if not (attack.learns and type(attack) in _OWN):
+                raise
+            self._broken[attack.name] = said(error)
+            contender.fitted, contender.fitted_on = None, sys.maxsize
+            return
+        contender.fitted = fitted
         contender.fitted_on = min(self._available(layout), self._useful(attack))
         contender.record = ScoreRecord()
-        for side, scores in enumerate(self._honest_scores(contender.fitted, *pools)):
+        for side, scores in enumerate(honest):
             contender.record.add(side, scores)
+
+    def _fitted(
+        self, attack: Attack, layout: str, on_data: Batch, on_neighbour: Batch
+    ) -> FittedAttack:
+        offset = 0.5 if self.canon is None else self.canon.score_offset
+        return FittedAttack.fit(
+            attack, self._target, on_data, on_neighbour, layout, offset
+        )
 
     def _honest_scores(
         self, fitted: FittedAttack, on_data: Batch, on_neighbour: Batch
@@ -455,7 +573,7 @@ class Portfolio:
             mine = [sides[learn] for sides in folds]
             if not all(_is_readable(attack, batch, layout) for batch in mine):
                 continue  # nothing to learn from in this half
-            other = FittedAttack.fit(attack, target, mine[0], mine[1], layout)
+            other = self._fitted(attack, layout, mine[0], mine[1])
             for side in (DATA, NEIGHBOUR):
                 parts[side].append(other.score(target, folds[side][judge]))
         return (

@@ -103,7 +103,7 @@ class AuditState:
         self.verdict = next(iter(self.tests.values()))
         self.drawn = np.zeros(2, dtype=np.intp)
         self._mechanism, self._attacks = mechanism, settings.attacks
-        self._stop = stops
+        self._stop, self._bits = stops, settings.bits
         self.limit = settings.max_samples
         self.refuted_at: int | None = None
         self._refine = math.ceil(settings.refine * settings.max_samples)
@@ -246,6 +246,16 @@ class AuditState:
                 )
         return None
 
+    def rests_on_bits(
+        self, pair_audit: PairAudit, strongest: StrongestEvent | None
+    ) -> bool:
+        """Say whether the strongest event violates the claim by last bits alone."""
+        family = self.verdict.family
+        assert family.claimed is not None
+        return strongest is not None and pair_audit.portfolio.rests_on_bits(
+            strongest.fitted, strongest.threshold, family, family.claimed
+        )
+
     def _play(self) -> None:
         left = 2 * self.limit - int(self.drawn.sum())
         asked = min(self._round_size(), max(left // 2, 1))
@@ -260,6 +270,7 @@ class AuditState:
                 self.seed,
                 arm,
                 self._workers,
+                bits=self._bits,
             )
             try:
                 pair_audit.pilot(min(size, _PILOT))

@@ -4,6 +4,7 @@ from typing import Any
 
 from dpaudit.attacks import BITS, PORTFOLIO, Attack
 from dpaudit.audit.betting.power import detectable_epsilon, rarest_event
+from dpaudit.audit.canonical import BITS_ONLY
 from dpaudit.audit.independence import signs_of_dependence, unreadable
 from dpaudit.audit.layers.exact import ExactVerdict, exact_verdict
 from dpaudit.audit.layers.layer import Layer
@@ -46,12 +47,14 @@ def summarise(
     """
     name = name or name_of(mechanism)
     tests, verdict = state.tests, state.verdict
-    refuted, samples = verdict.refutes_claim, state.samples
+    samples = state.samples
     claimed = verdict.family.claimed
     assert claimed is not None  # the first family is the one that decides
     log_evidence = float(verdict.log_wealth[claimed])
     pair_audit, events = state.best()
     strongest = state.strongest(pair_audit, events)
+    by_bits = verdict.refutes_claim and state.rests_on_bits(pair_audit, strongest)
+    refuted = verdict.refutes_claim and not by_bits
     mu, pair = tests.get("mu"), pair_audit.target.pair
     witness = None
     if refuted and strongest is not None and _is_known(strongest.fitted.attack):
@@ -67,6 +70,8 @@ def summarise(
             attack=strongest.fitted.attack.name,
             parameters=dict(strongest.fitted.parameters),
             resolution=strongest.fitted.resolution,
+            offset=strongest.fitted.offset,
+            canon=pair_audit.portfolio.canon_of(strongest.fitted.layout),
             threshold=strongest.threshold,
             counts=strongest.counts,
             confidence=1 - state.alpha,
@@ -84,17 +89,17 @@ def summarise(
         bits=bits,
         confidence=1 - state.alpha,
         samples=samples,
-        refuted_at=state.refuted_at,
+        refuted_at=state.refuted_at if refuted else None,
         drawn=(int(state.drawn[0]), int(state.drawn[1])),
         pairs=state.pairs,
-        epsilon_lower=tests["epsilon"].lower_bound,
+        epsilon_lower=0.0 if by_bits else tests["epsilon"].lower_bound,
         at_delta=state.at_delta,
-        delta_lower=tests["delta"].lower_bound,
+        delta_lower=0.0 if by_bits else tests["delta"].lower_bound,
         at_epsilon=state.at_epsilon,
-        mu_lower=None if mu is None else mu.lower_bound,
+        mu_lower=None if mu is None else 0.0 if by_bits else mu.lower_bound,
         attack=None if strongest is None else strongest.fitted.attack.name,
         event=None if strongest is None else _in_words(strongest),
-        log_evidence=log_evidence,
+        log_evidence=0.0 if by_bits else log_evidence,
         detectable_epsilon=None
         if refuted
         else detectable_epsilon(
@@ -111,7 +116,12 @@ def summarise(
         exact=_exact(mechanism, pair, state.claim),
         trajectory=tuple(state.trajectory),
         roc=() if strongest is None else strongest.roc,
-        warnings=(*signs_of_dependence(pair_audit), *unreadable(pair_audit)),
+        warnings=(
+            *signs_of_dependence(pair_audit),
+            *unreadable(pair_audit),
+            *((BITS_ONLY,) if by_bits else ()),
+            *pair_audit.portfolio.doubts(refuted=refuted),
+        ),
         seed=state.seed,
         seconds=0.0,
         witness=witness,

@@ -13,9 +13,10 @@ from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
+from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
 from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.portfolio import FittedAttack
+from dpaudit.audit.portfolio import FittedAttack, rests_on_bits
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
@@ -30,6 +31,7 @@ __all__ = ["Verification", "verify"]
 
 _SMALLEST_ROUND = 8
 _GROWTH = 1.25
+_KEPT = 500  # releases a side, for a last look at a violation
 _FEWEST, _TIMES, _MOST = 1000, 10, 1_000_000
 
 
@@ -137,19 +139,29 @@ def verify(
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(
-        attack, witness.parameters, witness.resolution, witness.layout
+        attack,
+        witness.parameters,
+        witness.resolution,
+        witness.layout,
+        witness.offset,
     )
     if witness.layer == Layer.TRANSCRIPT:
         mechanism = view_transcript(mechanism)
     target = Target(mechanism, witness.pair)
     sampler = Sampler(mechanism, witness.pair, seed)
-    test = SequentialTest(verdict_family(witness.claim).claim_only(), alpha)
+    family = verdict_family(witness.claim).claim_only()
+    test = SequentialTest(family, alpha)
+    canon = None
+    if attack not in BITS:
+        grids = {name: Grid.of(grid) for name, grid in witness.canon.items()}
+        canon = Canon(seed, 0, grids=grids)
 
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
     round_ = 0
     first_look: tuple[list[Batch], list[Batch]] = [], []
+    kept: tuple[list[Batch], list[Batch]] = [], []
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
         # The alternative: what the witness saw, and what was seen since.
@@ -164,7 +176,9 @@ def verify(
             for releases in sampler.batches(side, round_, size):
                 if round_ == 0:
                     first_look[side].append(releases)
-                scores = _scores(fitted, target, releases)
+                if seen < _KEPT:
+                    kept[side].append(releases)
+                scores = _scores(fitted, target, canon, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
         hits, seen, round_ = hits + fresh, seen + size, round_ + 1
@@ -173,11 +187,17 @@ def verify(
             f"the witness asks for {wanted:,} releases a side; by default no more than "
             f"{_MOST:,} are drawn, and max_samples sets another limit"
         )
+    confirmed = test.refutes_claim
+    if confirmed and canon is not None:
+        both = Batch.join(kept[DATA]), Batch.join(kept[NEIGHBOUR])
+        if rests_on_bits(fitted, witness.threshold, family, 0, target, canon, both):
+            confirmed = False
+            warnings.append(BITS_ONLY)
     again = Sampler(mechanism, witness.pair, seed)
     warnings += signs_seen(again, lambda: _repeats(again, first_look))
     return Verification(
         name=witness.name,
-        confirmed=test.refutes_claim,
+        confirmed=confirmed,
         claim=witness.claim,
         relation=witness.pair.relation,
         confidence=1 - alpha,
@@ -208,12 +228,15 @@ def _at_most(most: int, hits: int, scored: int) -> tuple[int, int]:
     return (hits, scored) if scored <= most else (hits * most // scored, most)
 
 
-def _scores(fitted: FittedAttack, target: Target, batch: Batch) -> NDArray[np.float64]:
+def _scores(
+    fitted: FittedAttack, target: Target, canon: Canon | None, batch: Batch
+) -> NDArray[np.float64]:
     """Score fresh outputs with the parameters that somebody wrote into a file."""
     name = fitted.attack.name
     try:
         with np.errstate(all="ignore"):
-            scores = fitted.score(target, batch)
+            canonical = batch if canon is None else canon(batch)
+            scores = fitted.score(target, canonical)
     except DPAuditError:
         raise
     except Exception as error:

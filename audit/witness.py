@@ -18,6 +18,7 @@ import scipy
 
 from dpaudit import __version__
 from dpaudit.attacks import BITS, PORTFOLIO
+from dpaudit.audit.canonical import Grid
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.stored_witness import StoredWitness, accusation, array, text
 from dpaudit.claims import ApproxDP, Claim, PureDP
@@ -54,7 +55,11 @@ class Witness(StoredWitness):
         Of the outputs whose numbers the attack scores; empty if it reads whole outputs.
     attack : str
     parameters : mapping of str to ndarray
-    resolution : float
+    resolution, offset : float
+        Of the grid of scores.
+    canon : mapping of str to mapping of str to ndarray
+        By layout the grids that releases were put on (`dpaudit.audit.canonical.Grid`);
+        empty if attacks saw doubles as they were.
     threshold : float
         The event: the rounded score is >= threshold, which may be infinite.
     counts : tuple of int
@@ -74,7 +79,7 @@ class Witness(StoredWitness):
     """
 
     form: ClassVar[str] = "dpaudit-witness"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str
     mechanism: Any
@@ -87,6 +92,8 @@ class Witness(StoredWitness):
     attack: str
     parameters: dict[str, Any]
     resolution: float
+    offset: float
+    canon: dict[str, dict[str, Any]]
     threshold: float
     counts: tuple[int, int, int, int]
     confidence: float
@@ -114,6 +121,8 @@ class Witness(StoredWitness):
                 "attack": self.attack,
                 "parameters": encode(self.parameters),
                 "resolution": self.resolution,
+                "offset": self.offset,
+                "canonical": encode(self.canon),
                 "score_at_least": encode(self.threshold),
             },
             "counts": {
@@ -140,6 +149,7 @@ class Witness(StoredWitness):
                 "data": stored["data"],
                 "neighbour": stored["neighbour"],
                 "parameters": event["parameters"],
+                "canonical": event["canonical"],
                 "threshold": event["score_at_least"],
             }
         )
@@ -154,6 +164,8 @@ class Witness(StoredWitness):
             attack=text("attack", event["attack"]),
             parameters=_parameters(values["parameters"]),
             resolution=check_positive("the resolution", event["resolution"]),
+            offset=check_fraction("the offset", event["offset"], allow_zero=True),
+            canon=_canon(values["canonical"]),
             threshold=_threshold(values["threshold"]),
             counts=(*_seen(counts, "data"), *_seen(counts, "neighbour")),
             confidence=check_fraction("the confidence", found["confidence"]),
@@ -246,6 +258,15 @@ def _parameters(value: Any) -> dict[str, np.ndarray[Any, Any]]:
             f"got {entries:,}"
         )
     return arrays
+
+
+def _canon(value: Any) -> dict[str, dict[str, np.ndarray[Any, Any]]]:
+    if not isinstance(value, dict):
+        raise InputError(f"the witness's grids must be named by layout, got {value!r}")
+    grids = {text("a layout", name): _parameters(grid) for name, grid in value.items()}
+    for grid in grids.values():
+        Grid.of(grid)
+    return grids
 
 
 def _threshold(value: Any) -> float:

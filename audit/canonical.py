@@ -1,0 +1,513 @@
+r"""Canonical releases: equal real numbers are equal, whatever their last bits are.
+
+A claim is about real numbers; an audit sees doubles. Where a real release y is computed
+in two ways, its images differ by kappa u s at most, with u = 2^-53, s the size of what
+it was computed from and kappa the length of the computation. An attack that divides by
+a range of one unit in the last place makes an event of probability 0 on D and 1 on D'
+of that (Mironov, *On significance of the least significant bits for differential
+privacy*, CCS 2012). So every release is put on a grid before any attack sees it: an
+entry x becomes
+
+.. math:: h \lfloor x / h + U \rfloor, \quad h = 2^{e - 30},
+
+with 2^e the size of the entry, or of its column where that is larger, and U uniform on
+[0, 1), drawn from the audit's seed, once. Multiples of h stay what they are: so do
+integers, and 1/8. The sizes come from releases of the past and from the data, of both
+sides alike, and from powers of two alone, so that nothing depends on a unit: 1e-300 is
+a size like any other. A canonical release is a function of the release and of what
+was fixed before, so everything that is proved of an audit holds for it as it stands.
+
+**What may still go wrong.** A real number of positive probability (an atom) whose
+images lie kappa u s apart falls on either side of a boundary with probability
+kappa u s / h, which is 2^-22 for kappa = 1: over the draw of U, once per audit, pair
+and atom, and not once per release. A fixed grid would have atoms that lie on a boundary
+for ever. Where y is continuous, an event of cells changes its probability by the mass
+within kappa u s of its boundaries, of the order kappa 2^-22 per release; that is below
+what an audit of a million releases can tell.
+
+**Sizes.** A column's size is the tenth part quantile of the magnitudes seen, so that a
+few huge entries do not make all others alike; what is larger has a size of its own.
+
+- *Fine* columns, that vary by less than 2^-20 of their size (a timestamp with noise of
+  a second), have steps of 2^-10 of their spread. Below 2^-38 of it all is rounding.
+- *Residues* are entries below 2^-40 of the other entries of their array, or of the
+  data, that look like what is left of a sum that should be 0: see `_are_residues`.
+  They are read on the grid of what they are left of, which is to say as 0.
+- *Lattices*, whose entries are multiples of one power of two with 36 bits in all
+  (integers, eighths), have steps of that power at most: they are exact.
+- *Single precision*: entries of 19 to 24 bits that are no integers have u = 2^-24 and
+  steps of 2^-12 of their size.
+
+What is read as rounding and tells D from D' is said in the result (`Canon.doubts`);
+``bits=True`` asks the other question, about the doubles themselves.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.arrays import Array
+from dpaudit.attacks.base import flatten
+from dpaudit.errors import InputError
+from dpaudit.mechanism import Release
+from dpaudit.outputs import Batch, Part, arrays_of, map_arrays
+from dpaudit.streams import stream
+
+__all__ = ["BITS_ONLY", "Canon", "Grid", "data_size"]
+
+Ints = NDArray[np.int_]
+Bools = NDArray[np.bool_]
+
+BITS_ONLY = (
+    "what seemed a violation differs in its last bits only: over the real numbers this "
+    "is no violation; bits=True audits the doubles themselves"
+)
+"""What is said of a refutation that vanished when releases were nudged."""
+
+_BITS, _SINGLE_BITS = 30, 12  # of an entry; of one in single precision
+_ROUNDING = {_BITS: 38, _SINGLE_BITS: 19}  # what varies by 2^-38 of itself is rounding
+_FINE, _WITHIN = 20, 10  # what varies by 2^-20 has steps of 2^-10 of its spread
+_RESIDUE, _BAND = 40, 30  # residues lie below 2^-40 of what they are left of, by 2^-30
+_LATTICE = 36  # bits that exact numbers may have
+_SINGLE = (19, 24)
+_FEW_BITS = 24
+_LOW, _HIGH = 0.1, 0.9  # quantiles
+_LEARNED = 2**20  # entries that a grid is learned from
+_AGAIN, _ENOUGH = 4, 2000  # more releases before a grid is learned again; and the last
+_ALIKE = 2  # exponents that differ by so much are as good
+_NUDGE = 2.0**-8  # of a step
+_CHUNK = 2**15  # entries that stay in a processor's cache
+_NOTHING = -1074  # the exponent of the least double
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The grid for the releases of one layout, entries in the order of `flatten`.
+
+    Parameters
+    ----------
+    exponent : ndarray of int, shape (m,) or (1,)
+        Steps are 2^exponent at least.
+    bits : ndarray of int, shape (m,) or (1,)
+        Larger entries keep that many.
+    reach : ndarray, shape (m,) or (1,)
+        Up to this magnitude steps are 2^exponent, even if entries are larger.
+    offset : float
+        U, in [0, 1).
+    binade : float
+        In [1/2, 1): steps double at this times a power of two.
+    """
+
+    exponent: Ints
+    bits: Ints
+    reach: Array
+    offset: float
+    binade: float
+
+    @property
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """The grid as named arrays, as witnesses keep it."""
+        return {
+            "exponent": self.exponent,
+            "bits": self.bits,
+            "reach": self.reach,
+            "offset": np.array([self.offset, self.binade]),
+        }
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, NDArray[Any]]) -> "Grid":
+        """Return the grid with these parameters.
+
+        Raises
+        ------
+        InputError
+            If they are not those of a grid.
+        """
+        try:
+            exponent, bits, reach, offset = (
+                parameters[name] for name in ("exponent", "bits", "reach", "offset")
+            )
+            proper = (
+                exponent.shape == bits.shape == reach.shape == (len(exponent),)
+                and exponent.dtype.kind == bits.dtype.kind == "i"
+                and {reach.dtype.kind, offset.dtype.kind} == {"f"}
+                and offset.shape == (2,)
+                and 0 <= offset[0] < 1
+                and 0.5 <= offset[1] < 1
+                and np.all((exponent >= _NOTHING) & (exponent <= -_NOTHING))
+                and np.all((bits > 0) & (bits <= _BITS))
+                and np.all(reach >= 0)
+            )
+        except (KeyError, TypeError, AttributeError, ValueError):
+            proper = False
+        if not proper:
+            raise InputError(
+                f"these are no parameters of a grid for releases: {parameters}"
+            )
+        return cls(exponent, bits, reach, float(offset[0]), float(offset[1]))
+
+    def apply(self, numbers: Release) -> Release:
+        """Return canonical releases, shapes (size, ...); NaN and infinities stay."""
+        return self._changed(numbers, self._rounded)
+
+    def nudged(self, numbers: Release, rng: np.random.Generator) -> Release:
+        """Move releases by 2^-8 of their steps at most, at random."""
+
+        def moved(entries: Array, columns: "Grid") -> Array:
+            step = np.ldexp(1.0, columns._exponents(entries))
+            return entries + rng.uniform(-_NUDGE, _NUDGE, entries.shape) * step
+
+        return self._changed(numbers, moved)
+
+    def resembles(self, other: "Grid") -> bool:
+        """Say whether another grid is about as good for the same releases."""
+        return bool(
+            np.all(np.abs(self.exponent - other.exponent) <= _ALIKE)
+            and np.all(self.bits == other.bits)
+            and np.all((self.reach > 0) == (other.reach > 0))
+        )
+
+    def _columns(self, start: int, stop: int) -> "Grid":
+        if len(self.exponent) == 1:
+            return self
+        part = slice(start, stop)
+        return Grid(
+            self.exponent[part],
+            self.bits[part],
+            self.reach[part],
+            self.offset,
+            self.binade,
+        )
+
+    def _changed(self, numbers: Release, change: Any) -> Release:
+        if not isinstance(numbers, Mapping):
+            flat = numbers.reshape(len(numbers), -1)
+            with np.errstate(all="ignore"):
+                return np.asarray(change(flat, self).reshape(numbers.shape))
+        changed: dict[str, Array] = {}
+        start = 0
+        for key in sorted(numbers):
+            width = numbers[key].size // max(len(numbers[key]), 1)
+            columns = self._columns(start, start + width)
+            changed[key] = arrays_of(columns._changed(numbers[key], change))[0]
+            start += width
+        return {key: changed[key] for key in numbers}
+
+    def _exponents(self, entries: Array) -> Ints:
+        """Return the exponent of the step of each entry."""
+        significand, exponent = np.frexp(entries)
+        own = exponent + (np.abs(significand) >= self.binade) - self.bits
+        coarse = (np.abs(entries) > self.reach) & (own > self.exponent)
+        return np.maximum(np.where(coarse, own, self.exponent), _NOTHING)
+
+    def _rounded(self, entries: Array, columns: "Grid") -> Array:
+        rounded = np.empty_like(entries)
+        rows = max(_CHUNK // max(entries.shape[1], 1), 1)
+        # Up to where steps are those of the column; and a step, by which it is exact to
+        # multiply and to divide.
+        edge = np.maximum(
+            np.ldexp(columns.binade, columns.exponent + columns.bits - 1), columns.reach
+        )
+        step = np.ldexp(1.0, columns.exponent)
+        simple = bool(np.all((columns.exponent > -1000) & (columns.exponent < 1000)))
+        for start in range(0, len(entries), rows):
+            part, out = entries[start : start + rows], rounded[start : start + rows]
+            if simple and np.all(np.abs(part) < edge):
+                np.multiply(part, 1 / step, out=out)
+                out += columns.offset
+                np.floor(out, out=out)
+                out *= step
+                continue
+            exponent = columns._exponents(part)
+            # In two halves, for 2^-exponent may be no double.
+            half = -exponent // 2
+            scaled = np.ldexp(np.ldexp(part, half), -exponent - half)
+            canonical = np.ldexp(np.floor(scaled + columns.offset), exponent)
+            # The last step below infinity, NaN, and what is infinite.
+            out[...] = np.where(np.isfinite(canonical), canonical, part)
+        rounded += 0.0  # there is one zero
+        return rounded
+
+
+def _learned(
+    arrays: list[list[Array]], data: float, offset: float, binade: float
+) -> Grid:
+    """Return the grid for releases like these, shapes (n, m): of an array, by sides."""
+    with np.errstate(all="ignore"):
+        found = [_sizes(sides, data) for sides in arrays]
+    exponent, bits, reach = (
+        _compact(np.concatenate(parts)) for parts in zip(*found, strict=True)
+    )
+    longest = max(len(exponent), len(bits), len(reach))
+    return Grid(
+        np.broadcast_to(exponent, longest),
+        np.broadcast_to(bits, longest),
+        np.broadcast_to(reach, longest),
+        offset,
+        binade,
+    )
+
+
+def _compact(values: NDArray[Any]) -> NDArray[Any]:
+    """Return one entry if all are alike."""
+    return values[:1] if len(values) and (values == values[0]).all() else values
+
+
+def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
+    """Return exponents, bits and reaches for the columns of one array."""
+    entries = np.vstack(sides)
+    finite = np.isfinite(entries)
+    magnitude = np.where(finite & (entries != 0), np.abs(entries), np.inf)
+    magnitude.sort(axis=0)
+    counts = np.isfinite(magnitude).sum(axis=0)
+    small, large = (_picked(magnitude, counts, q, 0.0) for q in (_LOW, _HIGH))
+    bits, lattice = _bits(entries)
+    # On one side alone it may be in single precision, too.
+    single = np.any([_is_single(*_bits(side)) for side in sides], axis=0)
+    lattice = np.where(single, _NOTHING, lattice)
+    precision = np.where(single, _SINGLE_BITS, _BITS)
+
+    exponent = np.frexp(small)[1] - precision
+    # A column of zeros has the size of what is beside it.
+    around = max(float(large.max(initial=0.0)), data)
+    exponent[counts == 0] = np.frexp(around)[1] - _RESIDUE if around else _NOTHING
+
+    # Fine columns, by the middle of what was seen of them.
+    ordered = np.sort(np.where(finite, entries, np.inf), axis=0)
+    low, high = (_picked(ordered, finite.sum(axis=0), q, 0.0) for q in (_LOW, _HIGH))
+    spread, middle = high - low, np.maximum(np.abs(low), np.abs(high))
+    rounding = np.where(single, _ROUNDING[_SINGLE_BITS], _ROUNDING[_BITS])
+    fine = (spread > np.ldexp(middle, -rounding)) & (
+        spread < np.ldexp(middle, _WITHIN - precision)
+    )
+    reach = np.where(fine, 2 * middle, 0.0)
+    within = np.maximum(
+        np.frexp(spread)[1] - _WITHIN, np.frexp(middle)[1] - rounding - 8
+    )
+    exponent = np.where(fine, np.minimum(exponent, within), exponent)
+
+    exact = lattice > _NOTHING
+    reach = np.where(exact & (exponent > lattice), np.inf, reach)
+    exponent = np.where(exact, np.minimum(exponent, lattice), exponent)
+
+    for size, own in ((float(large.max(initial=0.0)), True), (data, False)):
+        residue = _are_residues(entries, small, bits, size, own)
+        exponent = np.where(residue, np.frexp(size)[1] - _BITS, exponent)
+        reach = np.where(residue, 0.0, reach)
+    return np.maximum(exponent, _NOTHING), precision, reach
+
+
+def _picked(ordered: Array, counts: Ints, q: float, empty: float) -> Array:
+    """Return quantiles of columns in order, of which the first `counts` are seen."""
+    place = (np.maximum(counts - 1, 0) * q).astype(np.intp)
+    picked = np.take_along_axis(ordered, place[np.newaxis], axis=0)[0]
+    return np.where(counts > 0, picked, empty)
+
+
+def _bits(entries: Array) -> tuple[Ints, Ints]:
+    """Return how many bits the entries of a column have, at most, and their lattice.
+
+    A lattice is told by the exponent of the power of two that all entries are multiples
+    of; it is that of the least double where there is none to speak of.
+    """
+    seen = np.isfinite(entries) & (entries != 0)
+    significand, exponent = np.frexp(np.where(seen, entries, 1.0))
+    integer = np.abs(significand * 2.0**53).astype(np.int64)
+    trailing = np.frexp((integer & -integer).astype(np.float64))[1] - 1
+    most = np.where(seen, 53 - trailing, 0).max(axis=0, initial=0)
+    lowest = np.where(seen, exponent - 53 + trailing, 2000).min(axis=0, initial=2000)
+    highest = np.where(seen, exponent, -2000).max(axis=0, initial=-2000)
+    exact = (highest > -2000) & (highest - lowest <= _LATTICE)
+    return most, np.where(exact, lowest, _NOTHING)
+
+
+def _is_single(bits: Ints, lattice: Ints) -> Bools:
+    """Say which columns are in single precision: with its bits, and no integers."""
+    return (bits >= _SINGLE[0]) & (bits <= _SINGLE[1]) & (lattice < 0)
+
+
+def _are_residues(
+    entries: Array, small: Array, bits: Ints, size: float, own: bool
+) -> Bools:
+    """Say which columns look like what is left of sums of that size that should be 0.
+
+    They lie below 2^-40 of it, and by no more than another 2^-30. What is left of one
+    sum has few bits, because it is a multiple of the last bit of the summands. Beside
+    larger entries of their own array, columns are residues, too, whose values repeat
+    (a difference of two constants) or have either sign (one of noisy values). The
+    other reading would be that of noise, or of constants, so far below everything else.
+    """
+    if not 0 < size < np.inf:
+        return np.zeros(len(small), dtype=np.bool_)
+    share = small / size
+    near = (small > 0) & (share < 2.0**-_RESIDUE) & (share > 2.0 ** -(_RESIDUE + _BAND))
+    if not near.any():
+        return near
+    few = bits <= _FEW_BITS
+    if not own:
+        return near & few
+    columns = np.flatnonzero(near)
+    seen = entries[:, columns]
+    ordered = np.sort(seen, axis=0)
+    distinct = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
+    enough = _LOW * len(seen)
+    signed = ((seen > 0).sum(axis=0) >= enough) & ((seen < 0).sum(axis=0) >= enough)
+    near[columns] = few[columns] | (2 * distinct <= len(seen)) | signed
+    return near
+
+
+def data_size(*datasets: Any) -> float:
+    """Return the largest finite magnitude in datasets, 0 where there are no numbers."""
+    largest = 0.0
+    for data in datasets:
+        try:
+            numbers = np.abs(np.asarray(data, dtype=np.float64))
+        except (TypeError, ValueError):
+            continue
+        finite = np.isfinite(numbers)
+        largest = max(largest, float(numbers.max(initial=0.0, where=finite)))
+    return largest
+
+
+@dataclass
+class Canon:
+    """The grids of an audit on one pair: one for each layout, learned from the past.
+
+    Parameters
+    ----------
+    seed, key : int
+        The offset is drawn from the stream of that name.
+    data : float
+        The size of the data.
+    """
+
+    seed: int
+    key: int
+    data: float = 0.0
+    grids: dict[str, Grid] = field(default_factory=dict)
+    _learned_on: dict[str, int] = field(default_factory=dict)
+    _doubts: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        offset, binade, self.score_offset = stream(self.seed, self.key).random(3)
+        self._offset, self._binade = float(offset), float(2.0 ** (binade - 1))
+
+    def is_due(self, counts: Mapping[str, int]) -> bool:
+        """Say whether so many past outputs teach more than those learned from."""
+        return any(self._is_due(layout, count) for layout, count in counts.items())
+
+    def _is_due(self, layout: str, count: int) -> bool:
+        before = self._learned_on.get(layout, 0)
+        return before < _ENOUGH and count >= _AGAIN * before
+
+    def learn(self, on_data: Batch, on_neighbour: Batch) -> list[str]:
+        """Learn from past releases as they were returned; return what changed.
+
+        Returns
+        -------
+        list of str
+            The layouts whose canonical releases are others now.
+        """
+        changed = []
+        for layout in {**on_data.parts, **on_neighbour.parts}:
+            count = on_data.count(layout) + on_neighbour.count(layout)
+            if not self._is_due(layout, count):
+                continue
+            self._learned_on[layout] = count
+            sides = [_few(batch, layout) for batch in (on_data, on_neighbour)]
+            if all(side is None for side in sides):
+                continue
+            arrays = _by_array([side for side in sides if side is not None])
+            grid = _learned(arrays, self.data, self._offset, self._binade)
+            if layout not in self.grids or not grid.resembles(self.grids[layout]):
+                self.grids[layout] = grid
+                changed.append(layout)
+            self._doubts[layout] = _told_by_rounding(self.grids[layout], *sides)
+        return changed
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return canonical outputs."""
+        return self._changed(batch, Grid.apply)
+
+    def nudged(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Return canonical outputs, moved by a little before they were put on grids."""
+        return self(self._changed(batch, lambda grid, x: grid.nudged(x, rng)))
+
+    def nudges(self) -> np.random.Generator:
+        """Return the generator of the nudges."""
+        return stream(self.seed, self.key, 0)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What was read as rounding though it seemed to tell D from D', in words."""
+        doubted = sum(differ for differ, _ in self._doubts.values())
+        among = sum(entries for _, entries in self._doubts.values())
+        if not doubted:
+            return ()
+        return (
+            f"{doubted} of {among} entries of a release differ between D and D' by no "
+            "more than rounding does: over the real numbers this is no violation, and "
+            "they were read as equal; bits=True audits the doubles themselves",
+        )
+
+    def _changed(self, batch: Batch, change: Any) -> Batch:
+        parts = {}
+        for layout, part in batch.parts.items():
+            numbers = part.numbers
+            if numbers is not None:
+                numbers = change(self._grid(layout), numbers)
+            parts[layout] = Part(part.places, numbers)
+        return Batch(batch.size, parts)
+
+    def _grid(self, layout: str) -> Grid:
+        """Return the grid of a layout; of one that is new, of sizes of its entries."""
+        known = self.grids.get(layout)
+        if known is not None:
+            return known
+        return Grid(
+            np.array([_NOTHING]),
+            np.array([_BITS]),
+            np.zeros(1),
+            self._offset,
+            self._binade,
+        )
+
+
+def _few(batch: Batch, layout: str) -> Release | None:
+    """Return some releases of a layout as they were returned."""
+    numbers = batch.numbers(layout)
+    if numbers is None:
+        return None
+    width = sum(a.size // max(len(a), 1) for a in arrays_of(numbers))
+    most = max(_LEARNED // max(width, 1), 10)
+    return map_arrays(numbers, lambda array: array[:most])
+
+
+def _by_array(sides: list[Release]) -> list[list[Array]]:
+    """Return the arrays of releases, flat, in the order of `flatten`; each by sides."""
+    of_sides = (
+        [side[key] for key in sorted(side)] if isinstance(side, Mapping) else [side]
+        for side in sides
+    )
+    return [
+        [array.reshape(len(array), -1) for array in arrays]
+        for arrays in zip(*of_sides, strict=True)
+    ]
+
+
+def _told_by_rounding(
+    grid: Grid, first: Release | None, second: Release | None
+) -> tuple[int, int]:
+    """Return how many entries tell D from D' but on the grid, and of how many."""
+    if first is None or second is None:
+        return 0, 0
+    raw = flatten(first), flatten(second)
+    both = np.vstack([flatten(grid.apply(side)) for side in (first, second)])
+    apart = (raw[0].max(axis=0) < raw[1].min(axis=0)) | (
+        raw[0].min(axis=0) > raw[1].max(axis=0)
+    )
+    constant = (both == both[0]).all(axis=0)
+    return int((apart & constant).sum()), len(apart)
