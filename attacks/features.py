@@ -59,16 +59,16 @@ def learn_features(first: Release, second: Release, most: int) -> Parameters:
         for side in sides
     ]
     columns = _most_shifted(filled[0], filled[1], considered, most, constant=True)
-    kept = {"columns": columns, "filler": filler[columns], "unit": unit[columns]}
-    return kept | indicators
+    filler = (filler * unit)[columns]
+    return {"columns": columns, "filler": filler, "unit": unit[columns]} | indicators
 
 
 def features(parameters: Parameters, releases: Release) -> Array:
     """Return finite features in the layout of `learn_features`, shape (size, m)."""
     flat = flatten(releases)
-    kept = flat[:, parameters["columns"]] / parameters["unit"]
+    kept = flat[:, parameters["columns"]]
     finite = np.where(np.isfinite(kept), kept, parameters["filler"])
-    finite = np.clip(finite, -_LARGEST, _LARGEST)
+    finite = np.clip(finite / parameters["unit"], -_LARGEST, _LARGEST)
     indicators = [test(flat[:, parameters[key]]) for key, test in _INDICATORS.items()]
     return np.hstack([finite, *indicators]).astype(np.float64, copy=False)
 

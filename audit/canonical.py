@@ -70,7 +70,8 @@ BITS_ONLY = (
 _BITS, _SINGLE_BITS = 30, 12  # of an entry; of one in single precision
 _ROUNDING = {_BITS: 38, _SINGLE_BITS: 19}  # what varies by 2^-38 of itself is rounding
 _FINE, _WITHIN = 20, 10  # what varies by 2^-20 has steps of 2^-10 of its spread
-_RESIDUE, _BAND = 40, 30  # residues lie below 2^-40 of what they are left of, by 2^-30
+# Residues lie below 2^-40 of what they are left of, by 2^-30 more; squares by 2^-90.
+_RESIDUE, _BAND, _DEEP = 40, 30, 90
 _LATTICE = 36  # bits that exact numbers may have
 _SINGLE = (19, 24)
 _FEW_BITS = 24
@@ -334,29 +335,30 @@ def _are_residues(
 ) -> Bools:
     """Say which columns look like what is left of sums of that size that should be 0.
 
-    They lie below 2^-40 of it, and by no more than another 2^-30. What is left of one
-    sum has few bits, because it is a multiple of the last bit of the summands. Beside
-    larger entries of their own array, columns are residues, too, whose values repeat
-    (a difference of two constants) or have either sign (one of noisy values). The
-    other reading would be that of noise, or of constants, so far below everything else.
+    They lie below 2^-40 of it, and not by more than squares of them do (the variance of
+    a constant). What is left of one sum has few bits, because it is a multiple of the
+    last bit of the summands. Beside larger entries of their own array, columns are
+    residues, too, whose values repeat (a difference of two constants) or, where they
+    are no squares, have either sign (one of noisy values). The other reading would be
+    that of noise, or of constants, so far below everything else.
     """
     if not 0 < size < np.inf:
         return np.zeros(len(small), dtype=np.bool_)
     share = small / size
-    near = (small > 0) & (share < 2.0**-_RESIDUE) & (share > 2.0 ** -(_RESIDUE + _BAND))
-    if not near.any():
-        return near
-    few = bits <= _FEW_BITS
-    if not own:
-        return near & few
-    columns = np.flatnonzero(near)
+    below = (small > 0) & (share < 2.0**-_RESIDUE)
+    below &= share > 2.0 ** -(_RESIDUE + _DEEP)
+    few = below & (bits <= _FEW_BITS)
+    if not (own and below.any()):
+        return few
+    columns = np.flatnonzero(below)
     seen = entries[:, columns]
     ordered = np.sort(seen, axis=0)
     distinct = 1 + (ordered[1:] != ordered[:-1]).sum(axis=0)
     enough = _LOW * len(seen)
     signed = ((seen > 0).sum(axis=0) >= enough) & ((seen < 0).sum(axis=0) >= enough)
-    near[columns] = few[columns] | (2 * distinct <= len(seen)) | signed
-    return near
+    near = share[columns] > 2.0 ** -(_RESIDUE + _BAND)
+    below[columns] = (2 * distinct <= len(seen)) | (signed & near)
+    return below | few
 
 
 def data_size(*datasets: Any) -> float:

@@ -135,6 +135,11 @@ def same_output(first: Any, second: Any) -> bool:
 def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
     """Return warnings about outputs that nothing could be learned from."""
     found = []
+    if pair_audit.portfolio.only_output is not None:
+        found.append(
+            f"every output was the same one, {pair_audit.portfolio.only_output}: does "
+            "the mechanism return its result?"
+        )
     if kinds := pair_audit.portfolio.unread:
         names = ", ".join(kind.removeprefix(UNREAD) for kind in kinds[:_NAMED])
         more = ", ..." if len(kinds) > _NAMED else ""

@@ -23,6 +23,7 @@ from dpaudit.outputs import Batch
 
 __all__ = ["PairAudit"]
 
+_PATIENCE = 4  # times a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
 _RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
 
@@ -66,8 +67,18 @@ class PairAudit:
         self.pilot_size = 0
         self.favourite: str | None = None
 
-    def pilot(self, size: int) -> None:
+    def pilot(self, size: int, most: int | None = None) -> None:
         """Draw the round that only teaches.
+
+        Where nothing but one failure comes back it is longer: a mechanism may fail, or
+        have nothing to say, nine times in ten.
+
+        Parameters
+        ----------
+        size : int
+            Releases a side.
+        most : int, optional
+            No more than so many.
 
         Raises
         ------
@@ -75,7 +86,10 @@ class PairAudit:
             If nothing but one failure comes back on both sides.
         """
         self.first_look = _joined(self._sampler, size)
-        _check_alive(self.first_look, self._sampler)
+        if _failure(self.first_look) is not None:
+            size = min(_PATIENCE * size, most or size)
+            self.first_look = _joined(self._sampler, size)
+            _check_alive(self.first_look, self._sampler)
         self.portfolio.begin(*self.first_look)
         self.drawn += size
         self.pilot_size, self._round = size, 1
@@ -170,11 +184,19 @@ def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
     return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
 
 
-def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
-    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
+def _failure(sides: Sequence[Batch]) -> str | None:
+    """Return of what kind all outputs are failures, if they are of one kind."""
     layouts = {layout for side in sides for layout in side.parts}
     if len(layouts) == 1 and (only := layouts.pop()).startswith(("raises", "returns")):
+        return only
+    return None
+
+
+def _check_alive(sides: Sequence[Batch], sampler: Sampler) -> None:
+    """Raise if all outputs are failures of one kind: that is a bug, not a leak."""
+    failure = _failure(sides)
+    if failure is not None:
         raise MechanismError(
-            f"the mechanism {only} on both datasets, every time"
+            f"the mechanism {failure} on both datasets, every time"
             f"{sampler.last_words()}; releases must be numbers or numeric arrays"
         )

@@ -385,6 +385,13 @@ class Portfolio:
         return sorted(layout for layout in self._counts if layout.startswith(UNREAD))
 
     @property
+    def only_output(self) -> str | None:
+        """What all past outputs were, if they had no numbers and were all alike."""
+        if len(self._counts) == 1 and not self._numeric:
+            return next(iter(self._counts)).removeprefix("value ")
+        return None
+
+    @property
     def unrepeated(self) -> float:
         """The share of past outputs without numbers that occurred only once."""
         wordless = {layout for layout in self._counts if layout not in self._numeric}

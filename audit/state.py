@@ -273,7 +273,7 @@ class AuditState:
                 bits=self._bits,
             )
             try:
-                pair_audit.pilot(min(size, _PILOT))
+                pair_audit.pilot(min(size, _PILOT), most=left // 2)
             except (InputError, MechanismError):
                 # The mechanism refuses the pair, or does nothing but fail on it.
                 self._report(asked, arm, -math.inf, 0)

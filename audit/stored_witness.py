@@ -43,6 +43,9 @@ class StoredWitness(ABC):
     form: ClassVar[str]
     """Which kind of witness this is; ``format`` in the file."""
     version: ClassVar[int]
+    """Which is written."""
+    older: ClassVar[tuple[int, ...]] = ()
+    """Which are read, too."""
 
     name: str
     mechanism: Any
@@ -75,11 +78,13 @@ class StoredWitness(ABC):
         """
         if not isinstance(stored, dict) or stored.get("format") != cls.form:
             raise InputError(f"not a witness: its format must be {cls.form!r}")
-        if stored.get("version") != cls.version:
+        known = (*cls.older, cls.version)
+        if type(stored.get("version")) is not int or stored["version"] not in known:
             shown = printable(repr(stored.get("version")), longest=80)
             raise InputError(
                 f"witness version {shown} is not supported: this is "
-                f"dpaudit {__version__}, which reads version {cls.version}"
+                f"dpaudit {__version__}, which reads version "
+                f"{' or '.join(map(str, known))}"
             )
         try:
             return cls._read(stored)
@@ -105,8 +110,9 @@ class StoredWitness(ABC):
             )
         return rebuild(self.mechanism)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the witness as JSON, all of it or nothing."""
+        path = Path(path)
         content = json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
         with replacing(path) as new:
             new.write_text(content, encoding="utf-8")

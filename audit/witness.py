@@ -25,6 +25,7 @@ from dpaudit.claims import ApproxDP, Claim, PureDP
 from dpaudit.codec import decode, encode
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Pair
+from dpaudit.printable import printable
 from dpaudit.strict_json import read_json
 from dpaudit.validation import (
     check_count,
@@ -36,6 +37,7 @@ from dpaudit.validation import (
 __all__ = ["Witness", "current_versions"]
 
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
+_STEPS = 64  # of the grid of scores
 _MOST_PARAMETERS = 2**24  # entries, of the attack's arrays together
 
 
@@ -80,6 +82,7 @@ class Witness(StoredWitness):
 
     form: ClassVar[str] = "dpaudit-witness"
     version: ClassVar[int] = 3
+    older: ClassVar[tuple[int, ...]] = (2,)
 
     name: str
     mechanism: Any
@@ -142,6 +145,8 @@ class Witness(StoredWitness):
     def _read(cls, stored: dict[str, Any]) -> Self:
         event, counts, found = stored["event"], stored["counts"], stored["found"]
         reference = stored["reference"]
+        if stored["version"] == 2:
+            event = _of_version_2(event)
         # In one go, for what all arrays together may hold is bounded.
         values = decode(
             {
@@ -208,7 +213,7 @@ class Witness(StoredWitness):
             raise InputError(f"the witness names an unknown attack {self.attack!r}")
 
     @classmethod
-    def load(cls, path: Path) -> "Witness":
+    def load(cls, path: str | Path) -> "Witness":
         """Read a witness from a JSON file. Nothing is imported, whatever it says.
 
         Raises
@@ -217,7 +222,7 @@ class Witness(StoredWitness):
             As `from_dict`, and if it is no regular file that can be read, or has more
             than 128 MiB.
         """
-        return cls.from_dict(read_json(path))
+        return cls.from_dict(read_json(Path(path)))
 
 
 def current_versions() -> dict[str, str]:
@@ -258,6 +263,35 @@ def _parameters(value: Any) -> dict[str, np.ndarray[Any, Any]]:
             f"got {entries:,}"
         )
     return arrays
+
+
+def _of_version_2(event: Any) -> Any:
+    """Return an event as later versions keep it, from before there were grids.
+
+    Raises
+    ------
+    InputError
+        If its attack compares values, which were rounded in another way then.
+    """
+    parameters = event["parameters"]
+    if "resolution" in parameters or any(k.endswith(":resolution") for k in parameters):
+        raise InputError(
+            f"the witness's attack {printable(event['attack'])} compares values, which "
+            "version 2 rounded in another way: audit the mechanism again"
+        )
+    if "filler" in parameters:
+        ones = encode(np.ones(len(decode(parameters["filler"]))))
+        parameters = parameters | {"unit": ones}
+    threshold, resolution = event["score_at_least"], event["resolution"]
+    if type(threshold) in (int, float):
+        # Releases were not on a grid: scores may be a little lower now.
+        threshold = threshold - _STEPS * resolution
+    return event | {
+        "offset": 0.5,
+        "canonical": {},
+        "parameters": parameters,
+        "score_at_least": threshold,
+    }
 
 
 def _canon(value: Any) -> dict[str, dict[str, np.ndarray[Any, Any]]]:

@@ -123,7 +123,7 @@ class ReplayVerification:
         return "\n".join(lines)
 
 
-def load_witness(path: Path) -> "Witness | ReplayWitness":
+def load_witness(path: str | Path) -> "Witness | ReplayWitness":
     """Read a witness of an audit, or of a replay. Nothing is imported.
 
     Raises
@@ -131,7 +131,7 @@ def load_witness(path: Path) -> "Witness | ReplayWitness":
     InputError
         As `Witness.load`.
     """
-    stored = read_json(path)
+    stored = read_json(Path(path))
     if isinstance(stored, dict) and stored.get("format") == ReplayWitness.form:
         return ReplayWitness.from_dict(stored)
     return Witness.from_dict(stored)

@@ -1,6 +1,7 @@
 """The auditor audited: studies that measure what dpaudit claims about itself.
 
 - `coverage`: how often each bound that the package ships accuses the innocent.
+- `equal-reals`: how often an audit refutes by the last bits of doubles.
 - `tightness`: how near its lower bounds come to the truth.
 - `refutation`: how many releases a refutation takes, against the information limit.
 - `limits`: the same for black boxes of known laws, at two confidences.

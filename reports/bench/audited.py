@@ -16,6 +16,7 @@ from dpaudit.audit.identity import code_version
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.bench.cost import Cost
 from dpaudit.reports.bench.coverage import Coverage
+from dpaudit.reports.bench.equal_reals import EqualRealsStudy
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.replaying import Replaying
@@ -36,6 +37,7 @@ __all__ = ["STUDIES", "bench_audit", "write_up"]
 
 STUDIES: tuple[Study, ...] = (
     Coverage(),
+    EqualRealsStudy(),
     Tightness(),
     Refutation(),
     Limits(),

@@ -11,6 +11,7 @@ model of them per layout; an output without numbers is told by its layout.
     {"a": 1.0, "b": {"c": [1.0, 2.0]}}      shapes {a: (), b: {c: (2,)}}
     [[1.0], [1.0, 2.0]]                     shapes [(1,), (2,)]
     "the sum is 17.2"                       value 'the sum is {}'
+    None                                    value None
     ValueError("no rows")                   raises ValueError
 
 Numbers are read as doubles, those in a text too (JSON, CSV); a text is never cut: a
@@ -334,9 +335,11 @@ def _read(output: Any, depth: int, leading: int) -> _Tree:
         return _array(output, leading) or _read(output.tolist(), depth + 1, leading)
     if isinstance(output, str | bytes | bytearray):
         return _text(output)
+    if output is None:
+        return _Tree("value None", "None", {})
     if isinstance(output, Mapping):
         items = [(_key(key), value) for key, value in output.items()]
-        return _branch("{}", items, depth, leading) if items else _unread(output)
+        return _branch("{}", items, depth, leading)
     if isinstance(output, AbstractSet):
         output = _ordered(output)
     tree = _array(output, leading)
@@ -394,7 +397,7 @@ def _array(value: Any, leading: int) -> _Tree | None:
         case _:
             return None
     shape, kind = str(array.shape[leading:]), str(array.dtype)
-    if kind == "float64":
+    if array.dtype.kind == "f":  # whatever its precision: they are the same numbers
         return _Tree(f"shape {shape}", shape, {}, numbers)
     return _Tree(f"{kind}, shape {shape}", f"{kind} {shape}", {}, numbers)
 

@@ -22,10 +22,18 @@ def test_symmetric_matrices_give_one_triangle():
     # A single release that happens to be symmetric does not change the layout.
     layout = learn_features(*general, 10)
     assert features(layout, symmetric[0, :1]).shape == (1, 4)
-    assert (
-        features(layout, symmetric[0, :1])[0].tolist()
-        == symmetric[0, 0].ravel().tolist()
-    )
+    assert (features(layout, symmetric[0, :1]) * layout["unit"])[
+        0
+    ].tolist() == symmetric[0, 0].ravel().tolist()
+
+
+@pytest.mark.parametrize("unit", [2.0**-990, 2.0**-40, 1.0, 2.0**900])
+def test_features_do_not_depend_on_the_unit(unit):
+    first, second = np.random.default_rng(0).normal(size=(2, 30, 3))
+    layouts = [learn_features(first * u, second * u, 2) for u in (1.0, unit)]
+    assert layouts[0]["columns"].tolist() == layouts[1]["columns"].tolist()
+    ours, theirs = features(layouts[0], first), features(layouts[1], first * unit)
+    assert ours.tolist() == theirs.tolist()
 
 
 def test_symmetry_has_to_hold_on_both_sides():
@@ -42,6 +50,7 @@ def test_what_is_not_finite_becomes_indicators():
     assert layout["filler"].tolist() == [2.0, 6.0]
     assert layout["is_nan"].tolist() == layout["is_above"].tolist() == [1]
     assert layout["is_below"].tolist() == []
+    layout["unit"] = np.ones(2)  # else they are divided by 2 and 8
     assert features(layout, first).tolist() == [
         [1.0, 6.0, 1.0, 0.0],
         [2.0, 6.0, 0.0, 1.0],

@@ -254,7 +254,7 @@ SCORE, NUMBER = ("event", "score_at_least"), "must be a number above"
         (["neighbour"], GONE, MALFORMED),
         (["versions"], [], MALFORMED),
         (["versions"], {"0.5": 0.1}, "versions must be text"),
-        (["version"], 2, "version 2 is not supported"),
+        (["version"], 1, "version 1 is not supported"),
         (["version"], 4, "version 4 is not supported"),
         (["format"], "other", "not a witness"),
         (["event", "attack"], "telepathy", "unknown attack 'telepathy'"),
