@@ -23,7 +23,7 @@ from dpaudit.outputs import Batch
 
 __all__ = ["PairAudit"]
 
-_PATIENCE = 4  # times a pilot in which nothing but one failure came back
+_PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
 _RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
 
@@ -87,7 +87,7 @@ class PairAudit:
         """
         self.first_look = _joined(self._sampler, size)
         if _failure(self.first_look) is not None:
-            size = min(_PATIENCE * size, most or size)
+            size = max(min(_PATIENCE, most or size), size)
             self.first_look = _joined(self._sampler, size)
             _check_alive(self.first_look, self._sampler)
         self.portfolio.begin(*self.first_look)

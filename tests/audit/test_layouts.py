@@ -107,6 +107,36 @@ def test_numbers_in_words_are_no_such_case():
     assert audit(text, **OPTIONS, max_samples=50).warnings == ()
 
 
+def test_outputs_that_are_mostly_empty_are_outputs():
+    """As partition selection has them, and a mechanism that fails nine times in ten."""
+
+    def mostly(nothing):
+        def mechanism(data, rng):
+            if rng.random() < 0.9:
+                if nothing is ValueError:
+                    raise ValueError
+                return nothing
+            return {"0": 1.0}
+
+        return mechanism
+
+    for nothing in ({}, None, [], ValueError):
+        for seed in range(3):
+            found = audit(mostly(nothing), **OPTIONS, max_samples=60, seed=seed)
+            assert (found.refuted, found.warnings) == (False, ())
+
+    def leaks(data, rng):
+        return {"0": 1.0} if len(data) == 2 and rng.random() < 0.1 else {}
+
+    assert audit(leaks, **OPTIONS, max_samples=1000).refuted
+
+
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_who_returns_nothing_at_all_is_asked_why(nothing):
+    (warning,) = audit(lambda d, g: nothing, **OPTIONS, max_samples=20).warnings[1:]
+    assert warning.endswith("does the mechanism return its result?")
+
+
 def test_what_only_its_type_is_known_of_is_warned_about():
     def mixed(data, rng):
         return object() if rng.random() < 0.3 else rng.laplace()

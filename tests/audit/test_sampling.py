@@ -80,7 +80,7 @@ def fail():
     ("odd", "layout"),
     [
         (fail, "raises ZeroDivisionError"),
-        (lambda: None, "returns NoneType"),
+        (lambda: None, "value None"),
         (lambda: "no", "value 'no'"),
         (lambda: np.zeros(3), "shape (3,)"),
         (lambda: {"a": {"b": 1.0}}, "shapes {a: {b: ()}}"),

@@ -230,8 +230,7 @@ def test_outputs_that_are_all_alike_lie_far_inside_a_claim():
     ("output", "words"),
     [
         (lambda: 1 / 0, "raises ZeroDivisionError on both datasets"),
-        (lambda: None, "returns NoneType on both datasets"),
-        (lambda: {}, "returns dict on both datasets"),
+        (object, "returns object on both datasets"),
     ],
 )
 def test_a_mechanism_that_does_nothing_else_is_a_bug(output, words):
