@@ -207,14 +207,15 @@ def audit(
     workers = Workers(executor)
     workers.check(subject)
     recorder = None
+    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
     if store is not None:
         key = key_of(mechanism=mechanism, source=source, settings=settings)
         kept_in = store if isinstance(store, Store) else Store(store)
         recorder = Recorder(kept_in, key, settings.claim)
-        found = recorder.finished()
+        with single_threaded():
+            found = recorder.finished(state)
         if found is not None:
             return found
-    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
     interrupted = False
     kept = nullcontext() if recorder is None else recorder.open()
     with single_threaded(), kept:
@@ -252,5 +253,5 @@ def audit(
         )
         result = replace(result, seconds=clock.seconds)
         if recorder is not None and not interrupted:
-            recorder.finish(result)
+            recorder.finish(result, state)
     return result
