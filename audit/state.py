@@ -25,8 +25,8 @@ from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.independence import fingerprint
 from dpaudit.audit.pair_audit import Look, PairAudit, shows
 from dpaudit.audit.portfolio import FittedAttack
-from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.sampling import Sampler
+from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import DPAuditError, InputError, MechanismError
@@ -183,7 +183,10 @@ class AuditState:
         """
         try:
             return all(
-                shows(Sampler(self._mechanism, self._search.pair(arm), self.seed, arm), look)
+                shows(
+                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm),
+                    look,
+                )
                 for arm, looks in self.trail.looks.items()
                 for look in looks
             )

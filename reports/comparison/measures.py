@@ -308,9 +308,7 @@ def audited(
     }
 
 
-def shown(
-    problem: Problem, contender: Contender, epsilon: float, seed: int
-) -> bytes:
+def shown(problem: Problem, contender: Contender, epsilon: float, seed: int) -> bytes:
     """Return a digest of a few releases; of none if the mechanism refuses."""
     try:
         built = contender.build(epsilon)

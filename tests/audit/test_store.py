@@ -107,7 +107,9 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
     damage(path)
     content = path.read_bytes()
     # A damaged entry shows when it is read.
-    use = (lambda: store.checkpoint("a")) if damage is damage_an_entry else store.prepare
+    use = (
+        (lambda: store.checkpoint("a")) if damage is damage_an_entry else store.prepare
+    )
     with pytest.warns(StoreWarning, match=r"is damaged \(.*aside as 'audits.db.corr"):
         assert use() is None
     assert store.checkpoint("a") is None
