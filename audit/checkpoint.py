@@ -13,8 +13,8 @@ it goes badly would have as many tries as he likes at one error probability. The
 1. the outcome of every round is put on record before anybody is told of it, and a round
    that is drawn again must come out as it is on record;
 2. before an audit goes on, and before the result of a finished one is returned, the
-   pilot and the first releases of the last round are drawn again, on the pair of that
-   round and on the best, and must come out as they did, to the bit.
+   pilot and a few releases of the last rounds are drawn again, on the pair that was
+   played last and on the best, and must come out as they did, to the bit.
 
 Else the audit is refused. This is sound. The first outcomes that are put on record for
 rounds 1, 2, ... are one sequence, whoever drew them and in how many processes. Every

@@ -45,6 +45,11 @@ class Look(NamedTuple):
     units: tuple[tuple[int, ...], tuple[int, ...]]
     digest: bytes
 
+    @property
+    def size(self) -> int:
+        """Releases a side, at least."""
+        return min(sum(units) for units in self.units)
+
 
 class PairAudit:
     """A mechanism on one pair.
@@ -74,7 +79,7 @@ class PairAudit:
         self._seed, self._key = seed, key
         self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
-        self.looks: list[Look] = []  # at the pilot and at the last round
+        self.looks: list[Look] = []  # at the pilot, and at a few of the last releases
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
         self.pilot_size = 0
@@ -149,7 +154,9 @@ class PairAudit:
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         digest = fingerprint(*map(Batch.join, first))
-        self.looks[1:] = [Look(self._round, units, digest)]
+        self.looks.append(Look(self._round, units, digest))
+        while sum(look.size for look in self.looks[2:]) >= _FEW:
+            del self.looks[1]
         self.drawn += (n_p, n_q)
         self._round += 1
 

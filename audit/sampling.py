@@ -156,9 +156,7 @@ class Sampler:
             )
             for i, count in enumerate(units)
         )
-        batch = Batch.join([_batch(unit) for unit in drawn])
-        self._pair.check_untouched()
-        return batch
+        return Batch.join([_batch(unit) for unit in drawn])
 
     def uses_rng(self) -> bool:
         """Say whether a release draws from the generator that it is handed."""

@@ -74,7 +74,7 @@ class Trail(NamedTuple):
     history : list of tuple
         Of each round the size that was asked for, the arm, its score, its releases.
     looks : mapping of int to sequence of Look
-        At the pilot and the last round of an arm: of the last one that was played, and
+        At the pilot and the last rounds of an arm: of the one that was played last, and
         of the best.
     """
 
@@ -179,7 +179,7 @@ class AuditState:
     def repeats(self) -> bool:
         """Say whether the releases that a trail looked at come out again as they did.
 
-        They are drawn in this thread: up to ten a side, four times.
+        They are drawn in this thread: a few dozen, or as many batched draws.
         """
         try:
             return all(

@@ -1,5 +1,6 @@
 """No audit is told what the store holds of other code, whatever the key says."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from dpaudit import InputError
 from dpaudit.attacks import Identity
 from dpaudit.audit import Store, audit
 from dpaudit.audit.freezing import freeze, thaw
+from dpaudit.audit.sampling import Sampler
 
 OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
 KINDS = {"finished": None, "unfinished": lambda: True}
@@ -151,25 +153,48 @@ class Many:
         return data.sum() + rng.laplace(scale=0.5 if len(data) == 2 else 1.0)
 
     def draw(self, data, size, *, rng):
-        return [self.release(data, rng=rng) for _ in range(size)]
+        return [self.release(data, rng=rng) for _ in range(size)][::-1]
 
 
 SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
 
 
 @pytest.mark.parametrize("fails", [0.0, 0.1])
-@pytest.mark.parametrize("should_stop", KINDS.values(), ids=KINDS)
-def test_searches_and_batches_are_known_again(tmp_path, should_stop, fails):
-    options = {**SEARCH, "max_samples": 150, "attacks": [Identity()]}
-    kept = options | {"store": tmp_path / "audits.db"}
-    first = audit(Many(fails), **kept, should_stop=should_stop)
+@pytest.mark.parametrize("options", [SEARCH, {"pair": PAIR, "claim": CLAIM}])
+def test_searches_and_batches_are_known_again(tmp_path, options, fails):
+    """After a round of more releases than are looked at, and at the end."""
+    options = {**options, "max_samples": 150, "stop_when_refuted": False}
+    options |= {"attacks": [Identity()]}
+    kept, played = options | {"store": tmp_path / "audits.db"}, itertools.count()
+    first = audit(Many(fails), **kept, should_stop=lambda: next(played) == 19)
     again = audit(Many(fails), **kept)
-    assert again.from_store == (not first.interrupted)
+    assert first.interrupted
+    assert audit(Many(fails), **kept).from_store
     assert values(again) == values(audit(Many(fails), **options))
 
 
+@pytest.mark.parametrize(("mechanism", "drawn"), [(laplace_sum, 10), (Many(), 16)])
+def test_no_more_is_drawn_again_than_is_looked_at(mechanism, drawn):
+    """Of a batched draw it is one batch, since the others may hang on it."""
+    assert sum(Sampler(mechanism, PAIR, 0).opening(1000, 10)) == drawn
+
+
+def test_bits_are_known_by_a_few_dozen(tmp_path, monkeypatch):
+    """Of which most are the same under other code: here three of four."""
+
+    def mechanism(data, rng):
+        return float(rng.random() < globals()["CHANCE"])
+
+    options = OPTIONS | {"store": tmp_path / "audits.db", "max_samples": 100}
+    monkeypatch.setitem(globals(), "CHANCE", 0.5)
+    assert audit(mechanism, **options).samples == 100
+    monkeypatch.setitem(globals(), "CHANCE", 0.75)
+    with pytest.raises(InputError, match=NOT_BELIEVED):
+        audit(mechanism, **options)
+
+
 def test_every_look_counts(tmp_path):
-    """At the pilot and at the last round, of the pair played last and of the best."""
+    """At the pilot and at the last rounds, of the pair played last and of the best."""
     options = {**SEARCH, "max_samples": 300, "attacks": [Identity()]}
     path = tmp_path / "audits.db"
     expected = values(audit(Many(), **options, store=path))
@@ -177,7 +202,7 @@ def test_every_look_counts(tmp_path):
     result, trail = thaw(Store(path).result(key), {"claim": CLAIM})
     looks = [(arm, i) for arm, seen in trail.looks.items() for i in range(len(seen))]
     assert len({arm for arm, _ in looks}) == 2
-    assert {i for _, i in looks} == {0, 1}
+    assert {0, 1, 2} <= {i for _, i in looks}
     for number, place in enumerate([None, *looks]):
         changed = {arm: [*seen] for arm, seen in trail.looks.items()}
         if place is not None:
