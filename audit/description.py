@@ -116,7 +116,7 @@ class _Description:
             # Of those with such names, functions alone say what it does.
             if name[:2] != "__" or isinstance(member, (types.FunctionType, *_WRAPPERS))
         }
-        return [*described, self.of([type(kind), *kind.__bases__]), members]
+        return [*described, self.of(kind.__bases__), members]
 
     def _function(self, function: types.FunctionType) -> Any:
         # A decorator may give a function the name of another module than it is from.

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ from dataclasses import InitVar, dataclass, fields, make_dataclass, replace
 from enum import Enum
 from inspect import signature
 from random import choice
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,6 +41,13 @@ def closure(scale):
         return data.sum() + rng.laplace(scale=scale)
 
     return mechanism
+
+
+def held(scale):
+    """Return a mechanism that closes over a module."""
+    module = ModuleType("held")
+    module.scale = scale
+    return lambda data, rng: module.scale
 
 
 def default(data, rng, scale=1.0):
@@ -191,6 +199,10 @@ DIFFERENT = [
     type("Made", (Plain,), {"rate": 0.4}),
     make_dataclass("Made", [("scale", float, 1.0)])(),
     make_dataclass("Made", [("scale", float, 2.0)])(),
+    *(re.compile("a"), re.compile("b")),
+    type("Made", (Plain,), {"rate": property(lambda self: 0.3)}),
+    type("Made", (Plain,), {"rate": property(lambda self: 0.4)}),
+    *(held(1.0), held(2.0)),
     functools.lru_cache(lambda data: 2),
     functools.lru_cache(lambda data: 3),
 ]

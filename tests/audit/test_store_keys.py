@@ -203,6 +203,7 @@ def test_every_look_counts(tmp_path):
     looks = [(arm, i) for arm, seen in trail.looks.items() for i in range(len(seen))]
     assert len({arm for arm, _ in looks}) == 2
     assert {0, 1, 2} <= {i for _, i in looks}
+    assert {seen[0].round_ for seen in trail.looks.values()} == {0}
     for number, place in enumerate([None, *looks]):
         changed = {arm: [*seen] for arm, seen in trail.looks.items()}
         if place is not None:
