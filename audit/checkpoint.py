@@ -4,27 +4,29 @@ A checkpoint holds what was learned (`dpaudit.audit.freezing`). Every release co
 a stream that is named by its place in the audit (`dpaudit.audit.sampling`), so the
 rounds that follow are those that would have followed.
 
-That is so for a mechanism whose only randomness is the generator that it is handed.
-Rounds between the last checkpoint and a kill are drawn again; of a mechanism with
-randomness of its own they come out differently, and whoever kills an audit when it goes
-badly would have as many tries as he likes at one error probability. Therefore
+That is so for a mechanism whose only randomness is the generator that it is handed, and
+whose code is what it was. A key finds an audit by what the mechanism looks like
+(`dpaudit.audit.identity`); other code may look the same. And what a mechanism draws
+from elsewhere comes out differently when it is drawn again: whoever kills an audit when
+it goes badly would have as many tries as he likes at one error probability. Therefore
 
 1. the outcome of every round is put on record before anybody is told of it, and a round
    that is drawn again must come out as it is on record;
-2. after an audit that was not ended between two rounds, a round may have been lost of
-   which nothing is on record: then the pilot is drawn again, too, and must come out as
-   it did.
+2. before an audit goes on, and before the result of a finished one is returned, the
+   pilot and a few releases of the last rounds are drawn again, on the pair that was
+   played last and on the best, and must come out as they did, to the bit.
 
-Else the audit is refused, and stays so. This is sound. The first outcomes that are put
-on record for rounds 1, 2, ... are one sequence, whoever drew them and in how many
-processes. Every round is played with bets that were fixed before it, so its e-value has
-mean at most 1 given all that was told before; a round that is drawn again adds nothing
-to the evidence, since it has to give what is on record; to refuse is to stop. So the
-evidence is a supermartingale of the kind in `dpaudit.audit.betting.sequential`, stopped
-at some time, and a true claim falls with probability at most alpha over all processes
-together. It is assumed that a kill in the middle of a round knows nothing of the
-outcome, of which nobody was told; the second rule is for mechanisms that end their own
-process, and knows them only by a pilot that does not repeat itself.
+Else the audit is refused. This is sound. The first outcomes that are put on record for
+rounds 1, 2, ... are one sequence, whoever drew them and in how many processes. Every
+round is played with bets that were fixed before it, so its e-value has mean at most 1
+given all that was told before; a round that is drawn again adds nothing to the
+evidence, since it has to give what is on record; to refuse is to stop. So the evidence
+is a supermartingale of the kind in `dpaudit.audit.betting.sequential`, stopped at some
+time, and a true claim falls with probability at most alpha over all processes together.
+Two things are assumed. A kill in the middle of a round knows nothing of the outcome, of
+which nobody was told: mechanisms that end their own process are known only by releases
+that do not repeat themselves. And the code is one: a change that shows neither in the
+key nor in those releases (in one release of 10,000, say) is not noticed.
 """
 
 import time
@@ -37,7 +39,7 @@ from dpaudit.audit.database import tell
 from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.identity import code_version
 from dpaudit.audit.result import AuditResult
-from dpaudit.audit.state import AuditState
+from dpaudit.audit.state import AuditState, Trail
 from dpaudit.audit.store import Checkpoint, Store
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError
@@ -47,10 +49,10 @@ __all__ = ["Recorder"]
 T = TypeVar("T")
 
 _DIFFERENT = (
-    "the audit cannot go on from its store: what was drawn before comes out otherwise "
-    "now, since the mechanism draws randomness of its own or keeps state (or this "
-    "machine rounds differently), and to draw it again would be a second try; begin "
-    "another audit, with another seed"
+    "the audit in the store is not believed: what was drawn for it before comes out "
+    "otherwise now, since the code of the mechanism is another, or draws randomness of "
+    "its own or keeps state (or this machine rounds differently), and to draw it again "
+    "would be a second try; begin another audit, with another seed or another store"
 )
 _EVERY = 1.0  # seconds between two checkpoints, at least
 _SHARE = 0.01  # of the time that all of them may take, ...
@@ -79,14 +81,31 @@ class Recorder:
         self._started = time.perf_counter()
         self._due, self._spent = self._started + _EVERY, 0.0
 
-    def finished(self) -> AuditResult | None:
-        """Return the result if the audit was finished before; nothing is written."""
+    def finished(self, state: AuditState) -> AuditResult | None:
+        """Return the result if the audit was finished before; nothing is written.
+
+        Parameters
+        ----------
+        state : AuditState
+            One that has not begun, and is of no use after a result was found.
+
+        Raises
+        ------
+        InputError
+            If the mechanism does not give what it gave then.
+        """
         frozen = self._store.result(self._key)
         if frozen is None:
             return None
-        result = thaw(frozen, self._supplied)
-        if not isinstance(result, AuditResult):
-            raise InputError(f"{self._store!r} holds no result under the audit's key")
+        match thaw(frozen, self._supplied):
+            case AuditResult() as result, Trail() as trail:
+                state.follow(trail)
+            case _:
+                raise InputError(
+                    f"{self._store!r} holds no result under the audit's key"
+                )
+        if not state.repeats():
+            raise InputError(_DIFFERENT)
         return replace(result, from_store=True)
 
     @contextmanager
@@ -108,14 +127,13 @@ class Recorder:
         Raises
         ------
         InputError
-            If the state cannot go on as the one that was begun.
+            If the mechanism does not give what it gave then.
         """
-        checkpoint, on_record = self._store.resume(self._key)
+        checkpoint = self._store.checkpoint(self._key)
         if checkpoint is None:
             return 0.0
         state.thaw(checkpoint.frozen)
-        ended_here = checkpoint.closed and state.played >= on_record
-        if not ended_here and not state.repeats:
+        if not state.repeats():
             raise InputError(_DIFFERENT)
         return checkpoint.seconds
 
@@ -133,14 +151,14 @@ class Recorder:
             raise InputError(_DIFFERENT)
 
     def keep(self, state: AuditState, seconds: float, *, closing: bool = False) -> None:
-        """Write a checkpoint if it is time to, or the audit ends here: `closing`."""
+        """Write a checkpoint if it is time to, or the audit is `closing`: ends here."""
         begun = time.perf_counter()
         if not closing and begun < self._due:
             return
 
         def write() -> None:
             frozen = state.freeze()
-            checkpoint = Checkpoint(state.samples, seconds, frozen, closing)
+            checkpoint = Checkpoint(state.samples, seconds, frozen)
             self._store.add_checkpoint(self._key, checkpoint)
 
         self._try(write)
@@ -149,11 +167,11 @@ class Recorder:
         affordable = (self._spent + _DEARER * (done - begun)) / _SHARE
         self._due = max(done + _EVERY, self._started + affordable)
 
-    def finish(self, result: AuditResult) -> None:
-        """Write the result."""
+    def finish(self, result: AuditResult, state: AuditState) -> None:
+        """Write the result that the state came to."""
 
         def write() -> None:
-            frozen = freeze(result, self._supplied)
+            frozen = freeze((result, state.trail), self._supplied)
             record = result.to_dict()
             self._store.add_result(self._key, code_version(), record, frozen)
 

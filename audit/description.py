@@ -1,316 +1,142 @@
-"""Descriptions of objects: the same for what behaves alike, and for nothing else.
+"""Descriptions of objects, from which the keys of a store are made.
 
 An object is described by its class and its state, a function by its compiled code, its
-defaults, its attributes, what it closes over, and the globals that it names (of a
-module that it names: the attributes that it names), a class by its members, and so
-forth, as far as that leads. Three things end the walk:
+defaults, its attributes and what it closes over, one's own function by the globals that
+it names as well (of a module: the attributes that it names), one's own class by its
+members, and so forth, as far as that leads. Python and installed libraries go by names,
+and by a version or a digest of the file. Comments, blank lines and the rest of a script
+do not matter, nor what cached properties keep.
 
-- Python, dpaudit, NumPy, SciPy and scikit-learn go by their versions, their functions
-  by what is added at run time: defaults, attributes, closures;
-- other installed modules are followed within their own file, and no further;
-- locks have no state that could matter, nor have the generators that Python's `random`
-  and NumPy's `numpy.random` share among all: they are seeded anew in every process.
-
-Whatever else shows no state, and could therefore not be told from others of its kind,
-is refused, since a wrong result is worse than none. A frozen dataclass with a
-`functools.cached_property` for what cannot be described is a way out: its fields alone
-count. Only what an installed module keeps for itself may be of any kind: it goes by its
-class and by the file. Comments, blank lines and the rest of a script do not matter.
-
-What a mechanism reads while it runs (files, the environment) is not seen, nor are
-modules that a function imports within itself, nor what somebody writes into a library
-that goes by its version.
+A description is the same in every process. So generators of random numbers go by their
+class, for they are often seeded anew, and so does whatever shows no state (a lock, a
+handle of a library in C). What is looked up under a name made at run time, files and
+the environment are not seen: so objects of one description may differ, and whoever goes
+by it must look at what they do, too (`dpaudit.audit.checkpoint`).
 """
 
 import copyreg
 import hashlib
 import inspect
 import json
-import pickle
 import random
 import sys
 import sysconfig
-import threading
-import warnings
+import types
 from collections.abc import Iterator
-from dataclasses import fields
-from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
-
-from dpaudit.errors import InputError
+from numpy.random import BitGenerator, Generator, RandomState
 
 __all__ = ["describe"]
 
-_PINNED = {"dpaudit", "numpy", "scipy", "sklearn"}  # those that go by their version
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_SHARED: tuple[Any, ...] = (
-    random.random.__self__,  # type: ignore[attr-defined]
-    np.random.random.__self__,  # type: ignore[attr-defined]
-)
-_HEAP_TYPE = 1 << 9  # of the flags of a class: it was not compiled into the interpreter
-# What Python writes into a class, and what says nothing of what it does.
-_FURNITURE = {
-    *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"),
-    *("__annotations__", "__match_args__", "__slotnames__", "__firstlineno__"),
-    *("__annotate__", "__annotate_func__", "__annotations_cache__"),
-    *("__dataclass_fields__", "__dataclass_params__", "__static_attributes__"),
-    *("__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__"),
-    *("_is_protocol", "_is_runtime_protocol", "__protocol_attrs__"),
-    *("__non_callable_proto_members__", "__subclasshook__"),
-}
+# Their versions are in the key.
+_VERSIONED = {"dpaudit", "numpy", "scipy", "sklearn", *sys.stdlib_module_names}
+_SEEDED = (random.Random, RandomState, Generator, BitGenerator)
+_WRAPPERS = (property, staticmethod, classmethod, types.MethodType, type(len))
+_WRAPPED = ("__func__", "__self__", "__wrapped__", "fget", "fset", "fdel")
 
 
-def describe(value: Any) -> Any:
-    """Return JSON-ready Python that is the same for objects that behave alike.
-
-    Raises
-    ------
-    InputError
-        If some part of it shows no state to go by.
-    """
+def describe(value: Any) -> str:
+    """Return a text that is the same for objects that look alike, in every process."""
     try:
-        return _Description().whole(value)
+        return json.dumps(_Description().whole(value))
     except RecursionError:
-        raise InputError(
-            f"a store cannot tell {type(value).__qualname__!r} objects apart that are "
-            "nested as deeply as this one"
-        ) from None
+        return json.dumps(["deep", *_names_of(type(value))])
 
 
 class _Description:
-    """One walk through an object.
-
-    Functions and classes get numbers in the order in which they are met, and stand for
-    themselves by these: they name each other. State is written out each time, since
-    whether equal parts are one object does not matter.
-
-    What must be described exactly is so, before anything that need not (`_loosely`);
-    so it does not matter on which way something was met first.
-    """
+    """One walk: functions and classes, which name each other, get numbers."""
 
     def __init__(self) -> None:
-        self._met: dict[int, tuple[int, Any]] = {}  # by id; kept alive, or ids return
-        self._waiting: tuple[dict[int, Any], dict[int, Any]] = ({}, {})
-        self._lenient = False
+        self._numbers: dict[int, int] = {}
+        self._met: list[Any] = []
         self._above: set[int] = set()
 
     def whole(self, value: Any) -> Any:
         """Return the description of an object and of the code that it leads to."""
-        strict, loose = self._waiting
-        root, code = self.of(value), {}
-        while strict or loose:
-            self._lenient = not strict
-            queue = strict or loose
-            place = next(iter(queue))
-            code[place] = self._code_of(queue.pop(place))
-        return [root, sorted(code.items())]
+        described = [self.of(value)]
+        for each in self._met:  # which grows meanwhile
+            of_kind = self._class if isinstance(each, type) else self._function
+            described.append(of_kind(each))
+        return described
 
-    def of(self, value: Any) -> Any:
+    def of(self, value: Any, names: frozenset[str] = frozenset()) -> Any:
+        """Describe a value, of which code may ask for attributes of these names."""
         kind = type(value)
         if value is None or kind in (bool, str):
             return value
-        if kind is int:
-            return value if abs(value) < 2**63 else ["int", hex(value)]
-        if kind in (float, complex):
-            return [kind.__name__, repr(value)]
+        if kind in (int, float, complex):
+            return [kind.__name__, hex(value) if kind is int else repr(value)]
         if kind in (bytes, bytearray):
             return [kind.__name__, hashlib.sha256(value).hexdigest()]
         if kind is np.ndarray and value.dtype.kind not in "OV":
-            content = np.ascontiguousarray(value).tobytes()
-            digest = hashlib.sha256(content).hexdigest()
+            digest = hashlib.sha256(value.tobytes()).hexdigest()
             order = "F" if value.flags.fnc else "C"  # in which sums are rounded
             return ["array", value.dtype.str, list(value.shape), order, digest]
-        if isinstance(value, np.generic) and value.dtype.kind not in "OV":
-            return ["scalar", value.dtype.str, value.tobytes().hex()]
-        if kind is FunctionType or isinstance(value, type):
-            return self._reference_to(value)
+        if kind is types.FunctionType or isinstance(value, type):
+            if id(value) not in self._numbers:
+                self._numbers[id(value)] = len(self._met)
+                self._met.append(value)
+            return ["code", self._numbers[id(value)]]
         if id(value) in self._above:
             return ["cycle"]
         self._above.add(id(value))
-        try:
-            return self._state_of(value)
-        finally:
-            self._above.remove(id(value))
+        described = self._state_of(value, names)
+        self._above.remove(id(value))
+        return described
 
-    def _reference_to(self, code: Any) -> Any:
-        """Return the number of a function or class, which is described once."""
-        strict, loose = self._waiting
-        if id(code) not in self._met:
-            self._met[id(code)] = len(self._met), code
-            (loose if self._lenient else strict)[len(self._met) - 1] = code
-        place, _ = self._met[id(code)]
-        if place in loose and not self._lenient:
-            strict[place] = loose.pop(place)
-        return ["code", place]
-
-    def _loosely(self, value: Any) -> Any:
-        """Describe what need not be told from others of its kind, if it cannot be."""
-        before, self._lenient = self._lenient, True
-        try:
-            return self.of(value)
-        except InputError:
-            return _kind_of(value)
-        finally:
-            self._lenient = before
-
-    def _code_of(self, code: Any) -> Any:
-        try:
-            return self._class(code) if isinstance(code, type) else self._function(code)
-        except InputError:
-            if not self._lenient:
-                raise
-            return _kind_of(code)
-
-    def _state_of(self, value: Any) -> Any:
+    def _state_of(self, value: Any, names: frozenset[str]) -> Any:
         kind = type(value)
-        if kind is dict:
-            return ["dict", [[self.of(k), self.of(v)] for k, v in value.items()]]
-        if kind in (list, tuple):
-            return [kind.__name__, [self.of(item) for item in value]]
+        if kind in (list, tuple, dict):
+            items = value.items() if kind is dict else value
+            return [kind.__name__, [self.of(item) for item in items]]
         if kind in (set, frozenset):
-            items = sorted(json.dumps(describe(item)) for item in value)
-            return [kind.__name__, items]
-        if kind in (property, cached_property):
-            parts = "fget fset fdel" if kind is property else "func"
-            functions = [self.of(getattr(value, part)) for part in parts.split()]
-            return ["property", functions]
-        if kind in (staticmethod, classmethod):
-            return [kind.__name__, self.of(value.__func__)]
-        match value:
-            case ModuleType():
-                return self._module(value, frozenset())
-            case Enum():
-                return ["member", self.of(kind), value.name, self.of(value.value)]
-            case MethodType():
-                return ["method", self.of(value.__func__), self.of(value.__self__)]
-            case BuiltinFunctionType():
-                owner = value.__self__
-                bound = None if isinstance(owner, ModuleType) else self.of(owner)
-                return ["builtin", value.__module__, value.__qualname__, bound]
-            case CodeType():
-                return self._code(value)
-        if isinstance(value, _LOCKS) or any(value is shared for shared in _SHARED):
-            return ["stateless", kind.__qualname__]
-        return self._instance(value)
-
-    def _instance(self, value: Any) -> Any:
-        kind = type(value)
-        if "__dataclass_params__" in vars(kind) and kind.__dataclass_params__.frozen:
-            return ["object", self.of(kind), self._fields(value)]
-        try:
-            registered: Any = copyreg.dispatch_table.get(kind)
-            reduced = registered(value) if registered else value.__reduce_ex__(4)
-        except Exception as error:
-            raise _untellable(value, error) from error
-        if isinstance(reduced, str):
-            return self._named(value, reduced)
-        parts = [list(p) if isinstance(p, Iterator) else p for p in reduced]
-        return ["object", self.of(kind), [self.of(part) for part in parts]]
-
-    def _fields(self, value: Any) -> Any:
-        """Describe a frozen dataclass, without the values that it has cached."""
-        state = {field.name: getattr(value, field.name) for field in fields(value)}
-        for name, kept in getattr(value, "__dict__", {}).items():
-            made_by = inspect.getattr_static(type(value), name, None)
-            if not isinstance(made_by, cached_property):
-                state.setdefault(name, kept)
-        return [[name, self.of(part)] for name, part in state.items()]
-
-    def _named(self, value: Any, name: str) -> Any:
-        """Describe what pickles by its name: it is what is found under it, or wraps."""
-        wrapped = getattr(value, "__wrapped__", None)
-        if wrapped is not None:
-            return ["wraps", self.of(type(value)), self.of(wrapped)]
-        with warnings.catch_warnings():
-            # It asks every module for the name, and some mind being asked.
-            warnings.simplefilter("ignore")
-            try:
-                module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
-            except (Exception, SystemExit) as error:
-                raise _untellable(value, f"a module raises {error!r}") from error
-        if _found(module, name) is not value:
-            raise _untellable(value, f"it is not what {module} has as {name!r}")
-        return ["name", getattr(value, "__module__", None), name]
+            return [kind.__name__, sorted(map(describe, value))]
+        if isinstance(value, types.CodeType):
+            return self._code(value)
+        if isinstance(value, types.ModuleType):
+            name = value.__name__
+            return ["module", name, self._asked(vars(value), name, names)]
+        reduced = _reduced(value)
+        if reduced is not None:
+            return ["object", self.of(kind), [self.of(part) for part in reduced]]
+        wrapped = [getattr(value, name, None) for name in _WRAPPED]
+        return ["some", self.of(kind), _names_of(value), self.of(wrapped)]
 
     def _class(self, kind: type) -> Any:
-        name = [kind.__module__, kind.__qualname__]
-        home = _home(kind.__module__)
-        found = _is_found(kind)
-        if not kind.__flags__ & _HEAP_TYPE or (home is _Home.PINNED and found):
-            return ["class", *name]
-        # One that was made at run time is its maker's, wherever that was.
-        origin = kind.__module__ if found else None
+        described = [*_names_of(kind), _file_digest(kind.__module__)]
+        if not _is_own(kind.__module__):
+            return described
         members = {
-            key: self._part(member, origin)
-            for key, member in sorted(vars(kind).items())
-            if key not in _FURNITURE
+            name: self.of(member)
+            for name, member in sorted(vars(kind).items())
+            # Of those with such names, functions alone say what it does.
+            if name[:2] != "__" or isinstance(member, (types.FunctionType, *_WRAPPERS))
         }
-        bases = [self._part(base, origin) for base in kind.__bases__]
-        return ["class", *name, _digest_of(kind.__module__), bases, members]
+        return [*described, self.of(kind.__bases__), members]
 
-    def _function(self, function: FunctionType) -> Any:
+    def _function(self, function: types.FunctionType) -> Any:
         # A decorator may give a function the name of another module than it is from.
         origin = function.__globals__.get("__name__")
-        described = [
-            *("function", origin, function.__module__, function.__qualname__),
+        names = _named(function.__code__)
+        return [
+            *_names_of(function),
+            *(origin, _file_digest(origin)),
             self._code(function.__code__),
-            self.of(function.__defaults__),
-            self.of(function.__kwdefaults__),
-            [self.of(_content(cell)) for cell in function.__closure__ or ()],
-            self.of(vars(function)),
+            self.of([function.__defaults__, function.__kwdefaults__, vars(function)]),
+            [self.of(_content(cell), names) for cell in function.__closure__ or ()],
+            self._asked(function.__globals__, origin, names),
         ]
-        if _home(origin) is _Home.PINNED:
-            return described
-        names = _names(function.__code__)
-        parts = {
-            key: self._part(function.__globals__[key], origin, names)
-            for key in sorted(names & function.__globals__.keys())
-        }
-        return [*described, _digest_of(origin), parts]
 
-    def _part(
-        self, value: Any, origin: str | None, names: frozenset[str] = frozenset()
-    ) -> Any:
-        """Describe what code of a module names, with the attributes it may ask for."""
-        if _home(origin) is _Home.OWN:
-            if isinstance(value, ModuleType):
-                return self._module(value, names)
-            return self.of(value)
-        if isinstance(value, ModuleType):
-            return _kind_of(value)
-        if isinstance(value, FunctionType | type) and _origin(value) != origin:
-            if _home(_origin(value)) is _Home.OWN:
-                return self.of(value)
-            if _is_found(value):
-                return _kind_of(value)
-        return self._loosely(value)
+    def _asked(self, space: Any, module: str | None, names: frozenset[str]) -> Any:
+        """Describe what some names mean in a module, if that is one's own."""
+        known = sorted(names & space.keys()) if _is_own(module) else ()
+        return {key: self.of(space[key], names) for key in known}
 
-    def _module(self, module: ModuleType, names: frozenset[str]) -> Any:
-        """Describe a module, and which of its attributes have one of these names."""
-        name = module.__name__
-        if _home(name) is _Home.PINNED or id(module) in self._above:
-            return ["module", name]
-        self._above.add(id(module))
-        try:
-            strictly = _home(name) is _Home.OWN
-            parts = {
-                key: self._module(part, names)
-                if isinstance(part := vars(module)[key], ModuleType)
-                else self.of(part)
-                if strictly
-                else self._loosely(part)
-                for key in sorted(names & vars(module).keys())
-            }
-        finally:
-            self._above.discard(id(module))
-        return ["module", name, _file_digest(module), parts]
-
-    def _code(self, code: CodeType) -> Any:
+    def _code(self, code: types.CodeType) -> Any:
         return [
             *(code.co_code.hex(), code.co_exceptiontable.hex(), code.co_flags),
             *(code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
@@ -319,106 +145,67 @@ class _Description:
         ]
 
 
-def _untellable(value: Any, reason: object) -> InputError:
-    return InputError(
-        f"a store cannot tell {type(value).__qualname__!r} objects apart ({reason}): "
-        "let the mechanism be a function of a module or a frozen dataclass, which goes "
-        "by its fields and may keep such an object in a cached_property; or do without "
-        "a store"
-    )
+def _reduced(value: Any) -> list[Any] | None:
+    """Return what pickle would keep of an object; nothing if that is a name."""
+    kind = type(value)
+    if isinstance(value, (*_WRAPPERS, *_SEEDED)):
+        return None
+    try:
+        registered: Any = copyreg.dispatch_table.get(kind)
+        reduced = registered(value) if registered else value.__reduce_ex__(4)
+    except Exception:  # it cannot be pickled
+        reduced = (None, None, getattr(value, "__dict__", None))
+    if isinstance(reduced, str):
+        return None
+    parts = [list(part) if isinstance(part, Iterator) else part for part in reduced]
+    if len(parts) > 2 and type(parts[2]) is dict:
+        made_by = {name: inspect.getattr_static(kind, name, None) for name in parts[2]}
+        cached = {n for n, made in made_by.items() if isinstance(made, cached_property)}
+        parts[2] = {n: v for n, v in parts[2].items() if n not in cached} or None
+    return parts
 
 
-def _kind_of(value: Any) -> list[Any]:
-    """Return the name of a function, class or module, or of the class of an object."""
-    if isinstance(value, ModuleType):
-        return ["module", value.__name__, _file_digest(value)]
-    named = value if isinstance(value, FunctionType | type) else type(value)
-    return ["some", named.__module__, named.__qualname__, _digest_of(_origin(named))]
+def _names_of(value: Any) -> list[str]:
+    names = (getattr(value, f"__{n}__", None) for n in ("module", "qualname", "name"))
+    return [name for name in names if isinstance(name, str)]
 
 
-def _origin(code: Any) -> str | None:
-    """Return the module that a function or class was made in."""
-    if isinstance(code, FunctionType):
-        return code.__globals__.get("__name__")
-    return str(code.__module__)
-
-
-class _Empty:
-    """What a cell holds before it is filled."""
-
-
-def _content(cell: Any) -> Any:
+def _content(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:
-        return _Empty
+    except ValueError:  # it is not filled yet
+        return cell
 
 
-def _names(code: CodeType) -> frozenset[str]:
+def _named(code: types.CodeType) -> frozenset[str]:
     """Return the globals and attributes that some code, and code inside it, names."""
-    inner = (const for const in code.co_consts if isinstance(const, CodeType))
-    return frozenset(code.co_names).union(*(_names(const) for const in inner))
+    inner = (const for const in code.co_consts if isinstance(const, types.CodeType))
+    return frozenset(code.co_names).union(*map(_named, inner))
 
 
-def _found(module: str | None, name: str) -> Any:
-    """Return what a loaded module has under a name with dots, or None."""
-    found: Any = sys.modules.get(str(module))
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
-def _is_found(code: Any) -> bool:
-    """Say whether a function or class is what its module has under its name."""
-    return _found(code.__module__, code.__qualname__) is code
-
-
-class _Home(Enum):
-    """Where a module is from."""
-
-    PINNED = "Python, or a library whose version is in the key"
-    INSTALLED = "another library"
-    OWN = "somebody's own"
-
-
-def _home(module: str | None) -> _Home:
-    loaded = sys.modules.get(str(module))
-    if module is None or loaded is None:
-        return _Home.OWN
-    name, path = module.split(".")[0], getattr(loaded, "__file__", None)
-    if name in _PINNED:
-        return _Home.PINNED
-    if path is not None:
-        return _home_of_file(path)
-    if name == "__main__":
-        return _Home.OWN
-    return _Home.PINNED if name in sys.stdlib_module_names else _Home.INSTALLED
+def _is_own(module: str | None) -> bool:
+    """Say whether a module is somebody's own: not dpaudit's, Python's, or installed."""
+    loaded, top = sys.modules.get(str(module)), str(module).partition(".")[0]
+    if path := getattr(loaded, "__file__", None):
+        return top != "dpaudit" and _is_own_file(path)
+    return loaded is None or top not in sys.stdlib_module_names
 
 
 @cache
-def _home_of_file(path: str) -> _Home:
+def _is_own_file(path: str) -> bool:
     inside = Path(path).resolve()
-
-    def within(name: str) -> bool:
-        return inside.is_relative_to(Path(sysconfig.get_path(name)).resolve())
-
-    sites = {"site-packages", "dist-packages"} & set(inside.parts)
-    if sites or within("purelib") or within("platlib"):
-        return _Home.INSTALLED
-    return _Home.PINNED if within("stdlib") else _Home.OWN
+    if {"site-packages", "dist-packages"} & set(inside.parts):
+        return False
+    rooms = map(sysconfig.get_path, ("purelib", "platlib", "stdlib"))
+    return not any(inside.is_relative_to(Path(room).resolve()) for room in rooms)
 
 
-def _digest_of(module: str | None) -> str | None:
-    """Return a digest of the file of an installed module; nothing for any other."""
-    if _home(module) is not _Home.INSTALLED:
+def _file_digest(module: str | None) -> str | None:
+    """Return a digest of the source of a module that has no version in the key."""
+    if _is_own(module) or str(module).partition(".")[0] in _VERSIONED:
         return None
-    return _file_digest(sys.modules[str(module)])
-
-
-def _file_digest(module: ModuleType) -> str | None:
-    """Return a digest of the source of a module, where there is a file."""
     try:
-        path = Path(inspect.getsourcefile(module) or "")
+        path = Path(inspect.getsourcefile(sys.modules[str(module)]) or "")
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except (TypeError, OSError):
         return None

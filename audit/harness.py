@@ -123,8 +123,9 @@ def audit(
     store : Store or path, optional
         Where the audit is kept while it runs. The same audit (of the same code) with
         the same store goes on where the last was interrupted; if it was finished, its
-        result comes back at once, with `from_store` set. A store is to be trusted like
-        code: see `dpaudit.audit.store`.
+        result comes back, with `from_store` set. A few releases are drawn again first,
+        and must come out as they did: a mechanism with randomness of its own is
+        refused. A store is to be trusted like code: see `dpaudit.audit.store`.
     progress : callable, optional
         Called with a `Progress` after every round.
     should_stop : callable, optional
@@ -142,9 +143,8 @@ def audit(
     InputError
         If an argument is not allowed, or pair or claim is missing and the mechanism
         has none, or the mechanism's relation is not the pair's; if the mechanism
-        cannot be sent to another process; if the store cannot be written to, or cannot
-        tell the mechanism from others (`dpaudit.audit.description`), or if the audit
-        was interrupted and its rounds come out differently now
+        cannot be sent to another process; if the store cannot be written to, or if
+        what was drawn for the audit that it holds comes out differently now
         (`dpaudit.audit.checkpoint`).
     MechanismError
         If the mechanism does nothing but raise, or breaks the protocol.
@@ -207,14 +207,15 @@ def audit(
     workers = Workers(executor)
     workers.check(subject)
     recorder = None
+    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
     if store is not None:
         key = key_of(mechanism=mechanism, source=source, settings=settings)
         kept_in = store if isinstance(store, Store) else Store(store)
         recorder = Recorder(kept_in, key, settings.claim)
-        found = recorder.finished()
+        with single_threaded():
+            found = recorder.finished(state)
         if found is not None:
             return found
-    state = AuditState(subject, PairSearch(source, settings.seed), settings, workers)
     interrupted = False
     kept = nullcontext() if recorder is None else recorder.open()
     with single_threaded(), kept:
@@ -252,5 +253,5 @@ def audit(
         )
         result = replace(result, seconds=clock.seconds)
         if recorder is not None and not interrupted:
-            recorder.finish(result)
+            recorder.finish(result, state)
     return result

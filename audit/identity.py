@@ -2,8 +2,9 @@
 
 An audit is determined by the mechanism, the pairs, its settings, the code that carries
 it out, and the libraries that do the arithmetic. `key_of` makes one digest of all that.
-Objects that behave differently must not share a key, or a store would return the result
-of one for the other; `dpaudit.audit.description` tells them apart, or refuses.
+Objects that behave differently may share a key where they look alike
+(`dpaudit.audit.description`); so a key finds an audit, and what the mechanism does now
+says whether it is its own (`dpaudit.audit.checkpoint`).
 """
 
 import hashlib
@@ -51,11 +52,6 @@ def _digest_of_sources(sources: Iterable[tuple[str, bytes]]) -> str:
 
 def key_of(**parts: Any) -> str:
     """Return the key of the audit with these parts, under this code.
-
-    Raises
-    ------
-    InputError
-        If one of them cannot be told from others of its kind.
 
     Examples
     --------

@@ -16,14 +16,16 @@ known, and words that never occur twice, tell it nothing.
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.sampling import Sampler
 from dpaudit.errors import DPAuditError
 from dpaudit.outputs import UNREAD, Batch, arrays_of, read
+
+if TYPE_CHECKING:
+    from dpaudit.audit.pair_audit import PairAudit
 
 __all__ = [
     "fingerprint",
@@ -53,7 +55,7 @@ _NAMED = 3
 _MOST = 0.5
 
 
-def signs_of_dependence(pair_audit: PairAudit) -> tuple[str, ...]:
+def signs_of_dependence(pair_audit: "PairAudit") -> tuple[str, ...]:
     """Return warnings about the mechanism on the pair of an pair_audit."""
     return signs_seen(pair_audit.sampler, lambda: repeats(pair_audit))
 
@@ -78,7 +80,7 @@ def signs_seen(sampler: Sampler, repeats: Callable[[], bool]) -> tuple[str, ...]
         return signs(repeats=False, uses_rng=True)
 
 
-def repeats(pair_audit: PairAudit) -> bool:
+def repeats(pair_audit: "PairAudit") -> bool:
     """Say whether the same streams give the first releases of an pair_audit once more.
 
     Raises
@@ -132,7 +134,7 @@ def same_output(first: Any, second: Any) -> bool:
     return one.equals(other)
 
 
-def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
+def unreadable(pair_audit: "PairAudit") -> tuple[str, ...]:
     """Return warnings about outputs that nothing could be learned from."""
     found = []
     if pair_audit.portfolio.only_output is not None:

@@ -1,7 +1,7 @@
 """One pair of neighbours under attack: its releases, its attacks, its rounds."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.canonical import Canon, data_size
+from dpaudit.audit.independence import fingerprint
 from dpaudit.audit.portfolio import Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.workers import Workers
@@ -21,11 +22,35 @@ from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Batch
 
-__all__ = ["PairAudit"]
+__all__ = ["Look", "PairAudit", "shows"]
 
 _PATIENCE = 40  # releases of a pilot in which nothing but one failure came back
 _UNEVEN_FROM = 400  # releases, before which both sides are sampled alike
 _RECONSIDER = 1.5  # growth of the past after which the shares are chosen again
+_FEW = 10  # releases a side by which a round is known again
+
+
+class Look(NamedTuple):
+    """The first few releases of a round, to be drawn once more.
+
+    Parameters
+    ----------
+    round_ : int
+        0 is the pilot.
+    units : tuple of tuple of int
+        How many releases each unit has in which they are drawn, on D and on D'.
+    digest : bytes
+        Of the releases.
+    """
+
+    round_: int
+    units: tuple[tuple[int, ...], tuple[int, ...]]
+    digest: bytes
+
+    @property
+    def size(self) -> int:
+        """Releases a side, at least."""
+        return min(sum(units) for units in self.units)
 
 
 class PairAudit:
@@ -62,6 +87,7 @@ class PairAudit:
         self._seed, self._key = seed, key
         self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
+        self.looks: list[Look] = []  # at the pilot, and at a few of the last releases
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
         self.pilot_size = 0
@@ -85,11 +111,15 @@ class PairAudit:
         MechanismError
             If nothing but one failure comes back on both sides.
         """
+        units = self._opening(size, size)
         self.first_look = _joined(self._sampler, size)
         if _failure(self.first_look) is not None:
             size = max(min(_PATIENCE, most or size), size)
+            units = self._opening(size, size)
             self.first_look = _joined(self._sampler, size)
             _check_alive(self.first_look, self._sampler)
+        first = (batch.section(0, _FEW) for batch in self.first_look)
+        self.looks = [Look(0, units, fingerprint(*first))]
         self.portfolio.begin(*self.first_look)
         self.drawn += size
         self.pilot_size, self._round = size, 1
@@ -138,10 +168,17 @@ class PairAudit:
         self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
+        units, first = self._opening(n_p, n_q), ([Batch(0, {})], [Batch(0, {})])
         for side, batch in self._sampler.round(self._round, (n_p, n_q)):
+            missing = _FEW - sum(part.size for part in first[side])
+            first[side].append(batch.section(0, missing))
             hits[side] += self.portfolio.absorb(side, batch, events)
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
+        digest = fingerprint(*map(Batch.join, first))
+        self.looks.append(Look(self._round, units, digest))
+        while sum(look.size for look in self.looks[2:]) >= _FEW:
+            del self.looks[1]
         self.drawn += (n_p, n_q)
         self._round += 1
 
@@ -157,6 +194,10 @@ class PairAudit:
             heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
             events = Events.single(0.5, heads, drawn)
         return violation(family, null, events)
+
+    def _opening(self, *sizes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        on_data, on_neighbour = (self._sampler.opening(n, _FEW) for n in sizes)
+        return on_data, on_neighbour
 
     def _note_favourite(self, events: Events, bet_on: NDArray[np.intp]) -> None:
         """Remember whose event tells D from D' best, of those that are bet on."""
@@ -174,6 +215,21 @@ class PairAudit:
             self._considered = seen
         n_p = min(max(round(total * self._share), 1), total - 1)
         return n_p, total - n_p
+
+
+def shows(sampler: Sampler, look: Look) -> bool:
+    """Say whether a round opens now, in this thread, as it did: to the bit.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own.
+    """
+    again = (
+        sampler.again(side, look.round_, units).section(0, _FEW)
+        for side, units in enumerate(look.units)
+    )
+    return fingerprint(*again) == look.digest
 
 
 def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:

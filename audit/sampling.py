@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.audit.drawing import Drawn, draw, ways_to_draw
+from dpaudit.audit.drawing import Drawn, draw, draw_unit, ways_to_draw
 from dpaudit.audit.workers import Workers
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
@@ -135,6 +135,28 @@ class Sampler:
         """Yield `size` outputs of one side, as `round` does."""
         sizes = (size, 0) if side == DATA else (0, size)
         return (batch for _, batch in self.round(round_, sizes))
+
+    def opening(self, size: int, few: int) -> tuple[int, ...]:
+        """Return the sizes of the units in which the first few of a round are drawn."""
+        units: list[int] = []
+        for count in self._cut(size):
+            missing = few - sum(units)
+            if missing <= 0:
+                break
+            # Single releases of a unit follow each other; a draw is one piece.
+            units.append(count if self._batched else min(count, missing))
+        return tuple(units)
+
+    def again(self, side: int, round_: int, units: tuple[int, ...]) -> Batch:
+        """Draw units once more with which a side of a round opened, in this thread."""
+        data = (self._pair.data, self._pair.neighbour)[side]
+        drawn = (
+            draw_unit(
+                self._mechanism, data, count, self._seed, (self._key, round_, side, i)
+            )
+            for i, count in enumerate(units)
+        )
+        return Batch.join([_batch(unit) for unit in drawn])
 
     def uses_rng(self) -> bool:
         """Say whether a release draws from the generator that it is handed."""

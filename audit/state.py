@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,16 +22,17 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.freezing import freeze, thaw
-from dpaudit.audit.independence import fingerprint, repeats
-from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.independence import fingerprint
+from dpaudit.audit.pair_audit import Look, PairAudit, shows
 from dpaudit.audit.portfolio import FittedAttack
+from dpaudit.audit.sampling import Sampler
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.mechanism import Mechanism
 
-__all__ = ["AuditState", "StrongestEvent"]
+__all__ = ["AuditState", "StrongestEvent", "Trail"]
 
 _PILOT = 10
 _SMALLEST_ROUND = 4
@@ -63,6 +64,22 @@ class StrongestEvent:
     threshold: float
     counts: tuple[int, int, int, int]
     roc: tuple[tuple[float, float], ...]
+
+
+class Trail(NamedTuple):
+    """What leads a search to where it was, and shows whether the mechanism is the same.
+
+    Parameters
+    ----------
+    history : list of tuple
+        Of each round the size that was asked for, the arm, its score, its releases.
+    looks : mapping of int to sequence of Look
+        At the pilot and the last rounds of an arm: of the one that was played last, and
+        of the best.
+    """
+
+    history: list[tuple[int, int, float, int]]
+    looks: dict[int, list[Look]]
 
 
 class AuditState:
@@ -108,7 +125,7 @@ class AuditState:
         self.refuted_at: int | None = None
         self._refine = math.ceil(settings.refine * settings.max_samples)
         self._search, self._workers = search, workers or Workers()
-        self._history: list[tuple[int, int, float, int]] = []
+        self.trail = Trail([], {})
         self.trajectory: list[tuple[int, float]] = []
         self._pair_audits: dict[int, PairAudit] = {}
         self.pairs = 0
@@ -137,7 +154,7 @@ class AuditState:
     @property
     def played(self) -> int:
         """How many rounds were played, those on refused pairs included."""
-        return len(self._history)
+        return len(self.trail.history)
 
     @property
     def outcome(self) -> bytes:
@@ -146,8 +163,8 @@ class AuditState:
         It covers the evidence after the round, and the releases of a pilot, which are
         no evidence, but tell whether the mechanism repeats itself.
         """
-        _, arm, _, _ = self._history[-1]
-        seen = self._history[-1], self.drawn.tolist()
+        _, arm, _, _ = self.trail.history[-1]
+        seen = self.trail.history[-1], self.drawn.tolist()
         digest = hashlib.sha256(json.dumps(seen).encode())
         for test in self.tests.values():
             digest.update(test.log_wealth.tobytes())
@@ -159,11 +176,20 @@ class AuditState:
             digest.update(fingerprint(*(pair_audit.first_look or ())))
         return digest.digest()
 
-    @property
     def repeats(self) -> bool:
-        """Whether the pilot on the worst pair comes out again as it did."""
+        """Say whether the releases that a trail looked at come out again as they did.
+
+        They are drawn in this thread: a few dozen, or as many batched draws.
+        """
         try:
-            return not self.pairs or repeats(self._pair_audits[self._search.best()])
+            return all(
+                shows(
+                    Sampler(self._mechanism, self._search.pair(arm), self.seed, arm),
+                    look,
+                )
+                for arm, looks in self.trail.looks.items()
+                for look in looks
+            )
         except DPAuditError:
             return False
 
@@ -186,25 +212,29 @@ class AuditState:
         )
         state = playing, (self.limit, self.refuted_at)
         return freeze(
-            (self._history, freeze(state, self._supplied(self._pair_audits))), {}
+            (self.trail, freeze(state, self._supplied(self._pair_audits))), {}
         )
 
     def thaw(self, frozen: bytes) -> None:
-        """Bring a state that has not begun to the state of another like it.
-
-        The search is asked again what it was asked, and given the same reports: so it
-        comes to the same decisions.
-        """
-        self._history, state = thaw(frozen, {})
-        played = set()
-        for size, arm, score, releases in self._history:
-            self._search.next_round(size)
-            self._search.report(arm, score, releases)
-            played.add(arm)
+        """Bring a state that has not begun to the state of another like it."""
+        trail, state = thaw(frozen, {})
+        self.follow(trail)
+        played = {arm for _, arm, _, _ in trail.history}
         playing, (self.limit, self.refuted_at) = thaw(state, self._supplied(played))
         self.tests, self.drawn, self.pairs, self.favourite = playing[:4]
         self.trajectory, self._pair_audits = playing[4:]
         self.verdict = next(iter(self.tests.values()))
+
+    def follow(self, trail: Trail) -> None:
+        """Bring the search of a state that has not begun to where a trail ends.
+
+        It is asked again what it was asked, and given the same reports: so it comes to
+        the same decisions.
+        """
+        self.trail = trail
+        for size, arm, score, releases in trail.history:
+            self._search.next_round(size)
+            self._search.report(arm, score, releases)
 
     def _supplied(self, arms: Iterable[int]) -> dict[str, Any]:
         """Return what is not part of the state: whoever resumes has it."""
@@ -299,6 +329,9 @@ class AuditState:
         if self._search.searching:
             score = pair_audit.violation(self.verdict.family, self._null_in_play)
         self._report(asked, arm, score, max(int(spent.sum()) // 2, 1))
+        self.trail.looks.clear()
+        for each in {arm, self._search.best()}:
+            self.trail.looks[each] = list(self._pair_audits[each].looks)
         for retired in set(self._pair_audits) - self._search.live:
             del self._pair_audits[retired]
         if self.refuted_at is None and self.verdict.refutes_claim:
@@ -308,7 +341,7 @@ class AuditState:
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)
-        self._history.append((asked, arm, float(score), releases))
+        self.trail.history.append((asked, arm, float(score), releases))
 
     @property
     def _null_in_play(self) -> int:

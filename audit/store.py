@@ -16,7 +16,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "Store"]
 
-_FORMAT = 2
+_FORMAT = 3
 _APPLICATION = int.from_bytes(b"dpau", "big")
 _SCHEMA = """
 CREATE TABLE results (
@@ -41,8 +41,7 @@ CREATE TRIGGER results_are_not_deleted BEFORE DELETE ON results
     BEGIN SELECT RAISE(ABORT, 'results are never deleted'); END;
 CREATE TABLE checkpoints (
     number INTEGER PRIMARY KEY, key TEXT NOT NULL, samples INTEGER NOT NULL,
-    seconds REAL NOT NULL, closed INTEGER NOT NULL, frozen BLOB NOT NULL,
-    digest BLOB NOT NULL
+    seconds REAL NOT NULL, frozen BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE INDEX checkpoints_of_an_audit ON checkpoints (key, samples);
 CREATE TABLE rounds (
@@ -69,14 +68,11 @@ class Checkpoint:
         Work so far.
     frozen : bytes
         Its state.
-    closed : bool
-        Whether the audit was ended here, rather than going on.
     """
 
     samples: int
     seconds: float
     frozen: bytes
-    closed: bool = False
 
 
 class Store:
@@ -174,38 +170,17 @@ class Store:
 
         self._database.write(add)
 
-    def resume(self, key: str) -> tuple[Checkpoint | None, int]:
-        """Return where an audit goes on, and how many of its rounds are on record.
+    def checkpoint(self, key: str) -> Checkpoint | None:
+        """Return the furthest checkpoint of an audit, or None."""
 
-        Whoever asks goes on from there: the checkpoint is no longer where it ended.
-
-        Returns
-        -------
-        Checkpoint or None
-            The furthest one; `closed` as it was.
-        int
-        """
-
-        def find(db: sqlite3.Connection) -> tuple[Checkpoint | None, int]:
-            ((last,),) = db.execute(
-                "SELECT MAX(number) FROM rounds WHERE key = ?", (key,)
-            )
-            if not isinstance(last, int | None):
-                raise self._damaged()
-            rounds = 0 if last is None else last + 1
-            rows = db.execute(
-                "SELECT number, samples, seconds, closed, frozen, digest "
-                "FROM checkpoints WHERE key = ? "
-                "ORDER BY samples DESC, number DESC LIMIT 1",
+        def find(db: sqlite3.Connection) -> Checkpoint | None:
+            for row in db.execute(
+                "SELECT samples, seconds, frozen, digest FROM checkpoints "
+                "WHERE key = ? ORDER BY samples DESC, number DESC LIMIT 1",
                 (key,),
-            )
-            for number, *row in rows.fetchall():
-                samples, seconds, closed, frozen = self._verified((key, *row))[1:]
-                db.execute("DELETE FROM checkpoints WHERE number = ?", (number,))
-                open_ = Checkpoint(samples, seconds, frozen)
-                self._insert(db, key, open_)
-                return replace(open_, closed=bool(closed)), rounds
-            return None, rounds
+            ):
+                return Checkpoint(*self._verified((key, *row))[1:])
+            return None
 
         return self._database.write(find)
 
@@ -213,7 +188,11 @@ class Store:
         """Keep a checkpoint in place of those that are less far."""
 
         def add(db: sqlite3.Connection) -> None:
-            self._insert(db, key, checkpoint)
+            row = checkpoint.samples, float(checkpoint.seconds), checkpoint.frozen
+            db.execute(
+                "INSERT INTO checkpoints VALUES (NULL, ?, ?, ?, ?, ?)",
+                _signed(key, *row),
+            )
             db.execute(
                 "DELETE FROM checkpoints WHERE key = ? AND samples < ?",
                 (key, checkpoint.samples),
@@ -298,13 +277,6 @@ class Store:
         frame = pd.DataFrame(rows)
         frame = frame.astype({name: float for name in _OPTIONAL if name in frame})
         return frame, damage
-
-    def _insert(self, db: sqlite3.Connection, key: str, point: Checkpoint) -> None:
-        row = point.samples, float(point.seconds), int(point.closed), point.frozen
-        db.execute(
-            "INSERT INTO checkpoints VALUES (NULL, ?, ?, ?, ?, ?, ?)",
-            _signed(key, *row),
-        )
 
     def _verified(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """Return a row without the digest at its end, if that is the right one."""

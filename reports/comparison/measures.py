@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 
 from dpaudit.arrays import Array
 from dpaudit.audit import audit
+from dpaudit.audit.independence import fingerprint
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.datasets import load
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase
@@ -57,6 +59,7 @@ __all__ = [
     "measured",
     "pair_of",
     "problem_of",
+    "shown",
     "timed",
 ]
 
@@ -69,6 +72,7 @@ _DIGITS_NORM = 64.0  # as in the report: half of the largest length that a row c
 _TIMED = 5
 _BATCH_BYTES = 2**26
 _PAIR_ROWS = 100
+_SHOWN = 3  # releases a side by which a mechanism is known again
 EXACT = 1e-12
 """Of the total variance: what is less is rounding."""
 
@@ -274,8 +278,7 @@ def audited(
             with blamed(contender.name):
                 pair = built.mechanism.worst_case()
         else:
-            norm = 1.0 if built.unit_rows else problem.setting.row_norm
-            pair = pair_of(_rows_for(problem, built), norm, problem.setting.relation)
+            pair = _pair_for(problem, built)
         result = audit(
             built.mechanism,
             pair=pair,
@@ -303,6 +306,22 @@ def audited(
         "witness": None if witness is None else witness.to_dict(),
         "warnings": list(result.warnings),
     }
+
+
+def shown(problem: Problem, contender: Contender, epsilon: float, seed: int) -> bytes:
+    """Return a digest of a few releases; of none if the mechanism refuses."""
+    try:
+        built = contender.build(epsilon)
+        sampler = Sampler(built.mechanism, _pair_for(problem, built), seed)
+        sides = (sampler.again(side, 0, (_SHOWN,)) for side in (DATA, NEIGHBOUR))
+        return fingerprint(*sides)
+    except DPAuditError:
+        return b""
+
+
+def _pair_for(problem: Problem, built: Built) -> Pair:
+    norm = 1.0 if built.unit_rows else problem.setting.row_norm
+    return pair_of(_rows_for(problem, built), norm, problem.setting.relation)
 
 
 def _rows_for(problem: Problem, built: Built) -> Array:

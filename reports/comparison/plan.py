@@ -1,8 +1,8 @@
 """What a comparison has to do: the jobs of every mechanism at every epsilon.
 
 A job's name says all that its record depends on: what is done, with which mechanism (of
-the user's own, a digest of its code), at which epsilon, on which rows. So a store never
-returns for one what was found for another.
+the user's own, a digest of its code and of a few releases), at which epsilon, on which
+rows. So a store does not return for one what was found for another.
 """
 
 import hashlib
@@ -22,7 +22,13 @@ from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasWorstCase
 from dpaudit.printable import said
 from dpaudit.reports.comparison.contenders import Contender, blamed, suitable
-from dpaudit.reports.comparison.measures import Problem, audited, measured, timed
+from dpaudit.reports.comparison.measures import (
+    Problem,
+    audited,
+    measured,
+    shown,
+    timed,
+)
 from dpaudit.reports.experiment import Record
 from dpaudit.reports.runner import Job
 from dpaudit.reports.sections.libraries.audits import library_versions
@@ -42,7 +48,8 @@ class Point:
         ``measured``, ``timed`` and ``audited``, as the functions of that name in
         `dpaudit.reports.comparison.measures`.
     told_apart : bool
-        Whether a store can tell its code from other code.
+        Whether the same seed gives the same releases, so that a store can tell its
+        code from other code.
     """
 
     contender: Contender
@@ -83,7 +90,15 @@ def points(
             # The worst pair that the catalogue names does not depend on the rows.
             named = subject is None and isinstance(built.mechanism, HasWorstCase)
             audit = repr(problem.setting) if named else digest
-            identity = _identity(contender, notes) if stored else ""
+            identities: dict[float, str | None] = dict.fromkeys(wanted, "")
+            if stored:
+                seed = settings["seed"]
+                identities = {e: _identity(problem, contender, e, seed) for e in wanted}
+            if None in identities.values():
+                notes.append(
+                    f"{name} is compared anew each time: the same seed does not give "
+                    "the same releases."
+                )
             if executor is not None:
                 _check_sendable(contender)
         except DPAuditError as error:
@@ -98,10 +113,10 @@ def points(
                     contender,
                     epsilon,
                     settings,
-                    what=[identity, settings["seed"]],
+                    what=[identities[epsilon], settings["seed"]],
                     about={"measured": digest, "timed": digest, "audited": audit},
                 ),
-                told_apart=identity is not None,
+                told_apart=identities[epsilon] is not None,
             )
             for epsilon in wanted
         ]
@@ -115,16 +130,16 @@ def _check_known(name: str) -> None:
         raise InputError(f"{str(error).partition(' (known')[0]}") from None
 
 
-def _identity(contender: Contender, notes: list[str]) -> str | None:
+def _identity(
+    problem: Problem, contender: Contender, epsilon: float, seed: int
+) -> str | None:
     """Return what tells code that is not dpaudit's from other; None if nothing does."""
     if contender.own is None:
         return json.dumps(library_versions(entry(contender.name).extra))
-    try:
-        text = json.dumps(describe(contender.own))
-    except InputError as error:
-        notes.append(f"{contender.name} is compared anew each time: {error}.")
+    first, again = (shown(problem, contender, epsilon, seed) for _ in range(2))
+    if first != again:
         return None
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(describe(contender.own).encode() + first).hexdigest()
 
 
 def _check_sendable(contender: Contender) -> None:

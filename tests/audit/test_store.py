@@ -34,14 +34,14 @@ def test_results_and_checkpoints_come_back(path):
     path.touch()  # a file of no length is a new one
     store.prepare()
     assert store.result("a") is None
-    assert store.resume("a")[0] is None
+    assert store.checkpoint("a") is None
     store.add_checkpoint("a", Checkpoint(10, 1.5, b"ten"))
     store.add_checkpoint("b", Checkpoint(5, 0.5, b"five"))
-    assert store.resume("a")[0] == Checkpoint(10, 1.5, b"ten")
+    assert store.checkpoint("a") == Checkpoint(10, 1.5, b"ten")
     store.add_result("a", "code", RECORD, b"all of it")
     assert Store(path).result("a") == b"all of it"
-    assert store.resume("a")[0] is None
-    assert store.resume("b")[0] == Checkpoint(5, 0.5, b"five")
+    assert store.checkpoint("a") is None
+    assert store.checkpoint("b") == Checkpoint(5, 0.5, b"five")
     assert sound(path)
     assert repr(store) == f"Store({str(path)!r})"
 
@@ -50,7 +50,7 @@ def test_the_furthest_checkpoint_counts_whoever_wrote_last(path):
     store = Store(path)
     for samples in (10, 30, 20):
         store.add_checkpoint("a", Checkpoint(samples, 1.0, b"%d" % samples))
-    assert store.resume("a")[0].frozen == b"30"
+    assert store.checkpoint("a").frozen == b"30"
     store.add_checkpoint("a", Checkpoint(40, 1.0, b"40"))
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT samples FROM checkpoints").fetchall() == [(40,)]
@@ -107,13 +107,15 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
     damage(path)
     content = path.read_bytes()
     # A damaged entry shows when it is read.
-    use = (lambda: store.resume("a")[0]) if damage is damage_an_entry else store.prepare
+    use = (
+        (lambda: store.checkpoint("a")) if damage is damage_an_entry else store.prepare
+    )
     with pytest.warns(StoreWarning, match=r"is damaged \(.*aside as 'audits.db.corr"):
         assert use() is None
-    assert store.resume("a")[0] is None
+    assert store.checkpoint("a") is None
     assert path.with_name("audits.db.corrupt-1").read_bytes() == content
     store.add_checkpoint("a", Checkpoint(2, 1.0, b"new"))
-    assert store.resume("a")[0].frozen == b"new"
+    assert store.checkpoint("a").frozen == b"new"
     assert sound(path)
 
 
@@ -170,9 +172,9 @@ def test_a_result_is_not_what_its_parts_are_in_another_place(path):
     change(path, "UPDATE results SET code = 'cod', finished = 'e' || finished")
     assert store.table()[0].empty
     store.add_checkpoint("b", Checkpoint(10, 1.0, b"state"))
-    change(path, "UPDATE checkpoints SET closed = 1")
+    change(path, "UPDATE checkpoints SET seconds = samples, samples = seconds")
     with pytest.warns(StoreWarning, match="an entry is not what was written"):
-        assert store.resume("b") == (None, 0)
+        assert store.checkpoint("b") is None
 
 
 def test_a_page_that_cannot_be_read_takes_no_others_with_it(path):
@@ -211,7 +213,7 @@ def test_an_audit_begins_anew_with_a_damaged_store(path):
     assert audit(laplace_sum, **OPTIONS, store=path).from_store
 
 
-@pytest.mark.parametrize(("format_", "who"), [(1, "the older one"), (3, "a newer one")])
+@pytest.mark.parametrize(("format_", "who"), [(2, "the older one"), (4, "a newer one")])
 def test_another_format_is_named_and_not_touched(path, format_, who):
     Store(path).prepare()
     db = sqlite3.connect(path)
@@ -221,7 +223,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
     for use in (Store(path).prepare, Store(path).to_pandas):
         with pytest.raises(InputError, match=f"is a store of format {format_}, and th"):
             use()
-    with pytest.raises(InputError, match=f"knows format 2: {who} reads it"):
+    with pytest.raises(InputError, match=f"knows format 3: {who} reads it"):
         audit(laplace_sum, **OPTIONS, store=path)
     assert path.read_bytes() == content
     assert [p.name for p in path.parent.iterdir()] == ["audits.db"]
@@ -236,7 +238,7 @@ def test_another_format_is_named_and_not_touched(path, format_, who):
         "ALTER TABLE results RENAME COLUMN key TO lock",
         # With a store's marks, and a view that has no end in the place of its table.
         f"PRAGMA application_id = {int.from_bytes(b'dpau', 'big')};"
-        "PRAGMA user_version = 2; CREATE VIEW results AS WITH RECURSIVE c(key) AS "
+        "PRAGMA user_version = 3; CREATE VIEW results AS WITH RECURSIVE c(key) AS "
         "(SELECT 'a' UNION ALL SELECT key FROM c) SELECT key FROM c;",
     ],
     ids=["a table", "an application", "a format", "other columns", "a view"],

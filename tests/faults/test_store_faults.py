@@ -138,7 +138,7 @@ def survive(kept, content, folder):
         assert result in (frozen, None)
         told.append(result)
     attempt(store.prepare)
-    checkpoint, _ = attempt(lambda: store.resume(KEYS[3])) or (None, 0)
+    checkpoint = attempt(lambda: store.checkpoint(KEYS[3]))
     assert checkpoint in (kept.first, None)
     outcome = attempt(lambda: store.add_round(KEYS[3], 1, b"new"))
     assert outcome in (OUTCOME, b"new", None)

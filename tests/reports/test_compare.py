@@ -515,17 +515,33 @@ def test_other_code_of_the_same_name_is_another_mechanism(tmp_path):
     assert shares[0] == shares[2] > 0.4
 
 
-def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
-    opaque = (each for each in "a generator has no state to go by")
+def test_code_that_looks_the_same_is_known_by_its_releases(tmp_path, monkeypatch):
+    """At every epsilon: here it is other code at one of them."""
 
     def own(data, rng, epsilon):
-        assert opaque is not None
-        return moment(data)
+        return moment(data) * (globals()["SIGN"] if epsilon == 2.0 else 1.0)
+
+    options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
+    captured = []
+    for sign in (1.0, -1.0):
+        monkeypatch.setitem(globals(), "SIGN", sign)
+        table = compare(["goe-gaussian"], **options | {"epsilons": [1.0, 2.0]})
+        shares = table[table["measure"] == "captured_variance"]
+        captured.append(shares[shares["mechanism"] == "own"]["median"].tolist())
+    assert captured[0][0] == captured[0][1] == captured[1][0] > captured[1][1]
+
+
+def test_what_no_store_can_tell_apart_is_compared_anew(tmp_path):
+    source = np.random.default_rng(1)
+
+    def own(data, rng, epsilon):
+        return moment(data) * source.random()
 
     options = {**SHORT, "own": {"own": own}, "store": tmp_path / "work.db"}
     found = compared(["goe-gaussian"], **options)
     assert not found.failed
-    assert any("own is compared anew each time" in note for note in found.notes)
+    said = [note for note in found.notes if "own is compared anew each time" in note]
+    assert len(said) == 1
 
 
 # The page.

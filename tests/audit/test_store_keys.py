@@ -1,0 +1,219 @@
+"""No audit is told what the store holds of other code, whatever the key says."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+import store_key_cases
+from audit_cases import CLAIM, PAIR, laplace_sum, values
+
+from dpaudit import InputError
+from dpaudit.attacks import Identity
+from dpaudit.audit import Store, audit
+from dpaudit.audit.freezing import freeze, thaw
+from dpaudit.audit.sampling import Sampler
+
+OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
+KINDS = {"finished": None, "unfinished": lambda: True}
+NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it before"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two stores of audits of every case at scale 1, finished and unfinished."""
+    folder = tmp_path_factory.mktemp("keys")
+    path, modules, world = [*sys.path], {*sys.modules}, {**os.environ}
+    store_key_cases.prepare(folder)
+    for kind, should_stop in KINDS.items():
+        for build in store_key_cases.CASES.values():
+            options = OPTIONS | {"store": folder / kind, "should_stop": should_stop}
+            assert not audit(build(1.0), **options).from_store
+    yield folder
+    sys.path[:] = path
+    for name in {*sys.modules} - modules:
+        del sys.modules[name]
+    for name in {*os.environ} - {*world}:
+        del os.environ[name]
+
+
+@pytest.mark.parametrize("case", store_key_cases.CASES)
+def test_other_code_is_not_told_what_is_kept(folder, case):
+    """It is told apart, or refused before anything is told; its true epsilon is 10."""
+    mechanism = store_key_cases.CASES[case](0.1)
+    told = []
+    try:
+        options = OPTIONS | {"store": folder / "finished", "progress": told.append}
+        result = audit(mechanism, **options)
+    except InputError as error:
+        refusal = str(error)
+        assert (refusal.startswith(NOT_BELIEVED), told) == (True, [])
+    else:
+        assert not result.from_store
+        assert told[0].resumed_at == 0
+
+
+AGAIN = """
+import json, sys
+import store_key_cases
+from audit_cases import CLAIM, PAIR
+from dpaudit.attacks import Identity
+from dpaudit.audit import audit
+
+folder, told = sys.argv[1], {}
+store_key_cases.prepare(folder)
+options = dict(pair=PAIR, claim=CLAIM, max_samples=6, attacks=[Identity()])
+for kind in ("finished", "unfinished"):
+    for name, build in store_key_cases.CASES.items():
+        seen = []
+        options |= dict(store=f"{folder}/{kind}", progress=seen.append)
+        try:
+            again = audit(build(1.0), **options).from_store or seen[0].resumed_at > 0
+        except Exception as error:
+            again = str(error)
+        told[f"{kind} {name}"] = again
+print(json.dumps(told))
+"""
+
+
+def test_the_same_code_is_known_again_in_another_process(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN, str(folder)],
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    assert len(told) == 2 * len(store_key_cases.CASES)
+    assert not {name: again for name, again in told.items() if again is not True}
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Raises, or shifts what is on one side, where no key sees it."""
+
+    def __call__(self, data, rng):
+        return globals()["CHANGE"](data, rng)
+
+
+def raises(data, rng):
+    raise ArithmeticError
+
+
+def refuses(data, rng):
+    raise InputError("no")
+
+
+def shifted(data, rng):
+    return laplace_sum(data, rng) + 1e-9 * len(data)
+
+
+def drawn(data, rng):
+    return laplace_sum(data, rng)
+
+
+@pytest.mark.parametrize("change", [raises, refuses, shifted])
+@pytest.mark.parametrize("should_stop", KINDS.values(), ids=KINDS)
+def test_what_a_mechanism_does_now_counts(tmp_path, monkeypatch, should_stop, change):
+    options = OPTIONS | {"store": tmp_path / "audits.db"}
+    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    first = audit(Changed(), **options, should_stop=should_stop)
+    for _ in range(2):
+        monkeypatch.setitem(globals(), "CHANGE", change)
+        with pytest.raises(InputError, match=NOT_BELIEVED):
+            audit(Changed(), **options)
+    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    again = audit(Changed(), **options)
+    assert again.from_store == (not first.interrupted)
+    assert values(again) == values(audit(Changed(), **OPTIONS))
+
+
+def test_a_nan_is_known_again(tmp_path):
+    def mechanism(data, rng):
+        return [rng.choice([-1, 1]) * float("nan"), laplace_sum(data, rng)]
+
+    options = OPTIONS | {"store": tmp_path / "audits.db"}
+    first = audit(mechanism, **options)
+    assert values(audit(mechanism, **options)) == values(first)
+
+
+@dataclass(frozen=True)
+class Many:
+    """Weak on some pairs, with a batched draw of its own; may fail in a batch."""
+
+    fails: float = 0.0
+
+    def release(self, data, *, rng):
+        if rng.random() < self.fails:
+            raise ArithmeticError
+        return data.sum() + rng.laplace(scale=0.5 if len(data) == 2 else 1.0)
+
+    def draw(self, data, size, *, rng):
+        return [self.release(data, rng=rng) for _ in range(size)][::-1]
+
+
+SEARCH = {"domain": "scalar:0,1", "relation": "add-remove", "claim": CLAIM}
+
+
+@pytest.mark.parametrize("fails", [0.0, 0.1])
+@pytest.mark.parametrize("options", [SEARCH, {"pair": PAIR, "claim": CLAIM}])
+def test_searches_and_batches_are_known_again(tmp_path, options, fails):
+    """After a round of more releases than are looked at, and at the end."""
+    options = {**options, "max_samples": 150, "stop_when_refuted": False}
+    options |= {"attacks": [Identity()]}
+    kept, played = options | {"store": tmp_path / "audits.db"}, itertools.count()
+    first = audit(Many(fails), **kept, should_stop=lambda: next(played) == 19)
+    again = audit(Many(fails), **kept)
+    assert first.interrupted
+    assert audit(Many(fails), **kept).from_store
+    assert values(again) == values(audit(Many(fails), **options))
+
+
+@pytest.mark.parametrize(("mechanism", "drawn"), [(laplace_sum, 10), (Many(), 16)])
+def test_no_more_is_drawn_again_than_is_looked_at(mechanism, drawn):
+    """Of a batched draw it is one batch, since the others may hang on it."""
+    assert sum(Sampler(mechanism, PAIR, 0).opening(1000, 10)) == drawn
+
+
+def test_bits_are_known_by_a_few_dozen(tmp_path, monkeypatch):
+    """Of which most are the same under other code: here three of four."""
+
+    def mechanism(data, rng):
+        return float(rng.random() < globals()["CHANCE"])
+
+    options = OPTIONS | {"store": tmp_path / "audits.db", "max_samples": 100}
+    monkeypatch.setitem(globals(), "CHANCE", 0.5)
+    assert audit(mechanism, **options).samples == 100
+    monkeypatch.setitem(globals(), "CHANCE", 0.75)
+    with pytest.raises(InputError, match=NOT_BELIEVED):
+        audit(mechanism, **options)
+
+
+def test_every_look_counts(tmp_path):
+    """At the pilot and at the last rounds, of the pair played last and of the best."""
+    options = {**SEARCH, "max_samples": 300, "attacks": [Identity()]}
+    path = tmp_path / "audits.db"
+    expected = values(audit(Many(), **options, store=path))
+    (key,) = Store(path).to_pandas()["key"]
+    result, trail = thaw(Store(path).result(key), {"claim": CLAIM})
+    looks = [(arm, i) for arm, seen in trail.looks.items() for i in range(len(seen))]
+    assert len({arm for arm, _ in looks}) == 2
+    assert {0, 1, 2} <= {i for _, i in looks}
+    assert {seen[0].round_ for seen in trail.looks.values()} == {0}
+    for number, place in enumerate([None, *looks]):
+        changed = {arm: [*seen] for arm, seen in trail.looks.items()}
+        if place is not None:
+            arm, i = place
+            changed[arm][i] = changed[arm][i]._replace(digest=bytes(32))
+        store = Store(tmp_path / f"{number}.db")
+        frozen = freeze((result, trail._replace(looks=changed)), {"claim": CLAIM})
+        store.add_result(key, "code", result.to_dict(), frozen)
+        if place is None:
+            assert values(audit(Many(), **options, store=store)) == expected
+            continue
+        with pytest.raises(InputError, match=NOT_BELIEVED):
+            audit(Many(), **options, store=store)
