@@ -52,7 +52,6 @@ class PairAudit:
         self.portfolio = Portfolio(self.target, attacks)
         self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
         self._seed, self._key = seed, key
-        self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
@@ -71,7 +70,7 @@ class PairAudit:
         _check_alive(self.first_look, self._sampler)
         self.portfolio.begin(*self.first_look)
         self.drawn += size
-        self.pilot_size, self._round = size, 1
+        self.pilot_size = size
 
     def replay_pilot(self) -> tuple[Batch, Batch]:
         """Draw the pilot once more, from the same streams, and in this thread."""
@@ -117,12 +116,11 @@ class PairAudit:
         self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
-        for side, batch in self._sampler.round(self._round, (n_p, n_q)):
+        for side, batch in self._sampler.round((n_p, n_q)):
             hits[side] += self.portfolio.absorb(side, batch, events)
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
         self.drawn += (n_p, n_q)
-        self._round += 1
 
     def violation(self, family: NullFamily, null: int) -> float:
         """Return by how many standard errors a null seems to be exceeded here.
@@ -158,7 +156,7 @@ class PairAudit:
 def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
     """Return the outputs of the first round, of `size` releases a side."""
     sides: tuple[list[Batch], list[Batch]] = ([], [])
-    for side, batch in sampler.round(0, (size, size)):
+    for side, batch in sampler.round((size, size)):
         sides[side].append(batch)
     return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
 

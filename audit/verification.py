@@ -148,7 +148,6 @@ def verify(
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
-    round_ = 0
     first_look: tuple[list[Batch], list[Batch]] = [], []
     while seen < limit and not test.refutes_claim:
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
@@ -161,13 +160,13 @@ def verify(
         test.place_bets(event, size, size, 2 * (limit - seen))
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
-            for releases in sampler.batches(side, round_, size):
-                if round_ == 0:
+            for releases in sampler.batches(side, size):
+                if not seen:
                     first_look[side].append(releases)
                 scores = _scores(fitted, target, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
-        hits, seen, round_ = hits + fresh, seen + size, round_ + 1
+        hits, seen = hits + fresh, seen + size
     if seen < wanted and not test.refutes_claim:
         warnings.append(
             f"the witness asks for {wanted:,} releases a side; by default no more than "
@@ -194,7 +193,7 @@ def _repeats(sampler: Sampler, first_look: tuple[list[Batch], list[Batch]]) -> b
     """Say whether the same streams give the releases of the first round once more."""
     before = [Batch.join(batches) for batches in first_look]
     return all(
-        Batch.join(sampler.batches(side, 0, seen.size)).equals(seen)
+        Batch.join(sampler.batches(side, seen.size)).equals(seen)
         for side, seen in zip((DATA, NEIGHBOUR), before, strict=True)
     )
 
