@@ -82,6 +82,9 @@ class Sampler:
         self._workers = workers or Workers()
         self._bytes_each: float | None = None
         self._drawn = [0, 0]
+        self._first: dict[int, Batch] = {}
+        self.varies = False
+        """Whether two releases on one dataset differed, of those of all rounds."""
 
     def round(self, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
         """Yield the next outputs of either side, in batches, each with its side.
@@ -114,6 +117,8 @@ class Sampler:
         largest = self._bytes_each or 0.0
         for side, batch in self._batches(tasks, units):
             largest = max(largest, batch.bytes_each)
+            first = self._first.setdefault(side, batch.section(0, 1))
+            self.varies = self.varies or not batch.repeats(first)
             yield side, batch
         self._pair.check_untouched()
         # Only now, so that how a round is cut depends on earlier rounds alone.
@@ -147,10 +152,18 @@ class Sampler:
         for data in (self._pair.data, self._pair.neighbour):
             rng = stream(0)
             before = position(rng)
-            draw_one(self._mechanism, data, rng, batched=True)
+            release = self._one(data, rng)
             if position(rng) != before:
                 return True
+            # Somebody may read the state of a generator, and leave it as it is.
+            if self._one(data, stream(0)).equals(release) and not self._one(
+                data, stream(1)
+            ).equals(release):
+                return True
         return False
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Batch:
+        return Batch.gather([draw_one(self._mechanism, data, rng, batched=True)])
 
     def shares_noise(self) -> bool:
         """Say whether two releases of a batch are mostly nearer than one of another.

@@ -75,7 +75,8 @@ def summarise(
             log_evidence=log_evidence,
             versions=current_versions(),
         )
-    return AuditResult(
+    signs = signs_of_dependence(pair_audit, mechanism)
+    result = AuditResult(
         name=name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=state.claim,
@@ -111,12 +112,13 @@ def summarise(
         exact=_exact(mechanism, pair, state.claim),
         trajectory=tuple(state.trajectory),
         roc=() if strongest is None else strongest.roc,
-        warnings=(*signs_of_dependence(pair_audit), *unreadable(pair_audit)),
+        warnings=(*signs.warnings, *unreadable(pair_audit)),
         seed=state.seed,
         seconds=0.0,
         witness=witness,
         interrupted=interrupted,
     )
+    return result.withdrawn() if signs.refute_it else result
 
 
 def _in_words(event: StrongestEvent) -> str:

@@ -16,6 +16,7 @@ from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.portfolio import FittedAttack
+from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
@@ -41,7 +42,8 @@ class Verification:
     ----------
     name : str
     confirmed : bool
-        Whether the event violates the claim, at `confidence`, in fresh releases.
+        Whether the event violates the claim, at `confidence`, in fresh releases. Never
+        where these were seen not to be independent draws.
     claim : Claim
     relation : Relation
     confidence : float
@@ -55,6 +57,8 @@ class Verification:
         Where the mechanism that was drawn from is not the one that the witness names,
         or claims something else, whether the releases were fewer than the witness asks
         for, and signs that they were no independent draws, which is taken for granted.
+    founded : bool
+        Whether it is; if not, a first warning says so, and nothing was shown.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Verification:
     log_evidence: float
     seed: int
     warnings: tuple[str, ...] = ()
+    founded: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verification as JSON-ready Python."""
@@ -78,6 +83,7 @@ class Verification:
 
     def __str__(self) -> str:
         outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
+        outcome = outcome if self.founded else "NOT JUDGED (no verdict)"
         lines = (
             f"{printable(self.name)}: violation of {self.claim} under {self.relation} "
             f"{outcome} at confidence {self.confidence:g}",
@@ -134,6 +140,7 @@ def verify(
         wanted = limit = check_count("max_samples", max_samples)
     seed = seed_for(witness, seed)
     mechanism, warnings = accused(witness, mechanism)
+    named = mechanism
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(
@@ -173,10 +180,13 @@ def verify(
             f"{_MOST:,} are drawn, and max_samples sets another limit"
         )
     again = Sampler(mechanism, witness.pair, seed)
-    warnings += signs_seen(again, lambda: _repeats(again, first_look))
+    signs = signs_seen(sampler, named, lambda: _repeats(again, first_look))
+    warnings += signs.warnings
+    if signs.refute_it:
+        warnings.insert(0, f"no verdict: {UNFOUNDED}")
     return Verification(
         name=witness.name,
-        confirmed=test.refutes_claim,
+        confirmed=test.refutes_claim and not signs.refute_it,
         claim=witness.claim,
         relation=witness.pair.relation,
         confidence=1 - alpha,
@@ -186,6 +196,7 @@ def verify(
         log_evidence=float(test.log_wealth[0]),
         seed=seed,
         warnings=tuple(warnings),
+        founded=not signs.refute_it,
     )
 
 

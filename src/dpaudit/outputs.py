@@ -246,6 +246,20 @@ class Batch:
             for layout, part in self.parts.items()
         )
 
+    def repeats(self, one: "Batch") -> bool:
+        """Say whether all outputs are the one of another batch."""
+        if self.parts.keys() != one.parts.keys():
+            return False
+        for layout, part in self.parts.items():
+            if part.numbers is None:
+                continue
+            numbers = one.numbers(layout)
+            assert numbers is not None
+            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
+            if not all(((a == b) | (np.isnan(a) & np.isnan(b))).all() for a, b in both):
+                return False
+        return True
+
     def distance(self, other: "Batch") -> float:
         """Return the largest difference of two numbers; infinite where layouts differ.
 

@@ -325,7 +325,7 @@ def test_true_claims_stand_where_another_library_is_seeded(noise):
 @pytest.mark.hard
 @pytest.mark.parametrize("noise", SEEDED)
 def test_true_claims_fall_no_more_often_than_promised(noise):
-    results = audits(noise, 200, confidence=0.95, max_samples=2000)
+    results = audits(noise, 200, confidence=0.95, max_samples=600)
     assert sum(result.refuted for result in results) <= 10
 
 
