@@ -111,8 +111,8 @@ def compare(
         ``mechanism``, ``epsilon``, ``measure`` (one of `MEASURES`), ``median``,
         ``low``, ``high`` (the quartiles over releases), ``seconds`` (the median time of
         a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``,
-        ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN where the mechanism
-        could not be compared.
+        ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN
+        where the mechanism could not be compared.
 
     Raises
     ------
