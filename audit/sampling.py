@@ -117,8 +117,9 @@ class Sampler:
         largest = self._bytes_each or 0.0
         for side, batch in self._batches(tasks, units):
             largest = max(largest, batch.bytes_each)
-            first = self._first.setdefault(side, batch.section(0, 1))
-            self.varies = self.varies or not batch.repeats(first)
+            if not self.varies:
+                first = self._first.setdefault(side, batch.section(0, 1))
+                self.varies = not batch.repeats(first)
             yield side, batch
         self._pair.check_untouched()
         # Only now, so that how a round is cut depends on earlier rounds alone.
