@@ -25,7 +25,7 @@ from typing import Any
 
 from dpaudit.audit.harness import audit
 from dpaudit.audit.layers.layer import Layer
-from dpaudit.audit.result import AuditResult
+from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.claims import Claim
 from dpaudit.codec import encode
 from dpaudit.domains import Domain
@@ -85,7 +85,7 @@ class Auditor:
         confidence: float | None = None,
         **options: Any,
     ) -> AuditResult:
-        """Fail if the audit refutes the claim.
+        """Fail if the audit refutes the claim, or can come to no verdict.
 
         **Passing means 'not refuted', and not 'private'**: this many releases, on
         these neighbours, with these attacks, did not show a violation. What they could
@@ -125,7 +125,8 @@ class Auditor:
         Raises
         ------
         AssertionError
-            With the result, and with the file that holds the witness.
+            With the result, and with the file that holds the witness; or with what was
+            seen of releases that are no independent draws.
         InputError, MechanismError
             As `dpaudit.audit.audit`.
 
@@ -147,7 +148,10 @@ class Auditor:
         witness = None
         if result.witness is not None:
             witness = _save(result.witness, self.folder())
-        self._report(result, "assert_dp", not result.refuted, witness)
+        passed = not result.refuted and not _is_unfounded(result)
+        self._report(result, "assert_dp", passed, witness)
+        if _is_unfounded(result):
+            raise AssertionError(_why_no_verdict(result))
         if result.refuted:
             raise AssertionError(_why_refuted(result, witness))
         return result
@@ -175,7 +179,8 @@ class Auditor:
         Raises
         ------
         AssertionError
-            With the smallest violation that the audit would have refuted.
+            With the smallest violation that the audit would have refuted, or with why
+            it came to no verdict.
         """
         __tracebackhide__ = True
         result = self._audit(
@@ -187,6 +192,8 @@ class Auditor:
             options={"pair": pair, "domain": domain, "relation": relation, **options},
         )
         self._report(result, "assert_refuted", result.refuted, None)
+        if _is_unfounded(result):
+            raise AssertionError(_why_no_verdict(result))
         if not result.refuted:
             raise AssertionError(_why_not_refuted(result))
         return result
@@ -226,6 +233,8 @@ class Auditor:
             **options,
         )
         found = _not_followed(result) if replays else result.warnings
+        if _is_unfounded(result):
+            found = ()  # they are in the error
         for warning in found:
             warnings.warn(f"{result.name}: {warning}", stacklevel=3)
         return result
@@ -298,6 +307,11 @@ def describe(record: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _is_unfounded(result: Any) -> bool:
+    """Say whether an audit came to no verdict; that of a replay is another matter."""
+    return isinstance(result, AuditResult) and result.verdict is Verdict.NO_VERDICT
+
+
 def _not_followed(result: Any) -> list[str]:
     """Return what a replay could not follow, if that left it without a verdict."""
     if result.verdict != "NOT_FOLLOWED":
@@ -329,6 +343,11 @@ def _why_refuted(result: Any, witness: Path | None) -> str:
             f"  replay it      {_replay(result.witness, witness)}",
         ]
     return "\n".join(lines)
+
+
+def _why_no_verdict(result: Any) -> str:
+    name = printable(result.name)
+    return f"whether {name} keeps its claim {result.claim} cannot be known:\n{result}"
 
 
 def _replay(witness: Any, path: Path) -> str:

@@ -45,7 +45,7 @@ from dpaudit.attacks.pirates import ask
 from dpaudit.audit.bounds.one_run import one_run, one_run_p_value
 from dpaudit.audit.canary_guesses import middle, promised, right_guesses
 from dpaudit.audit.canary_result import CanaryAudit
-from dpaudit.audit.independence import same_output, signs
+from dpaudit.audit.independence import Signs, same_output, signs
 from dpaudit.audit.result import Verdict
 from dpaudit.audit.settings import name_of, stated
 from dpaudit.claims import Claim
@@ -149,15 +149,15 @@ class _Watch:
         self._used_rng |= run.used_rng
         return run
 
-    def signs(self, setting: _Setting) -> tuple[str, ...]:
-        """Repeat the first run, and return warnings."""
+    def signs(self, setting: _Setting) -> Signs:
+        """Repeat the first run, and return what was seen."""
         assert self._first is not None
         try:
             again = setting.run(*self._first.key)
+            repeats = same_output(self._first.release, again.release)
         except Exception:  # it refuses now what it took at the beginning
-            return signs(repeats=False, uses_rng=self._used_rng)
-        repeats = same_output(self._first.release, again.release)
-        return signs(repeats=repeats, uses_rng=self._used_rng)
+            repeats = False
+        return signs(setting.mechanism, repeats=repeats, uses_rng=self._used_rng)
 
 
 def audit_canaries(
@@ -177,8 +177,9 @@ def audit_canaries(
 ) -> CanaryAudit:
     """Guess which canaries are in the data, and say what that shows of the claim.
 
-    At the end the mechanism runs once more, as in its first run: the result warns of
-    mechanisms that keep state, draw randomness of their own or ignore their generator.
+    At the end the mechanism runs once more, as in its first run: there is no verdict on
+    mechanisms that keep state or draw randomness of their own, and a warning of those
+    that ignore their generator.
 
     Parameters
     ----------
@@ -273,7 +274,8 @@ def audit_canaries(
     counts = {"correct": correct, "guesses": runs * guesses, "canaries": runs * coins}
     p_value = one_run_p_value(**counts, epsilon=max(epsilon, 0.0), delta=delta)
     refuted = p_value <= 1 - confidence
-    return CanaryAudit(
+    seen = watch.signs(setting)
+    result = CanaryAudit(
         name=name_of(mechanism) if name is None else name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=claim,
@@ -285,10 +287,11 @@ def audit_canaries(
         pilots=pilots or 0,
         canaries=coins,
         guesses=guesses,
-        warnings=watch.signs(setting),
+        warnings=seen.warnings,
         seed=seed,
         seconds=time.perf_counter() - started,
     )
+    return result.withdrawn() if seen.refute_it else result
 
 
 def _choose(

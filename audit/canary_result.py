@@ -1,10 +1,10 @@
 """What many canaries say of a claim."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit.audit.bounds.result import Bound
-from dpaudit.audit.result import Verdict
+from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
 from dpaudit.printable import printable
@@ -22,6 +22,8 @@ class CanaryAudit:
     verdict : Verdict
         ``REFUTED`` if the p-value is at most 1 - confidence, which is so just if the
         bound reaches `epsilon`; a true claim is refuted with at most that probability.
+        ``NO_VERDICT`` if the runs were seen not to be independent draws: the p-value is
+        1 and the bound 0.
     claim : Claim
     relation : Relation
     epsilon : float
@@ -65,6 +67,11 @@ class CanaryAudit:
         """Whether the verdict is REFUTED."""
         return self.verdict is Verdict.REFUTED
 
+    def withdrawn(self) -> "CanaryAudit":
+        """Return what is left of the result where its runs prove nothing."""
+        bound = replace(self.bound, value=0.0)
+        return replace(self, verdict=Verdict.NO_VERDICT, p_value=1.0, bound=bound)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON-ready Python."""
         readable = {
@@ -83,6 +90,17 @@ class CanaryAudit:
         pilots = f", {self.pilots} more to choose them" if self.pilots else ""
         if self.tried > 1:
             pilots = f", the best of {self.tried} ways to guess, which share the error"
+        warnings = [f"  WARNING        {warning}" for warning in self.warnings]
+        if self.verdict is Verdict.NO_VERDICT:
+            return "\n".join(
+                (
+                    f"{printable(self.name)}: {self.verdict} ({runs}, "
+                    f"{self.seconds:.1f} s)",
+                    f"  claim          {self.claim} under {self.relation}",
+                    f"  no verdict     {UNFOUNDED}",
+                    *warnings,
+                )
+            )
         return "\n".join(
             (
                 f"{printable(self.name)}: {self.verdict} at confidence "
@@ -94,6 +112,6 @@ class CanaryAudit:
                 "delta)",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "
                 f"{self.guesses} of {self.canaries} canaries a run{pilots}",
-                *(f"  WARNING        {warning}" for warning in self.warnings),
+                *warnings,
             )
         )

@@ -1,47 +1,60 @@
-"""Drawing one unit of work: some releases on one dataset, from a stream of its own.
+"""Drawing one unit of work: some releases on one dataset.
 
 A unit is what is handed to a worker. What it gives depends on the mechanism, the
-dataset and the name of its stream, and on nothing else: not on who draws it, nor on
-what was drawn before.
+dataset and the names of its streams, and on nothing else: not on who draws it, nor on
+what was drawn before. Each single release has a stream of its own, named by its number,
+and each batched draw one that is named by the number of its first release. So whoever
+seeds another library from a generator does it once for every release, or draw.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from dpaudit.errors import DPAuditError, InputError, MechanismError
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import HasBatchedDraw, Mechanism
-from dpaudit.outputs import Output, arrays_of, map_arrays, raised, read, read_stack
+from dpaudit.outputs import (
+    Batch,
+    Output,
+    arrays_of,
+    map_arrays,
+    raised,
+    read,
+    read_stack,
+)
 from dpaudit.printable import said
-from dpaudit.streams import stream
+from dpaudit.streams import stream, streams
 
-__all__ = ["Drawn", "draw", "draw_unit", "ways_to_draw"]
-
-Drawn: TypeAlias = Output | list[Output]
-"""Outputs of one layout stacked by the mechanism's own draw, or single ones."""
+__all__ = ["draw_one", "draw_unit", "ways_to_draw"]
 
 _PATIENCE = 1000
+# What streams are for: single releases, batched draws, single ones in place of a batch.
+_SINGLE, _BATCH, _INSTEAD = range(3)
 
 
+@telling_interrupts()
 def draw_unit(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
-    count: int,
     seed: int,
     key: tuple[int, ...],
-) -> Drawn:
-    """Draw `count` releases from the stream of that seed and key.
+    first: int,
+    count: int,
+) -> Batch:
+    """Draw the releases from number `first` on of those that a seed and a key name.
+
+    Single releases are the same in whichever units they are drawn.
 
     Parameters
     ----------
     mechanism : Mechanism or callable
     data : ndarray
-    count : int
     seed : int
     key : tuple of int
+    first, count : int
 
     Raises
     ------
@@ -51,27 +64,68 @@ def draw_unit(
     DPAuditError
         Whatever the mechanism raises of dpaudit's own: it refuses the data.
     """
-    return draw(mechanism, data, count, stream(seed, *key))
+    one, many = ways_to_draw(mechanism)
+    if many is None:
+        generators = streams(seed, *key, _SINGLE, first=first, count=count)
+        return Batch.gather([_attempt(one, data, rng) for rng in generators])
+    drawn = _stacked(many, data, count, stream(seed, *key, _BATCH, first))
+    if not isinstance(drawn, BaseException):
+        return drawn
+    # That some release failed is known by now. To draw anew without that condition
+    # would make failures rarer than they are; drawn until one fails, the outputs have
+    # the law of `count` independent ones.
+    for turn in range(_PATIENCE):
+        again = streams(seed, *key, _INSTEAD, first, turn, first=0, count=count)
+        batch = Batch.gather([_attempt(one, data, rng) for rng in again])
+        if any(layout.startswith("raises ") for layout in batch.parts):
+            return batch
+    raise MechanismError(
+        f"the mechanism's draw raised {said(drawn)}; single "
+        "releases did not, though both must have the same distribution"
+    ) from drawn
 
 
 @telling_interrupts()
-def draw(
+def draw_one(
     mechanism: Mechanism | Callable[..., Any],
     data: Any,
-    count: int,
     rng: np.random.Generator,
-) -> Drawn:
-    """Draw `count` releases from a generator; otherwise as `draw_unit`."""
+    *,
+    batched: bool = False,
+) -> Output:
+    """Draw one release from a generator.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+    data : ndarray
+    rng : numpy.random.Generator
+    batched : bool
+        Whether to take the mechanism's own draw, if it has one.
+
+    Raises
+    ------
+    DPAuditError
+        Whatever the mechanism raises of dpaudit's own: it refuses the data.
+    """
     one, many = ways_to_draw(mechanism)
-    if many is None:
-        return [_attempt(one, data, rng) for _ in range(count)]
+    if batched and many is not None:
+        one = partial(_one_of_many, mechanism)
+    drawn = _attempt(one, data, rng)
+    return drawn if isinstance(drawn, Output) else read(drawn)
+
+
+def _stacked(
+    many: Callable[..., Any], data: Any, count: int, rng: np.random.Generator
+) -> Batch | BaseException:
+    """Return what a batched draw returns, or what it raises."""
     try:
         drawn = many(data, count, rng)
         outputs = read_stack(drawn)
     except BaseException as error:
         if isinstance(error, DPAuditError) or raised_by_signal(error):
             raise
-        return _failing_singles(one, data, count, rng, error)
+        return error
     if outputs is None:
         raise MechanismError(
             "the mechanism's draw must return numbers, or a list of outputs, got "
@@ -83,7 +137,7 @@ def draw(
         raise MechanismError(
             f"the mechanism's draw returned {other} releases instead of {count}"
         )
-    return outputs
+    return Batch.gather(outputs) if isinstance(outputs, list) else Batch.of(outputs)
 
 
 def _lengths(stacked: Output) -> list[int]:
@@ -134,33 +188,14 @@ def _one_of_many(mechanism: Any, data: Any, rng: np.random.Generator) -> Any:
     return Output(drawn.layout, map_arrays(drawn.numbers, lambda array: array[0]))
 
 
-def _failing_singles(
-    one: Callable[..., Any],
-    data: Any,
-    count: int,
-    rng: np.random.Generator,
-    error: BaseException,
-) -> list[Output]:
-    """Return single outputs in place of a batch of which some release failed.
-
-    That some failed is known by then. To draw anew without that condition would make
-    failures rarer than they are; drawn until one fails, the outputs have the law of
-    `count` independent ones.
-    """
-    for _ in range(_PATIENCE):
-        outputs = [_attempt(one, data, rng) for _ in range(count)]
-        if any(output.layout.startswith("raises ") for output in outputs):
-            return outputs
-    raise MechanismError(
-        f"the mechanism's draw raised {said(error)}; single "
-        "releases did not, though both must have the same distribution"
-    ) from error
-
-
-def _attempt(one: Callable[..., Any], data: Any, rng: np.random.Generator) -> Output:
-    """Return one output; an exception is one, too."""
+def _attempt(
+    one: Callable[..., Any], data: Any, rng: np.random.Generator
+) -> Output | float:
+    """Return one output, read unless it is a number; an exception is one, too."""
     try:
         output = one(data, rng)
+        if type(output) is float or type(output) is np.float64:
+            return output
         return output if type(output) is Output else read(output)
     except BaseException as error:  # in reading it, too
         if isinstance(error, DPAuditError) or raised_by_signal(error):

@@ -10,12 +10,19 @@ usual ways to break this, and no more than these:
 - a batched draw whose releases are nearer each other than one of another batch shares
   noise between them.
 
+Where one of them shows that the assumption fails, there is no verdict. Two things are
+no such showing. A mechanism that never uses its generator and always releases the same
+is deterministic: its releases are of one law. And a mechanism may say that it draws
+from the operating system instead, with an attribute `seedable` that is False: its
+author then answers for its releases, which are to be independent all the same.
+
 And an audit sees only what it can read and compare: outputs of which the type alone is
 known, and words that never occur twice, tell it nothing.
 """
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from dpaudit.audit.pair_audit import PairAudit
 
 __all__ = [
+    "Signs",
     "fingerprint",
     "repeats",
     "same_output",
@@ -55,29 +63,50 @@ _NAMED = 3
 _MOST = 0.5
 
 
-def signs_of_dependence(pair_audit: "PairAudit") -> tuple[str, ...]:
-    """Return warnings about the mechanism on the pair of an pair_audit."""
-    return signs_seen(pair_audit.sampler, lambda: repeats(pair_audit))
+@dataclass(frozen=True)
+class Signs:
+    """What was seen of the assumption that releases are independent draws of one law.
+
+    Parameters
+    ----------
+    warnings : tuple of str
+        What speaks against it.
+    refute_it : bool
+        Whether it was seen to fail, so that nothing follows from the releases.
+    """
+
+    warnings: tuple[str, ...]
+    refute_it: bool
 
 
-def signs_seen(sampler: Sampler, repeats: Callable[[], bool]) -> tuple[str, ...]:
-    """Return warnings about the mechanism that is sampled.
+def signs_of_dependence(pair_audit: "PairAudit", mechanism: Any) -> Signs:
+    """Return what was seen of the mechanism on the pair of an pair_audit."""
+    return signs_seen(pair_audit.sampler, mechanism, lambda: repeats(pair_audit))
+
+
+def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) -> Signs:
+    """Return what was seen of the mechanism that is sampled.
 
     Parameters
     ----------
     sampler : Sampler
+        Which drew the releases.
+    mechanism : Mechanism or callable
+        Not its view at the audit's layer.
     repeats : callable
         Says whether the same streams give the first releases once more.
     """
     try:
         return signs(
+            mechanism,
             repeats=repeats(),
             uses_rng=sampler.uses_rng(),
             shares_noise=sampler.shares_noise(),
+            varies=sampler.varies,
         )
     except DPAuditError:
         # It refuses now what it took at the beginning.
-        return signs(repeats=False, uses_rng=True)
+        return signs(mechanism, repeats=False, uses_rng=True)
 
 
 def repeats(pair_audit: "PairAudit") -> bool:
@@ -111,21 +140,34 @@ def fingerprint(*batches: Batch) -> bytes:
 
 
 def signs(
-    *, repeats: bool, uses_rng: bool, shares_noise: bool = False
-) -> tuple[str, ...]:
-    """Return warnings about a mechanism.
+    mechanism: Any,
+    *,
+    repeats: bool,
+    uses_rng: bool,
+    shares_noise: bool = False,
+    varies: bool = False,
+) -> Signs:
+    """Return what was seen of a mechanism.
 
     Parameters
     ----------
+    mechanism : Mechanism or callable
     repeats : bool
         Whether the same seed gave the same release at the end as at the beginning.
     uses_rng : bool
         Whether it ever drew from the generator that it was handed.
     shares_noise : bool
         Whether the releases of a batch resemble each other.
+    varies : bool
+        Whether two releases on one dataset differed.
     """
     found = {_STATE: not repeats, _UNUSED: not uses_rng, _SHARED: shares_noise}
-    return tuple(sign for sign, seen in found.items() if seen)
+    seeded = getattr(mechanism, "seedable", True) is not False
+    elsewhere = not repeats or (varies and not uses_rng)
+    return Signs(
+        warnings=tuple(sign for sign, seen in found.items() if seen),
+        refute_it=shares_noise or (seeded and elsewhere),
+    )
 
 
 def same_output(first: Any, second: Any) -> bool:

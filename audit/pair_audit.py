@@ -15,7 +15,7 @@ from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.canonical import Canon, data_size
 from dpaudit.audit.independence import fingerprint
 from dpaudit.audit.portfolio import Portfolio
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Opening, Sampler
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism
@@ -35,22 +35,19 @@ class Look(NamedTuple):
 
     Parameters
     ----------
-    round_ : int
-        0 is the pilot.
-    units : tuple of tuple of int
-        How many releases each unit has in which they are drawn, on D and on D'.
+    openings : tuple of Opening
+        On D and on D'.
     digest : bytes
         Of the releases.
     """
 
-    round_: int
-    units: tuple[tuple[int, ...], tuple[int, ...]]
+    openings: tuple[Opening, Opening]
     digest: bytes
 
     @property
     def size(self) -> int:
         """Releases a side, at least."""
-        return min(sum(units) for units in self.units)
+        return min(sum(opening.units) for opening in self.openings)
 
 
 class PairAudit:
@@ -85,12 +82,11 @@ class PairAudit:
         self.portfolio = Portfolio(self.target, attacks, canon)
         self._sampler = Sampler(mechanism, pair, seed, key, workers=workers)
         self._seed, self._key = seed, key
-        self._round = 0
         self.first_look: tuple[Batch, Batch] | None = None
         self.looks: list[Look] = []  # at the pilot, and at a few of the last releases
         self._share, self._considered = 0.5, 0
         self.drawn = np.zeros(2, dtype=np.intp)
-        self.pilot_size = 0
+        self._pilots: list[int] = []  # which is drawn in one go, or in two
         self.favourite: str | None = None
 
     def pilot(self, size: int, most: int | None = None) -> None:
@@ -111,25 +107,32 @@ class PairAudit:
         MechanismError
             If nothing but one failure comes back on both sides.
         """
-        units = self._opening(size, size)
-        self.first_look = _joined(self._sampler, size)
-        if _failure(self.first_look) is not None:
-            size = max(min(_PATIENCE, most or size), size)
-            units = self._opening(size, size)
-            self.first_look = _joined(self._sampler, size)
-            _check_alive(self.first_look, self._sampler)
-        first = (batch.section(0, _FEW) for batch in self.first_look)
-        self.looks = [Look(0, units, fingerprint(*first))]
+        openings = self._sampler.opening((size, size), _FEW)
+        self._pilots = [size]
+        self.first_look = _joined(self._sampler, self._pilots)
+        few = (batch.section(0, _FEW) for batch in self.first_look)
+        self.looks = [Look(openings, fingerprint(*few))]
+        more = min(_PATIENCE, most or 0) - size
+        if _failure(self.first_look) is not None and more > 0:
+            self._pilots.append(more)
+            rest = _joined(self._sampler, [more])
+            first, second = map(Batch.join, zip(self.first_look, rest, strict=True))
+            self.first_look = first, second
+        _check_alive(self.first_look, self._sampler)
         self.portfolio.begin(*self.first_look)
-        self.drawn += size
-        self.pilot_size, self._round = size, 1
+        self.drawn += self.pilot_size
 
     def replay_pilot(self) -> tuple[Batch, Batch]:
         """Draw the pilot once more, from the same streams, and in this thread."""
         sampler = Sampler(
             self.target.mechanism, self.target.pair, self._seed, self._key
         )
-        return _joined(sampler, self.pilot_size)
+        return _joined(sampler, self._pilots)
+
+    @property
+    def pilot_size(self) -> int:
+        """Releases a side of the pilot."""
+        return sum(self._pilots)
 
     @property
     def sampler(self) -> Sampler:
@@ -168,19 +171,18 @@ class PairAudit:
         self.portfolio.trust(events, np.unique(np.concatenate(bet_on)))
         self._note_favourite(events, bet_on[0])
         hits = np.zeros((2, len(events)), dtype=np.intp)
-        units, first = self._opening(n_p, n_q), ([Batch(0, {})], [Batch(0, {})])
-        for side, batch in self._sampler.round(self._round, (n_p, n_q)):
+        openings = self._sampler.opening((n_p, n_q), _FEW)
+        first = [Batch(0, {})], [Batch(0, {})]
+        for side, batch in self._sampler.round((n_p, n_q)):
             missing = _FEW - sum(part.size for part in first[side])
             first[side].append(batch.section(0, missing))
             hits[side] += self.portfolio.absorb(side, batch, events)
         for test in tests:
             test.update(hits[DATA], hits[NEIGHBOUR], n_p, n_q)
-        digest = fingerprint(*map(Batch.join, first))
-        self.looks.append(Look(self._round, units, digest))
+        self.looks.append(Look(openings, fingerprint(*map(Batch.join, first))))
         while sum(look.size for look in self.looks[2:]) >= _FEW:
             del self.looks[1]
         self.drawn += (n_p, n_q)
-        self._round += 1
 
     def violation(self, family: NullFamily, null: int) -> float:
         """Return by how many standard errors a null seems to be exceeded here.
@@ -194,10 +196,6 @@ class PairAudit:
             heads = drawn[DATA] // 2, drawn[NEIGHBOUR] // 2
             events = Events.single(0.5, heads, drawn)
         return violation(family, null, events)
-
-    def _opening(self, *sizes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        on_data, on_neighbour = (self._sampler.opening(n, _FEW) for n in sizes)
-        return on_data, on_neighbour
 
     def _note_favourite(self, events: Events, bet_on: NDArray[np.intp]) -> None:
         """Remember whose event tells D from D' best, of those that are bet on."""
@@ -226,17 +224,18 @@ def shows(sampler: Sampler, look: Look) -> bool:
         Whatever the mechanism raises of dpaudit's own.
     """
     again = (
-        sampler.again(side, look.round_, units).section(0, _FEW)
-        for side, units in enumerate(look.units)
+        sampler.again(side, opening).section(0, _FEW)
+        for side, opening in enumerate(look.openings)
     )
     return fingerprint(*again) == look.digest
 
 
-def _joined(sampler: Sampler, size: int) -> tuple[Batch, Batch]:
-    """Return the outputs of the first round, of `size` releases a side."""
+def _joined(sampler: Sampler, sizes: Sequence[int]) -> tuple[Batch, Batch]:
+    """Return the outputs of rounds of such sizes a side."""
     sides: tuple[list[Batch], list[Batch]] = ([], [])
-    for side, batch in sampler.round(0, (size, size)):
-        sides[side].append(batch)
+    for size in sizes:
+        for side, batch in sampler.round((size, size)):
+            sides[side].append(batch)
     return Batch.join(sides[DATA]), Batch.join(sides[NEIGHBOUR])
 
 

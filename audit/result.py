@@ -1,6 +1,6 @@
 """What an audit says, and what it does not."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,25 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AuditResult", "Verdict"]
+__all__ = ["UNFOUNDED", "AuditResult", "Verdict"]
+
+UNFOUNDED = (
+    "releases were seen not to be independent draws with the rng that is handed over, "
+    "which every statement assumes. Draw all randomness from rng (other libraries can "
+    "be seeded from it), and keep nothing from one call to the next. What cannot be "
+    "changed and takes fresh randomness from the operating system for each release may "
+    "say so, seedable = False; a program in a process of its own is audited by "
+    "dpaudit.adapters.from_command"
+)
+"""Why there is no verdict, and how to go on."""
 
 
 class Verdict(StrEnum):
-    """The two things that sampling can say about a privacy claim."""
+    """What sampling can say about a privacy claim."""
 
     REFUTED = "REFUTED"
     NOT_REFUTED = "NOT_REFUTED"
+    NO_VERDICT = "NO_VERDICT"
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +53,9 @@ class AuditResult:
         What was audited.
     verdict : Verdict
         ``REFUTED``: some event on this pair violates the claim. ``NOT_REFUTED``: this
-        run did not show one; that is no proof of privacy.
+        run did not show one; that is no proof of privacy. ``NO_VERDICT``: the releases
+        were seen not to be independent draws, see `warnings`, so that nothing follows:
+        the bounds are 0, and there is no event and no witness.
     claim : Claim
     relation : Relation
     layer : Layer
@@ -92,7 +105,7 @@ class AuditResult:
         on D' and on D. Estimates, no bounds.
     warnings : tuple of str
         Signs that the releases are not independent draws of one law, which every
-        statement here assumes.
+        statement here assumes, and that there was something they could not tell.
     seed : int
     seconds : float
         Wall-clock time, sampling included.
@@ -139,6 +152,25 @@ class AuditResult:
     def refuted(self) -> bool:
         """Whether the verdict is REFUTED."""
         return self.verdict is Verdict.REFUTED
+
+    def withdrawn(self) -> "AuditResult":
+        """Return what is left of the result where its releases prove nothing."""
+        return replace(
+            self,
+            verdict=Verdict.NO_VERDICT,
+            refuted_at=None,
+            epsilon_lower=0.0,
+            delta_lower=0.0,
+            mu_lower=None if self.mu_lower is None else 0.0,
+            attack=None,
+            event=None,
+            log_evidence=0.0,
+            detectable_epsilon=None,
+            rarest_event=1.0,
+            trajectory=(),
+            roc=(),
+            witness=None,
+        )
 
     @property
     def allowed_epsilon(self) -> float:
@@ -188,6 +220,8 @@ class AuditResult:
         return draw(self)
 
     def __repr__(self) -> str:
+        if self.verdict is Verdict.NO_VERDICT:
+            return f"<AuditResult {printable(self.name, longest=60)}: {self.verdict}>"
         return (
             f"<AuditResult {printable(self.name, longest=60)}: {self.verdict} at "
             f"confidence {self.confidence:g}, epsilon >= {self.epsilon_lower:.4g} at "
@@ -215,8 +249,10 @@ class AuditResult:
         after = ""
         if self.refuted_at is not None and self.refuted_at < self.samples:
             after = f"after {self.refuted_at:,} of "
+        founded = self.verdict is not Verdict.NO_VERDICT
+        at = f" at confidence {self.confidence:g}" if founded else ""
         head = (
-            f"{printable(self.name)}: {self.verdict} at confidence {self.confidence:g} "
+            f"{printable(self.name)}: {self.verdict}{at} "
             f"({after}{self.samples:,} releases a side, {self.seconds:.1f} s)"
         )
         numbers = "doubles" if self.bits else "real numbers"
@@ -224,15 +260,23 @@ class AuditResult:
             head,
             f"  claim          {self.claim} under {self.relation}",
             f"  layer          {self.layer}, over {numbers}",
+        ]
+        lines += self._bounds() if founded else [f"  no verdict     {UNFOUNDED}"]
+        if self.interrupted:
+            lines.insert(1, "  INTERRUPTED    before its end; what it says holds")
+        if self.from_store:
+            lines.insert(1, "  from the store: this audit was finished before")
+        lines.extend(f"  WARNING        {printable(w)}" for w in self.warnings)
+        return "\n".join(lines)
+
+    def _bounds(self) -> list[str]:
+        """Return what the releases say."""
+        lines = [
             f"  epsilon_lower  {self.epsilon_lower:.4g}  (at delta = "
             f"{self.at_delta:.3g}, where the claim allows {self.allowed_epsilon:.4g})",
             f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
             f"{self.at_epsilon:.4g}, where the claim allows {self.allowed_delta:.3g})",
         ]
-        if self.interrupted:
-            lines.insert(1, "  INTERRUPTED    before its end; what it says holds")
-        if self.from_store:
-            lines.insert(1, "  from the store: this audit was finished before")
         if self.mu_lower is not None:
             lines.append(
                 f"  mu_lower       {self.mu_lower:.4g}  (the claim allows "
@@ -261,8 +305,7 @@ class AuditResult:
                     "allows: a test of its own; the verdict is that of the claim itself"
                 )
             lines.append(f"  {self._limits()}")
-        lines.extend(f"  WARNING        {printable(w)}" for w in self.warnings)
-        return "\n".join(lines)
+        return lines
 
     def _limits(self) -> str:
         """Say what a run like this could not have seen."""

@@ -1,28 +1,30 @@
 """Sampling from whatever is under audit: the releases of a round, in a fixed order.
 
-A round is cut into units of work (`dpaudit.audit.drawing`), each with a random stream
-of its own, in a way that depends on the round and on the size of a release. It does
-not depend on who works: units may be drawn anywhere and at any time, and are put
-together in order. They come back in batches of bounded memory, in which releases are
-scored. Whatever comes back is an output (`dpaudit.outputs`), an exception too.
+The releases of a side are numbered, over all rounds, and the number names the stream of
+a release. A round is cut into units of work (`dpaudit.audit.drawing`), in a way that
+depends on the round and on the size of a release, and single releases do not depend on
+it. Nor does any depend on who works: units may be drawn anywhere and at any time, and
+are put together in order. They come back in batches of bounded memory, in which
+releases are scored. Whatever comes back is an output (`dpaudit.outputs`), an exception
+too.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.audit.drawing import Drawn, draw, draw_unit, ways_to_draw
+from dpaudit.audit.drawing import draw_one, draw_unit, ways_to_draw
 from dpaudit.audit.workers import Workers
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import Batch, Output
+from dpaudit.outputs import Batch
 from dpaudit.streams import position, stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Sampler"]
+__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -41,6 +43,22 @@ _MOST_IN_FLIGHT = 256
 # a bet on it.
 _THREES = 100
 _STAKE, _LOST, _WON = 0.8, 0.1, 1e9
+_LOOK = 2  # the side, in the names of streams, of releases that are no evidence
+
+
+class Opening(NamedTuple):
+    """The releases of one side with which a round opens.
+
+    Parameters
+    ----------
+    first : int
+        The number of the first one on that side.
+    units : tuple of int
+        How many releases each unit has in which they are drawn.
+    """
+
+    first: int
+    units: tuple[int, ...]
 
 
 class Sampler:
@@ -54,8 +72,8 @@ class Sampler:
     pair : Pair
     seed : int
     key : int
-        Which pair of the audit this is. A unit depends on the seed, the key, its
-        round, side and place in the round.
+        Which pair of the audit this is. A release depends on the seed, the key, its
+        side, and how many came before it on that side.
     workers : Workers, optional
         Who draws; by default whoever asks.
 
@@ -78,9 +96,18 @@ class Sampler:
         self._seed, self._key = seed, key
         self._workers = workers or Workers()
         self._bytes_each: float | None = None
+        self._drawn = [0, 0]
+        self._first: dict[int, Batch] = {}
+        self.varies = False
+        """Whether two releases on one dataset differed, of those of all rounds."""
 
-    def round(self, round_: int, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
-        """Yield so many outputs of either side, in batches, each with its side.
+    def round(self, sizes: tuple[int, int]) -> Iterator[tuple[int, Batch]]:
+        """Yield the next outputs of either side, in batches, each with its side.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            How many on the data, and on the neighbour.
 
         Raises
         ------
@@ -93,18 +120,21 @@ class Sampler:
             Whatever the mechanism raises of dpaudit's own: it refuses the data.
         """
         sides = (self._pair.data, self._pair.neighbour)
-        units = [
-            (side, count, (self._key, round_, side, index))
-            for side, size in enumerate(sizes)
-            for index, count in enumerate(self._cut(size))
-        ]
+        units = []
+        for side, size in enumerate(sizes):
+            for count in self._cut(size):
+                units.append((side, self._drawn[side], count))
+                self._drawn[side] += count
         tasks = (
-            (self._mechanism, sides[side], count, self._seed, key)
-            for side, count, key in units
+            (self._mechanism, sides[side], self._seed, (self._key, side), first, count)
+            for side, first, count in units
         )
         largest = self._bytes_each or 0.0
         for side, batch in self._batches(tasks, units):
             largest = max(largest, batch.bytes_each)
+            if not self.varies:
+                first = self._first.setdefault(side, batch.section(0, 1))
+                self.varies = not batch.repeats(first)
             yield side, batch
         self._pair.check_untouched()
         # Only now, so that how a round is cut depends on earlier rounds alone.
@@ -114,30 +144,31 @@ class Sampler:
         self, tasks: Iterator[Any], units: list[Any]
     ) -> Iterator[tuple[int, Batch]]:
         """Put what is drawn together in batches, each of one side."""
-        most = self._batch_size()
-        singles: list[Output] = []
-        of_side = DATA
+        # What a mechanism stacked by itself is long enough, and copied for nothing.
+        most = 0 if self._batched else self._batch_size()
+        waiting: list[Batch] = []
+        held, of_side = 0, DATA
         with closing(self._workers.draw(tasks, self._in_flight(units))) as outcomes:
-            for (side, count, _), drawn in zip(units, outcomes, strict=True):
-                joins = isinstance(drawn, list) and side == of_side
-                if singles and not (joins and len(singles) + count <= most):
-                    yield of_side, Batch.gather(singles)
-                    singles = []
-                of_side = side
-                if isinstance(drawn, list):
-                    singles += drawn
-                else:
-                    yield side, _batch(drawn)
-        if singles:
-            yield of_side, Batch.gather(singles)
+            for (side, _, count), drawn in zip(units, outcomes, strict=True):
+                if waiting and not (side == of_side and held + count <= most):
+                    yield of_side, Batch.join(waiting)
+                    waiting, held = [], 0
+                waiting.append(drawn)
+                held, of_side = held + count, side
+        if waiting:
+            yield of_side, Batch.join(waiting)
 
-    def batches(self, side: int, round_: int, size: int) -> Iterator[Batch]:
-        """Yield `size` outputs of one side, as `round` does."""
+    def batches(self, side: int, size: int) -> Iterator[Batch]:
+        """Yield the next `size` outputs of one side, as `round` does."""
         sizes = (size, 0) if side == DATA else (0, size)
-        return (batch for _, batch in self.round(round_, sizes))
+        return (batch for _, batch in self.round(sizes))
 
-    def opening(self, size: int, few: int) -> tuple[int, ...]:
-        """Return the sizes of the units in which the first few of a round are drawn."""
+    def opening(self, sizes: tuple[int, int], few: int) -> tuple["Opening", "Opening"]:
+        """Return how the first few of the next round are drawn, on either side."""
+        on_data, on_neighbour = (self._opening(*each, few) for each in enumerate(sizes))
+        return on_data, on_neighbour
+
+    def _opening(self, side: int, size: int, few: int) -> "Opening":
         units: list[int] = []
         for count in self._cut(size):
             missing = few - sum(units)
@@ -145,28 +176,37 @@ class Sampler:
                 break
             # Single releases of a unit follow each other; a draw is one piece.
             units.append(count if self._batched else min(count, missing))
-        return tuple(units)
+        return Opening(self._drawn[side], tuple(units))
 
-    def again(self, side: int, round_: int, units: tuple[int, ...]) -> Batch:
-        """Draw units once more with which a side of a round opened, in this thread."""
+    def again(self, side: int, opening: "Opening") -> Batch:
+        """Draw once more with what a side of a round opened, in this thread."""
         data = (self._pair.data, self._pair.neighbour)[side]
-        drawn = (
-            draw_unit(
-                self._mechanism, data, count, self._seed, (self._key, round_, side, i)
+        first, drawn = opening.first, []
+        for count in opening.units:
+            key = (self._key, side)
+            drawn.append(
+                draw_unit(self._mechanism, data, self._seed, key, first, count)
             )
-            for i, count in enumerate(units)
-        )
-        return Batch.join([_batch(unit) for unit in drawn])
+            first += count
+        return Batch.join(drawn)
 
     def uses_rng(self) -> bool:
         """Say whether a release draws from the generator that it is handed."""
         for data in (self._pair.data, self._pair.neighbour):
-            rng = np.random.default_rng(0)
+            rng = stream(0)
             before = position(rng)
-            draw(self._mechanism, data, 1, rng)
+            release = self._one(data, rng)
             if position(rng) != before:
                 return True
+            # Somebody may read the state of a generator, and leave it as it is.
+            if self._one(data, stream(0)).equals(release) and not self._one(
+                data, stream(1)
+            ).equals(release):
+                return True
         return False
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Batch:
+        return Batch.gather([draw_one(self._mechanism, data, rng, batched=True)])
 
     def shares_noise(self) -> bool:
         """Say whether two releases of a batch are mostly nearer than one of another.
@@ -186,16 +226,17 @@ class Sampler:
         return wealth > _WON
 
     def _is_nearer_beside(self, place: int) -> bool:
-        first, second = (
-            draw(
+        batch, other = (
+            draw_unit(
                 self._mechanism,
                 self._pair.data,
+                self._seed,
+                (self._key, _LOOK),
+                number,
                 count,
-                stream(self._seed, self._key, place, DATA, 0, count),
             )
-            for count in (2, 1)
+            for number, count in ((3 * place, 2), (3 * place + 2, 1))
         )
-        batch, other = _batch(first), _batch(second)
         one, beside = batch.section(0, 1), batch.section(1, 2)
         return one.distance(beside) < one.distance(other)
 
@@ -224,10 +265,6 @@ class Sampler:
         return int(np.clip(_BATCH_BYTES / self._bytes_each, 1, _MAX_BATCH))
 
     def _in_flight(self, units: list[Any]) -> int:
-        largest = max((count for _, count, _ in units), default=1)
+        largest = max((count for *_, count in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
-
-
-def _batch(drawn: Drawn) -> Batch:
-    return Batch.gather(drawn) if isinstance(drawn, list) else Batch.of(drawn)

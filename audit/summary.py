@@ -80,7 +80,8 @@ def summarise(
             log_evidence=log_evidence,
             versions=current_versions(),
         )
-    return AuditResult(
+    signs = signs_of_dependence(pair_audit, mechanism)
+    result = AuditResult(
         name=name,
         verdict=Verdict.REFUTED if refuted else Verdict.NOT_REFUTED,
         claim=state.claim,
@@ -117,7 +118,7 @@ def summarise(
         trajectory=tuple(state.trajectory),
         roc=() if strongest is None else strongest.roc,
         warnings=(
-            *signs_of_dependence(pair_audit),
+            *signs.warnings,
             *unreadable(pair_audit),
             *((BITS_ONLY,) if by_bits else ()),
             *pair_audit.portfolio.doubts(refuted=refuted),
@@ -127,6 +128,7 @@ def summarise(
         witness=witness,
         interrupted=interrupted,
     )
+    return result.withdrawn() if signs.refute_it else result
 
 
 def _in_words(event: StrongestEvent) -> str:

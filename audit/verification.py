@@ -17,6 +17,7 @@ from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
 from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.portfolio import FittedAttack, rests_on_bits
+from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
@@ -43,7 +44,8 @@ class Verification:
     ----------
     name : str
     confirmed : bool
-        Whether the event violates the claim, at `confidence`, in fresh releases.
+        Whether the event violates the claim, at `confidence`, in fresh releases. Never
+        where these were seen not to be independent draws.
     claim : Claim
     relation : Relation
     confidence : float
@@ -57,6 +59,8 @@ class Verification:
         Where the mechanism that was drawn from is not the one that the witness names,
         or claims something else, whether the releases were fewer than the witness asks
         for, and signs that they were no independent draws, which is taken for granted.
+    founded : bool
+        Whether it is; if not, a first warning says so, and nothing was shown.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Verification:
     log_evidence: float
     seed: int
     warnings: tuple[str, ...] = ()
+    founded: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verification as JSON-ready Python."""
@@ -80,6 +85,7 @@ class Verification:
 
     def __str__(self) -> str:
         outcome = "CONFIRMED" if self.confirmed else "NOT CONFIRMED"
+        outcome = outcome if self.founded else "NOT JUDGED (no verdict)"
         lines = (
             f"{printable(self.name)}: violation of {self.claim} under {self.relation} "
             f"{outcome} at confidence {self.confidence:g}",
@@ -136,6 +142,7 @@ def verify(
         wanted = limit = check_count("max_samples", max_samples)
     seed = seed_for(witness, seed)
     mechanism, warnings = accused(witness, mechanism)
+    named = mechanism
 
     attack = next(a for a in PORTFOLIO + BITS if a.name == witness.attack)
     fitted = FittedAttack(
@@ -159,7 +166,6 @@ def verify(
     hits, seen = np.zeros(2, dtype=np.intp), 0
     first, scored = _at_most(_MOST, *witness.counts[:2])
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
-    round_ = 0
     first_look: tuple[list[Batch], list[Batch]] = [], []
     kept: tuple[list[Batch], list[Batch]] = [], []
     while seen < limit and not test.refutes_claim:
@@ -173,15 +179,15 @@ def verify(
         test.place_bets(event, size, size, 2 * (limit - seen))
         fresh = np.zeros(2, dtype=np.intp)
         for side in (DATA, NEIGHBOUR):
-            for releases in sampler.batches(side, round_, size):
-                if round_ == 0:
+            for releases in sampler.batches(side, size):
+                if not seen:
                     first_look[side].append(releases)
                 if seen < _KEPT:
                     kept[side].append(releases)
                 scores = _scores(fitted, target, canon, releases)
                 fresh[side] += int((scores >= witness.threshold).sum())
         test.update(fresh[[DATA]], fresh[[NEIGHBOUR]], size, size)
-        hits, seen, round_ = hits + fresh, seen + size, round_ + 1
+        hits, seen = hits + fresh, seen + size
     if seen < wanted and not test.refutes_claim:
         warnings.append(
             f"the witness asks for {wanted:,} releases a side; by default no more than "
@@ -194,10 +200,13 @@ def verify(
             confirmed = False
             warnings.append(BITS_ONLY)
     again = Sampler(mechanism, witness.pair, seed)
-    warnings += signs_seen(again, lambda: _repeats(again, first_look))
+    signs = signs_seen(sampler, named, lambda: _repeats(again, first_look))
+    warnings += signs.warnings
+    if signs.refute_it:
+        warnings.insert(0, f"no verdict: {UNFOUNDED}")
     return Verification(
         name=witness.name,
-        confirmed=confirmed,
+        confirmed=confirmed and not signs.refute_it,
         claim=witness.claim,
         relation=witness.pair.relation,
         confidence=1 - alpha,
@@ -207,6 +216,7 @@ def verify(
         log_evidence=float(test.log_wealth[0]),
         seed=seed,
         warnings=tuple(warnings),
+        founded=not signs.refute_it,
     )
 
 
@@ -214,7 +224,7 @@ def _repeats(sampler: Sampler, first_look: tuple[list[Batch], list[Batch]]) -> b
     """Say whether the same streams give the releases of the first round once more."""
     before = [Batch.join(batches) for batches in first_look]
     return all(
-        Batch.join(sampler.batches(side, 0, seen.size)).equals(seen)
+        Batch.join(sampler.batches(side, seen.size)).equals(seen)
         for side, seen in zip((DATA, NEIGHBOUR), before, strict=True)
     )
 

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpaudit.audit.drawing import Drawn, draw_unit
+from dpaudit.audit.drawing import draw_unit
 from dpaudit.errors import (
     DPAuditError,
     ExecutorError,
@@ -38,14 +38,15 @@ from dpaudit.errors import (
 )
 from dpaudit.interrupts import raised_by_signal
 from dpaudit.neighbours import WRITTEN, checksum
+from dpaudit.outputs import Batch
 from dpaudit.validation import check_count
 
 __all__ = ["Task", "Workers", "process_pool", "single_threaded"]
 
 _TOKEN = token_hex(8)
 
-Task: TypeAlias = tuple[Any, Any, int, int, tuple[int, ...]]
-"""The arguments of `draw_unit`: mechanism, data, count, seed, key."""
+Task: TypeAlias = tuple[Any, Any, int, tuple[int, ...], int, int]
+"""The arguments of `draw_unit`: mechanism, data, seed, key, first, count."""
 
 _UNSENDABLE = (
     "the mechanism cannot be sent to another process ({}): define it at the top level "
@@ -125,7 +126,7 @@ class Workers:
 
     def draw(
         self, tasks: Iterable[Task], in_flight: int
-    ) -> Generator[Drawn, None, None]:
+    ) -> Generator[Batch, None, None]:
         """Yield what each task draws.
 
         Parameters
@@ -145,7 +146,7 @@ class Workers:
             for task in tasks:
                 yield draw_unit(*task)
             return
-        waiting: deque[Future[Drawn]] = deque()
+        waiting: deque[Future[Batch]] = deque()
         try:
             for task in tasks:
                 waiting.append(self._submit(task))
@@ -157,7 +158,7 @@ class Workers:
             for future in waiting:
                 future.cancel()  # after an error; else there are none
 
-    def _submit(self, task: Task) -> "Future[Drawn]":
+    def _submit(self, task: Task) -> "Future[Batch]":
         assert self._executor is not None
         try:
             return self._executor.submit(_draw_for, _this_process(), *task)
@@ -229,7 +230,7 @@ def _this_process() -> tuple[int, str]:
     return getpid(), _TOKEN
 
 
-def _draw_for(audit: tuple[int, str], *task: Any) -> Drawn:
+def _draw_for(audit: tuple[int, str], *task: Any) -> Batch:
     """Draw for the audit of that process."""
     mechanism, data, *rest = task
     data.flags.writeable = False
@@ -244,7 +245,7 @@ def _draw_for(audit: tuple[int, str], *task: Any) -> Drawn:
     return drawn
 
 
-def _result(future: "Future[Drawn]") -> Drawn:
+def _result(future: "Future[Batch]") -> Batch:
     try:
         return future.result()
     except DPAuditError:

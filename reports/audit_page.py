@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 from dpaudit.atomic import replacing
-from dpaudit.audit import AuditResult
+from dpaudit.audit import AuditResult, Verdict
 from dpaudit.reports.escaping import Safe
 from dpaudit.reports.page import render_one
 
@@ -17,6 +17,7 @@ def page_of(result: AuditResult) -> str:
         "headline": str(result).partition("\n")[0],
         "name": result.name,
         "refuted": result.refuted,
+        "founded": result.verdict is not Verdict.NO_VERDICT,
         "verdict": result.verdict.replace("_", " "),
         "rows": result.rows(),
         "picture": Safe(_svg(result)),

@@ -106,6 +106,11 @@ GLOSSARY: dict[str, str] = {
         "This run did not find a violation. That is no proof of privacy: another pair, "
         "a rarer event or a longer run may show one. In results it is `NOT_REFUTED`."
     ),
+    "no verdict": (
+        "The releases were seen not to be independent draws with the random generator "
+        "that the mechanism is handed, which every statement assumes: neither of the "
+        "two follows, and no bound. In results it is `NO_VERDICT`."
+    ),
     "detectable epsilon": (
         "The smallest epsilon that a run would have refuted nine times in ten, on the "
         "best event that it found: what an audit that did not refute was able to see. "

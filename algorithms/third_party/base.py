@@ -9,7 +9,8 @@ numbers are the library's own.
 generator that a release is handed, and the same seed gives the same release. One that
 does not (`seedable` is false) draws from the operating system. Its releases are
 independent draws of one law all the same, which is all that an audit needs, but no
-second run repeats the first, and the audit says so in its warnings.
+second run repeats the first, and the audit says so in its warnings. Of a mechanism that
+does not say `seedable = False` it would come to no verdict.
 
 **The pair for eigenvectors**, of adapters that release principal components. Half of
 the rows are plus or minus the first basis vector, half the second, so that the

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.arrays import Array
-from dpaudit.audit.drawing import draw
+from dpaudit.audit.drawing import draw_one
 from dpaudit.audit.replay.comparison import Comparison, compare
 from dpaudit.audit.replay.composition import Composition
 from dpaudit.audit.replay.executor import Trace, execute
@@ -117,8 +117,8 @@ def _really_raises(mechanism: Any, data: Array, trace: Trace) -> bool:
     """Say whether a failure is one without us too; true where there is none."""
     if not trace.layout.startswith(RAISES):
         return True
-    drawn = draw(mechanism, data, 1, np.random.default_rng(trace.tape.seed))
-    return isinstance(drawn, list) and drawn[0].layout == trace.layout
+    drawn = draw_one(mechanism, data, np.random.default_rng(trace.tape.seed))
+    return drawn.layout == trace.layout
 
 
 def _confirms(plain: Trace, trace: Trace, seed: int) -> bool:

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dpaudit.arrays import Array
 from dpaudit.audit import audit
 from dpaudit.audit.independence import fingerprint
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Opening, Sampler
 from dpaudit.datasets import load
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import HasBatchedDraw, HasComponents, HasWorstCase
@@ -313,7 +313,9 @@ def shown(problem: Problem, contender: Contender, epsilon: float, seed: int) -> 
     try:
         built = contender.build(epsilon)
         sampler = Sampler(built.mechanism, _pair_for(problem, built), seed)
-        sides = (sampler.again(side, 0, (_SHOWN,)) for side in (DATA, NEIGHBOUR))
+        sides = (
+            sampler.again(side, Opening(0, (_SHOWN,))) for side in (DATA, NEIGHBOUR)
+        )
         return fingerprint(*sides)
     except DPAuditError:
         return b""

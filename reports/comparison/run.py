@@ -110,9 +110,9 @@ def compare(
     pandas.DataFrame
         ``mechanism``, ``epsilon``, ``measure`` (one of `MEASURES`), ``median``,
         ``low``, ``high`` (the quartiles over releases), ``seconds`` (the median time of
-        a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``, ``not
-        audited: ...`` with the reason; ``failed: ...`` with NaN where the mechanism
-        could not be compared.
+        a release with its components), ``verdict``: ``REFUTED``, ``NOT_REFUTED``,
+        ``NO_VERDICT``, ``not audited: ...`` with the reason; ``failed: ...`` with NaN
+        where the mechanism could not be compared.
 
     Raises
     ------

@@ -172,17 +172,22 @@ class Batch:
         return cls(size, {output.layout: Part(np.arange(size), output.numbers)})
 
     @classmethod
-    def gather(cls, outputs: Sequence[Output]) -> "Batch":
-        """Return single outputs as a batch."""
+    def gather(cls, outputs: Sequence[Output | float]) -> "Batch":
+        """Return single outputs as a batch; a plain number need not be read."""
+        size = len(outputs)
+        if size and {*map(type, outputs)} <= {float, np.float64}:
+            numbers = np.array(outputs, dtype=np.float64)
+            return cls(size, {"shape ()": Part(np.arange(size), numbers)})
+        found = [each if type(each) is Output else read(each) for each in outputs]
         places: dict[str, list[int]] = {}
-        for place, output in enumerate(outputs):
+        for place, output in enumerate(found):
             places.setdefault(output.layout, []).append(place)
         return cls(
-            len(outputs),
+            size,
             {
                 layout: Part(
                     np.array(where),
-                    _combined([outputs[place].numbers for place in where], np.stack),
+                    _combined([found[place].numbers for place in where], np.stack),
                 )
                 for layout, where in places.items()
             },
@@ -241,6 +246,20 @@ class Batch:
             and _are_equal(part.numbers, other.parts[layout].numbers)
             for layout, part in self.parts.items()
         )
+
+    def repeats(self, one: "Batch") -> bool:
+        """Say whether all outputs are the one of another batch."""
+        if self.parts.keys() != one.parts.keys():
+            return False
+        for layout, part in self.parts.items():
+            if part.numbers is None:
+                continue
+            numbers = one.numbers(layout)
+            assert numbers is not None
+            both = zip(arrays_of(part.numbers), arrays_of(numbers), strict=True)
+            if not all(((a == b) | (np.isnan(a) & np.isnan(b))).all() for a, b in both):
+                return False
+        return True
 
     def distance(self, other: "Batch") -> float:
         """Return the largest difference of two numbers; infinite where layouts differ.

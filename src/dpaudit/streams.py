@@ -3,18 +3,31 @@
 Every stream is derived from the user's seed and a key that says what the numbers are
 for, so a result is the same for one worker or eight and an interrupted run resumes
 with the very numbers that it would have drawn.
+
+A generator comes with a seed sequence, from which other libraries may be seeded. Each
+stream has its own, too. Most are asked for nothing but the words that begin the
+stream, and to make a `numpy.random.SeedSequence` takes longer than many a release: so
+it is made only if somebody asks for more, and many streams get their words at once.
 """
 
 import secrets
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.random import PCG64, Generator, Philox, SeedSequence
+from numpy.random.bit_generator import ISpawnableSeedSequence
+from numpy.typing import NDArray
 
 from dpaudit.validation import check_count
 
-__all__ = ["fresh_seed", "position", "stream"]
+__all__ = ["fresh_seed", "position", "stream", "streams"]
+
+_BLOCK = 256  # streams that get their words at once
+_WORDS = 4  # of 64 bits, which begin a stream of PCG64
 
 
-def stream(seed: int, *key: int) -> np.random.Generator:
+def stream(seed: int, *key: int) -> Generator:
     """Return the generator of the stream named by a seed and a key.
 
     Parameters
@@ -31,12 +44,103 @@ def stream(seed: int, *key: int) -> np.random.Generator:
     >>> bool(stream(7, 1, 2).random() == stream(7, 1, 3).random())
     False
     """
-    entropy = check_count("seed", seed, minimum=0)
-    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+    seed = check_count("seed", seed, minimum=0)
+    words = SeedSequence(seed, spawn_key=key).generate_state(_WORDS, np.uint64)
+    return Generator(PCG64(_Seeds(words, seed, key)))
 
 
-def position(rng: np.random.Generator) -> object:
-    """Return what changes when numbers are drawn, or other generators spawned.
+def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]:
+    """Yield the generators of some of the streams that a seed and a key number.
+
+    Each is the same whichever are asked for beside it, and costs a tenth of a `stream`.
+
+    Parameters
+    ----------
+    seed : int
+        The user's seed, >= 0.
+    *key : int
+        Non-negative integers; different keys of one length give independent streams,
+        and so does every number.
+    first, count : int
+        Which numbers: `count` of them from `first` >= 0 on.
+
+    Examples
+    --------
+    >>> few = [rng.random() for rng in streams(7, 1, first=300, count=2)]
+    >>> many = [rng.random() for rng in streams(7, 1, first=0, count=302)]
+    >>> few == many[300:]
+    True
+    """
+    seed = check_count("seed", seed, minimum=0)
+    end = first + count
+    for block in range(first // _BLOCK, -(-end // _BLOCK)):
+        name, start = (*key, block), block * _BLOCK
+        # Philox enciphers a counter, four words at a time: no two rows are alike.
+        source = Philox(SeedSequence(seed, spawn_key=name))
+        words = source.random_raw(_BLOCK * _WORDS).reshape(_BLOCK, _WORDS)
+        for place in range(max(first - start, 0), min(end - start, _BLOCK)):
+            yield Generator(PCG64(_Seeds(words[place], seed, name, place)))
+
+
+class _Seeds(ISpawnableSeedSequence):
+    """The seed sequence of a stream, made when it is asked for more than first words.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (4,)
+        What it answers if it is asked for four words of 64 bits.
+    seed : int
+    key : tuple of int
+    *place : int
+        `key` and `place` together are the spawn key of the `SeedSequence` that answers
+        all else.
+    """
+
+    __slots__ = ("_key", "_made", "_place", "_seed", "_words", "asked")
+
+    def __init__(
+        self, words: NDArray[Any], seed: int, key: tuple[int, ...], *place: int
+    ) -> None:
+        self._words, self._seed, self._key, self._place = words, seed, key, place
+        self._made: SeedSequence | None = None
+        self.asked = 0
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        """Return words, as `SeedSequence.generate_state` does."""
+        self.asked += 1
+        if n_words == _WORDS and (dtype is np.uint64 or np.dtype(dtype) == np.uint64):
+            # The generator itself is the first who asks, and leaves them as they are.
+            return self._words if self.asked == 1 else self._words.copy()
+        return self._sequence.generate_state(n_words, dtype)
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Return new seed sequences, as `SeedSequence.spawn` does."""
+        return self._sequence.spawn(n_children)
+
+    @property
+    def _sequence(self) -> SeedSequence:
+        self.asked += 1
+        if self._made is None:
+            key = (*self._key, *self._place)
+            self._made = SeedSequence(self._seed, spawn_key=key)
+        return self._made
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what a `SeedSequence` says of itself: its entropy, spawn key, ..."""
+        if name.startswith("_"):  # copy and pickle ask for such
+            raise AttributeError(name)
+        return getattr(self._sequence, name)
+
+    def __getstate__(self) -> object:
+        self.asked += 1  # a copy may be drawn from
+        return super().__getstate__()
+
+
+def position(rng: Generator) -> object:
+    """Return what changes when a generator is used.
+
+    Numbers are drawn, other generators are spawned, or seeds for others are taken from
+    its seed sequence.
 
     Examples
     --------
@@ -48,8 +152,10 @@ def position(rng: np.random.Generator) -> object:
     >>> position(rng) == before
     False
     """
-    spawned = getattr(rng.bit_generator.seed_seq, "n_children_spawned", 0)
-    return rng.bit_generator.state, spawned
+    seeds = rng.bit_generator.seed_seq
+    if isinstance(seeds, _Seeds):
+        return rng.bit_generator.state, seeds.asked
+    return rng.bit_generator.state, getattr(seeds, "n_children_spawned", 0)
 
 
 def fresh_seed() -> int:

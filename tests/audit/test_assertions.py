@@ -1,10 +1,13 @@
 """Assertions on privacy claims: budgets, seeds, records, sentences."""
 
 import json
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, attacks
 
@@ -12,6 +15,7 @@ from dpaudit import ApproxDP, InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import Laplace
 from dpaudit.audit import Witness, assertions, audit, verify
 from dpaudit.audit.assertions import CONFIDENCE, Auditor, describe, seed_for
+from dpaudit.audit.result import UNFOUNDED
 
 BUDGETS = {"quick": 20, "standard": 40, "full": 400}
 
@@ -106,13 +110,43 @@ def test_each_audit_writes_one_witness(auditor, records, tmp_path):
     pairs = [PAIR, PAIR, Pair([0.5], [0.5, 1.0])]
     for pair in pairs:
         with pytest.raises(AssertionError):
-            auditor.assert_dp(leaking_sum, **options | {"pair": pair}, name="../a/b c")
+            auditor.assert_dp(
+                leaking_sum,
+                **options | {"pair": pair},
+                name="../a/b c",
+                max_samples=400,
+            )
     written = list((tmp_path / "new" / "folder").iterdir())
     assert len(written) == 2
     assert all(path.name.startswith("a-b-c-") for path in written)
     for record, pair in zip(records, pairs, strict=True):
         found = Witness.load(Path(record["witness"]))
         assert found.pair.neighbour.tolist() == pair.neighbour.tolist()
+
+
+@pytest.mark.parametrize("assertion", ["assert_dp", "assert_refuted"])
+def test_what_cannot_be_known_is_neither_kept_nor_refuted(auditor, records, assertion):
+    """The one error says it all: nothing is warned of besides."""
+    own = np.random.default_rng(0)
+
+    def leaking(data, rng):
+        return data.sum() + own.laplace(scale=1e-3)
+
+    with pytest.raises(AssertionError) as failure:
+        getattr(auditor, assertion)(leaking, **options, name="leaking")
+    message = str(failure.value)
+    assert message.startswith("whether leaking keeps its claim PureDP(epsilon=1.0) ")
+    assert UNFOUNDED in message
+    assert "draws randomness of its own" in message
+    (record,) = records
+    assert (record["passed"], record["witness"]) == (False, None)
+    assert "no verdict" in describe(record)
+    leaking.seedable = False
+    with warnings.catch_warnings(record=True) as told, suppress(AssertionError):
+        warnings.simplefilter("always")
+        auditor.assert_dp(leaking, **options)
+    assert len(told) == 2
+    assert records[1]["verdict"] == "REFUTED"
 
 
 def test_a_known_leak_is_refuted(auditor, records):

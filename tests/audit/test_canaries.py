@@ -12,6 +12,7 @@ from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.canaries import audit_canaries
 from dpaudit.audit.canary_guesses import middle
+from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.claims import GaussianDP
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import HardInstance
@@ -224,7 +225,8 @@ STATE, UNUSED = "the same seed gave another release", "does not use its rng"
     ids=["pure", "state", "refusals", "no noise", "all its own"],
 )
 @pytest.mark.parametrize("guesses", [5, None])
-def test_impure_mechanisms_are_warned_about(mechanism, says, guesses):
+def test_impure_mechanisms_get_no_verdict(mechanism, says, guesses):
+    """But for one that never draws at all: it is what it seems."""
     if isinstance(mechanism, Impure):
         mechanism.calls = 0
     found = audit_canaries(
@@ -240,6 +242,13 @@ def test_impure_mechanisms_are_warned_about(mechanism, says, guesses):
         assert words in warning
         assert f"WARNING        {warning}" in str(found)
     assert found.to_dict()["warnings"] == list(found.warnings)
+    unfounded = STATE in says
+    assert (found.verdict is Verdict.NO_VERDICT) == unfounded
+    assert (UNFOUNDED in str(found)) == unfounded
+    if unfounded:
+        assert not found.refuted
+        assert (found.p_value, found.bound.value) == (1.0, 0.0)
+        assert "p-value" not in str(found)
 
 
 def test_pilots_have_coins_of_their_own():

@@ -65,7 +65,7 @@ def test_what_is_raised_on_one_side_only_refutes_and_always_is_an_error(error):
 
 def layouts(mechanism, executor):
     sampler = Sampler(mechanism, PAIR, 0, workers=Workers(executor))
-    batches = [batch for _, batch in sampler.round(0, (3, 3))]
+    batches = [batch for _, batch in sampler.round((3, 3))]
     return [layout for batch in batches for layout in batch.layouts]
 
 

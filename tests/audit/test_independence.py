@@ -1,12 +1,20 @@
-"""Mechanisms whose releases are no independent draws of one law are warned about."""
+"""Mechanisms whose releases are no independent draws of one law get no verdict."""
+
+import json
+import random
+import secrets
+import time
 
 import numpy as np
 import pytest
-from audit_cases import PAIR
+from audit_cases import CLAIM, PAIR, attacks
 
+from dpaudit import GaussianDP
 from dpaudit.attacks import Identity
+from dpaudit.audit import Verdict, audit
 from dpaudit.audit.independence import signs_of_dependence
 from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.audit.result import UNFOUNDED
 from dpaudit.errors import InputError
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
@@ -16,7 +24,7 @@ SHARED = "they share noise"
 def warnings_of(mechanism, size=10):
     pair_audit = PairAudit(mechanism, PAIR, [Identity()], seed=0, key=0)
     pair_audit.pilot(size)
-    return signs_of_dependence(pair_audit)
+    return signs_of_dependence(pair_audit, mechanism).warnings
 
 
 def after(calls, late):
@@ -49,6 +57,12 @@ def mixed_outputs(data, rng):
     return {"a": rng.normal(), "b": np.array([np.nan, rng.normal()])}
 
 
+def copied(rng):
+    source = np.random.PCG64()
+    source.state = rng.bit_generator.state
+    return np.random.Generator(source)
+
+
 class Batched:
     def draw(self, data, size, *, rng):
         return data.sum() + rng.laplace(size=size)
@@ -64,6 +78,8 @@ class Batched:
         lambda data, rng: data.sum() + rng.spawn(1)[0].laplace(),
         # Constant almost always, and yet drawn: what counts is the generator.
         lambda data, rng: data.sum() + (rng.random() < 1e-9),
+        # Read, and left as it was.
+        lambda data, rng: copied(rng).laplace(),
         # Used on one dataset only.
         lambda data, rng: rng.normal() if len(data) == 2 else 0.0,
     ],
@@ -133,3 +149,138 @@ def test_batches_of_independent_releases_are_left_alone():
         PairAudit(Batched(), PAIR, [Identity()], seed=seed, key=0) for seed in range(50)
     )
     assert not any(each.sampler.shares_noise() for each in pair_audits)
+
+
+SCALE = 1e-3  # far too little noise: whatever has a verdict is REFUTED
+
+
+def global_state():
+    return lambda data, rng: data.sum() + np.random.laplace(scale=SCALE)  # noqa: NPY002
+
+
+def global_module():
+    return lambda data, rng: data.sum() + random.gauss(0, SCALE)
+
+
+def counter():
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return data.sum() + rng.laplace(scale=SCALE) + SCALE * len(calls)
+
+    return mechanism
+
+
+def cached():
+    """Noise is drawn once for each call of the audit, and used again later."""
+    kept = []
+
+    def mechanism(data, rng):
+        kept.append(rng.laplace(scale=SCALE))
+        return data.sum() + kept[len(kept) // 2]
+
+    return mechanism
+
+
+def kept_generator():
+    kept = []
+
+    def mechanism(data, rng):
+        kept.append(rng)
+        return data.sum() + kept[0].laplace(scale=SCALE)
+
+    return mechanism
+
+
+def clock():
+    return lambda data, rng: data.sum() + SCALE * (time.perf_counter_ns() % 1009)
+
+
+def system():
+    return lambda data, rng: data.sum() + SCALE * secrets.randbelow(1000)
+
+
+class Leaking:
+    def __init__(self, shares):
+        self.shares = shares
+
+    def draw(self, data, size, *, rng):
+        noise = rng.laplace(scale=SCALE, size=1 if self.shares else size)
+        return data.sum() + noise + np.zeros(size)
+
+
+def audited(mechanism, **options):
+    usual = {"pair": PAIR, "claim": CLAIM, "max_samples": 60}
+    return audit(mechanism, **usual | {"attacks": attacks("identity")} | options)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(global_state, global_module, counter, cached, kept_generator, clock, system),
+        lambda: Leaking(shares=True),
+    ],
+)
+@pytest.mark.parametrize("bits", [False, True])
+def test_there_is_no_verdict_where_the_assumption_was_seen_to_fail(make, bits):
+    np.random.seed(0)  # noqa: NPY002
+    random.seed(0)
+    result = audited(make(), bits=bits, claim=GaussianDP(1.0))
+    assert result.verdict is Verdict.NO_VERDICT
+    assert not result.refuted
+    assert (result.epsilon_lower, result.delta_lower, result.mu_lower) == (0, 0, 0)
+    assert result.witness is result.event is result.attack is result.refuted_at is None
+    assert result.trajectory == result.roc == ()
+    assert result.warnings
+    text = str(result)
+    assert UNFOUNDED in text
+    assert "confidence" not in text
+    assert "epsilon" not in text.replace(str(result.claim), "")
+    assert "NO_VERDICT" in repr(result)
+    assert json.loads(json.dumps(result.to_dict()))["verdict"] == "NO_VERDICT"
+    result.plot()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda data, rng: data.sum() + rng.laplace(scale=SCALE),
+        lambda data, rng: data.sum() + copied(rng).laplace(scale=SCALE),
+        lambda data, rng: data.sum(),  # releases that never vary
+        lambda data, rng: {"sum": data.sum(), "missing": np.nan},
+        lambda data, rng: "a row" if len(data) > 1 else "none",
+        Leaking(shares=False),
+    ],
+)
+def test_other_mechanisms_keep_their_verdict(mechanism):
+    result = audited(mechanism, max_samples=100, attacks=None)
+    assert result.refuted
+    assert result.witness is not None
+    assert UNFOUNDED not in str(result)
+
+
+def test_a_mechanism_may_say_that_it_draws_from_elsewhere():
+    """Its author answers for its releases; but a batch must not share noise."""
+    elsewhere = system()
+    elsewhere.seedable = False
+    result = audited(elsewhere, max_samples=1000, claim=GaussianDP(0.01))
+    assert result.verdict is not Verdict.NO_VERDICT
+    assert len(result.warnings) == 2
+    shared = Leaking(shares=True)
+    shared.seedable = False
+    assert audited(shared).verdict is Verdict.NO_VERDICT
+
+
+def test_noise_from_elsewhere_that_seldom_shows_leaves_no_verdict():
+    """The first releases come out alike: what counts is that one of all did not."""
+    calls = []
+
+    def mechanism(data, rng):
+        calls.append(1)
+        return float(len(calls) == 100)
+
+    result = audited(mechanism)
+    assert result.verdict is Verdict.NO_VERDICT
+    (warning,) = result.warnings
+    assert UNUSED in warning

@@ -1,17 +1,20 @@
 """Sampling: whatever a mechanism does is an output, in order and with the right law."""
 
+import random
+
 import numpy as np
 import pytest
-from audit_cases import PAIR, laplace_sum
+from audit_cases import CLAIM, PAIR, attacks, laplace_sum
 from scipy.stats import binom, chisquare
 
 from dpaudit import InputError, MechanismError
+from dpaudit.audit import Store, audit
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.outputs import Batch
 
 
-def everything(sampler: Sampler, side: int = DATA, size: int = 40, round_: int = 1):
-    return Batch.join(sampler.batches(side, round_, size))
+def everything(sampler: Sampler, side: int = DATA, size: int = 40):
+    return Batch.join(sampler.batches(side, size))
 
 
 def numbers(batch):
@@ -24,10 +27,12 @@ def test_batches_are_reproducible_and_distinct():
     first = numbers(everything(Sampler(laplace_sum, PAIR, 3)))
     assert np.array_equal(first, numbers(everything(Sampler(laplace_sum, PAIR, 3))))
     assert len(np.unique(first)) == 40
+    later = Sampler(laplace_sum, PAIR, 3)
+    everything(later)
     others = [
         numbers(everything(Sampler(laplace_sum, PAIR, 4))),
         numbers(everything(Sampler(laplace_sum, PAIR, 3, key=1))),
-        numbers(everything(Sampler(laplace_sum, PAIR, 3), round_=2)),
+        numbers(everything(later)),
         numbers(everything(Sampler(laplace_sum, PAIR, 3), NEIGHBOUR)) - 1,
     ]
     for other in others:
@@ -36,8 +41,8 @@ def test_batches_are_reproducible_and_distinct():
 
 def test_batch_size_follows_the_size_of_a_release():
     big = Sampler(lambda d, rng: np.zeros(2**20), PAIR, 0)
-    assert [b.size for b in big.batches(DATA, 0, 2)] == [2]
-    assert [b.size for b in big.batches(DATA, 1, 5)] == [2, 2, 1]
+    assert [b.size for b in big.batches(DATA, 2)] == [2]
+    assert [b.size for b in big.batches(DATA, 5)] == [2, 2, 1]
 
 
 def test_a_buffer_that_the_mechanism_uses_again_is_no_output_twice():
@@ -59,7 +64,7 @@ def test_a_buffer_that_the_mechanism_uses_again_is_no_output_twice():
     sampler = Sampler(Batched(), PAIR, 0)
     first = everything(sampler)
     before = numbers(first).copy()
-    everything(sampler, round_=2)
+    everything(sampler)
     assert np.array_equal(numbers(first), before)
 
 
@@ -188,8 +193,8 @@ def test_failures_of_a_batched_draw_keep_their_law():
     sampler = Sampler(Failing(), PAIR, 0)
     failures = [
         batch.count("raises ValueError")
-        for round_ in range(batches)
-        for batch in sampler.batches(DATA, round_, count)
+        for _ in range(batches)
+        for batch in sampler.batches(DATA, count)
     ]
     observed = np.bincount(failures, minlength=count + 1)
     expected = batches * binom.pmf(np.arange(count + 1), count, Failing.rate)
@@ -206,3 +211,138 @@ def test_a_draw_that_fails_where_single_releases_do_not_is_named():
 
     with pytest.raises(MechanismError, match=r"draw raised KeyError.*same distrib"):
         everything(Sampler(OnlyDrawFails(), PAIR, 0))
+
+
+def noted(**options):
+    """Return the releases of an audit on either side, in the order of their numbers."""
+    seen = {1: [], 2: []}
+
+    def mechanism(data, rng):
+        seen[len(data)].append(laplace_sum(data, rng))
+        return seen[len(data)][-1]
+
+    result = audit(mechanism, pair=PAIR, claim=CLAIM, **options)
+    on_data, on_neighbour = result.drawn
+    return seen[1][:on_data], seen[2][:on_neighbour]
+
+
+def test_a_release_hangs_on_its_number_and_not_on_the_rounds():
+    """Audits of other lengths have other rounds, and share their first releases."""
+    long, short = (
+        noted(max_samples=most, stop_when_refuted=most > 100) for most in (700, 90)
+    )
+    for side in (DATA, NEIGHBOUR):
+        common = min(len(long[side]), len(short[side]))
+        assert common > 80
+        assert long[side][:common] == short[side][:common]
+    sampler = Sampler(laplace_sum, PAIR, 0)
+    assert numbers(everything(sampler, size=7)).tolist() == long[DATA][:7]
+    assert numbers(everything(sampler, size=600)).tolist() == long[DATA][7:607]
+
+
+def test_numbers_go_on_where_an_audit_was_ended(tmp_path):
+    rounds = iter(range(100))
+    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 60}
+    drawn = []
+
+    def mechanism(data, rng):
+        drawn.append(rng.random())
+        return data.sum() + rng.laplace()
+
+    store = Store(tmp_path / "audits.db")
+    first = audit(
+        mechanism, **options, store=store, should_stop=lambda: next(rounds) == 4
+    )
+    assert first.interrupted
+    before = set(drawn)
+    drawn.clear()
+    audit(mechanism, **options, store=store)
+    # The pilot and the last looks alone are the same again.
+    assert len(set(drawn) - before) == 2 * (60 - first.samples)
+
+
+def reseeded(data, rng):
+    source = random.Random(int(seeds_of(rng).generate_state(4)[0]))
+    return source.expovariate(1.0) - source.expovariate(1.0)
+
+
+def spawned(data, rng):
+    return np.random.default_rng(seeds_of(rng).spawn(1)[0]).laplace()
+
+
+def old_style(data, rng):
+    return np.random.RandomState(seeds_of(rng).generate_state(4)).laplace()
+
+
+def named(data, rng):
+    seeds = seeds_of(rng)
+    again = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
+    return np.random.default_rng(again).laplace()
+
+
+def seeds_of(rng):
+    return rng.bit_generator.seed_seq
+
+
+SEEDED = [reseeded, spawned, old_style, named]
+
+
+@pytest.mark.parametrize("mechanism", SEEDED)
+def test_no_release_is_repeated_where_another_library_is_seeded(mechanism):
+    sampler = Sampler(mechanism, PAIR, 0)
+    every = [numbers(everything(sampler, side, 3000)) for side in (DATA, NEIGHBOUR)]
+    assert len(np.unique(every)) == 6000
+
+
+@pytest.mark.parametrize("mechanism", [spawned, old_style])
+def test_a_draw_may_seed_another_library(mechanism):
+    class Batched:
+        def draw(self, data, size, *, rng):
+            return mechanism(data, rng) + np.arange(size)
+
+    sampler = Sampler(Batched(), PAIR, 0)
+    every = [everything(sampler, side, 20) for _ in range(50) for side in range(2)]
+    assert len(np.unique([numbers(batch) for batch in every])) == 2000
+
+
+def audits(noise, count, **options):
+    """Audit a mechanism of epsilon 1, whose noise another library draws."""
+
+    def mechanism(data, rng):
+        return data.sum() + noise(data, rng)
+
+    options |= {"pair": PAIR, "claim": CLAIM, "attacks": attacks("identity", "atoms")}
+    return [audit(mechanism, **options, seed=seed) for seed in range(count)]
+
+
+@pytest.mark.parametrize("noise", SEEDED)
+def test_true_claims_stand_where_another_library_is_seeded(noise):
+    for result in audits(noise, 3, max_samples=1000):
+        assert not result.refuted
+        assert result.warnings == ()
+
+
+@pytest.mark.hard
+@pytest.mark.parametrize("noise", SEEDED)
+def test_true_claims_fall_no_more_often_than_promised(noise):
+    results = audits(noise, 200, confidence=0.95, max_samples=600)
+    assert sum(result.refuted for result in results) <= 10
+
+
+class FailingOnce:
+    """A batched draw that fails; its single releases seed another library."""
+
+    def release(self, data, *, rng):
+        if rng.random() < 0.05:
+            raise ValueError
+        return spawned(data, rng)
+
+    def draw(self, data, size, *, rng):
+        raise ValueError
+
+
+def test_releases_in_place_of_a_batch_have_streams_of_their_own():
+    batch = everything(Sampler(FailingOnce(), PAIR, 0), size=1000)
+    found = batch.numbers("shape ()")
+    assert 800 < len(found) < 1000
+    assert len(np.unique(found)) == len(found)

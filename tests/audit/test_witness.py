@@ -14,6 +14,7 @@ from dpaudit import Claim, InputError, MechanismError, PureDP, Relation
 from dpaudit.algorithms import SymmetricNoise
 from dpaudit.attacks import Attack, Identity
 from dpaudit.audit import Witness, audit, verify
+from dpaudit.audit.result import UNFOUNDED
 from dpaudit.codec import encode
 
 
@@ -471,10 +472,31 @@ def test_a_verification_warns_of_dependent_releases(sum_witness):
         kept.append(rng.laplace())
         return sum(kept)
 
-    _, state = warned(sum_witness, drifting)
+    why, _, state = warned(sum_witness, drifting)
+    assert why == f"no verdict: {UNFOUNDED}"
     assert state.startswith("the same seed gave another release")
     _, unused = warned(sum_witness, lambda data, rng: 0.0)
     assert "does not use its rng" in unused
+
+
+def test_releases_that_depend_on_each_other_confirm_nothing(sum_witness):
+    """The same event, of noise from elsewhere: unless somebody answers for it."""
+    own = np.random.default_rng(0)
+
+    def elsewhere(data, rng):
+        return data.sum() + own.laplace(scale=0.2)
+
+    judged = verify(sum_witness, mechanism=elsewhere, seed=1)
+    assert not judged.confirmed
+    assert not judged.founded
+    assert "NOT JUDGED (no verdict)" in str(judged)
+    assert json.loads(json.dumps(judged.to_dict()))["founded"] is False
+    elsewhere.seedable = False
+    own = np.random.default_rng(0)
+    judged = verify(sum_witness, mechanism=elsewhere, seed=1)
+    assert judged.confirmed
+    assert judged.founded
+    assert len(judged.warnings) == 3
 
 
 def test_other_arguments_are_named(sum_witness):

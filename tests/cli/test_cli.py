@@ -29,6 +29,9 @@ def raising(data, rng):
 def changing(data, rng):
     return np.zeros(rng.integers(1, 5))
 
+def elsewhere(data, rng, own=np.random.default_rng(0)):
+    return data.sum() + own.laplace(scale=0.1)
+
 class Mechanism:
     claim = PureDP(1.0)
     relation = Relation.ADD_REMOVE
@@ -189,6 +192,21 @@ def test_own_function():
     assert run("audit", "own_mechanism:good", *short).exit_code == 0
     # A shape is an output like any other; this one says nothing about the data.
     assert run("audit", "own_mechanism:changing", *short).exit_code == 0
+
+
+def test_no_verdict_is_neither_of_the_two(folder):
+    result = run(
+        *("audit", "own_mechanism:elsewhere", "--pair", "own_mechanism:pair"),
+        *("--epsilon", "1", "--max-samples", "100", "--witness", "w.json"),
+        *("--html", "page.html"),
+    )
+    assert result.exit_code == 2
+    assert "NO_VERDICT" in result.stdout
+    assert "Draw all randomness from rng" in result.stdout
+    assert not (folder / "w.json").exists()
+    page = (folder / "page.html").read_text()
+    assert "NO VERDICT" in page
+    assert "Not refuted" not in page
 
 
 ERRORS = {

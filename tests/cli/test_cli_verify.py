@@ -19,6 +19,9 @@ pair = Pair([0.0], [0.0, 1.0])
 def good(data, rng):
     return data.sum() + rng.laplace()
 
+def elsewhere(data, rng, own=np.random.default_rng(0)):
+    return data.sum() + own.laplace(scale=0.1)
+
 def refusing(data, rng):
     raise InputError("two\\nlines and \\x1b[2J")
 
@@ -98,6 +101,12 @@ def test_the_mechanism_may_be_named(witness, name):
     assert result.exit_code == 1
     # An instance of the class may have any state: it is not what the witness names.
     assert ("WARNING" in result.stdout) == (name == "Leaking")
+
+
+def test_what_cannot_be_judged_is_neither_confirmed_nor_mended(witness):
+    result = run("verify", "w.json", "--mechanism", "mechanism_of_mine:elsewhere")
+    assert result.exit_code == 2
+    assert "NOT JUDGED" in result.stdout
 
 
 def test_a_class_is_audited_and_replayed_as_an_instance(folder):

@@ -107,6 +107,16 @@ def test_a_wrong_program_is_refuted_and_its_witness_starts_it_again(program):
     assert verify(result.witness, seed=1).confirmed
 
 
+@pytest.mark.parametrize("seedable", [True, False])
+def test_a_program_with_randomness_of_its_own_has_to_say_so(program, seedable):
+    own = "    noise = [x / 9 * random.SystemRandom().random() for x in noise]"
+    mechanism = program(own, seedable=seedable)
+    result = audit(mechanism, pair=PAIR, claim=PureDP(1.0), attacks=FEW)
+    assert result.verdict == ("NO_VERDICT" if seedable else "REFUTED")
+    if not seedable:
+        assert verify(result.witness, seed=1).confirmed
+
+
 def test_batches(program):
     mechanism = program(batched=True)
     drawn = mechanism.draw(np.array([0.0]), 500, rng=stream(0))

@@ -1,10 +1,13 @@
 """Streams depend on their name only, and different names give different numbers."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 from dpaudit.errors import InputError
-from dpaudit.streams import fresh_seed, stream
+from dpaudit.streams import fresh_seed, position, stream, streams
 
 
 @pytest.mark.parametrize("name", [(0,), (7, 3, 1), (7, 1, 3), (2**200, np.int64(5))])
@@ -30,3 +33,100 @@ def test_fresh_seeds_are_usable_and_differ():
     assert len(set(seeds)) == 100
     assert all(0 <= seed < 2**63 for seed in seeds)
     stream(seeds[0])
+
+
+def numbered(number, seed=7):
+    """Return the generator of one number, and its seed sequence."""
+    (rng,) = streams(seed, 1, first=number, count=1)
+    return rng, rng.bit_generator.seed_seq
+
+
+@pytest.mark.parametrize("first", [0, 1, 250, 256, 600])
+@pytest.mark.parametrize("count", [0, 1, 6, 300])
+def test_numbered_streams_are_the_same_whichever_are_asked_for(first, count):
+    every = [rng.random() for rng in streams(7, 1, first=0, count=1000)]
+    some = [rng.random() for rng in streams(7, 1, first=first, count=count)]
+    assert some == every[first : first + count]
+    assert len(set(every)) == 1000
+    others = (streams(8, 1, first=0, count=10), streams(7, 2, first=0, count=10))
+    assert not any(rng.random() in every for other in others for rng in other)
+
+
+def of_a_spawned_one(rng):
+    return rng.spawn(1)[0].integers(2**63)
+
+
+def of_four_words(rng):
+    return np.random.RandomState(rng.bit_generator.seed_seq.generate_state(4)).rand()
+
+
+def of_words_of_64_bits(rng):
+    return rng.bit_generator.seed_seq.generate_state(1, np.uint64)[0]
+
+
+def of_the_sequence(rng):
+    return np.random.default_rng(rng.bit_generator.seed_seq).random()
+
+
+def of_its_child(rng):
+    return np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0]).random()
+
+
+def of_its_name(rng):
+    seeds = rng.bit_generator.seed_seq
+    named = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
+    return named.generate_state(1, np.uint64)[0]
+
+
+def of_a_copy(rng):
+    return copy.deepcopy(rng).random()
+
+
+def of_a_pickle(rng):
+    return pickle.loads(pickle.dumps(rng)).random()
+
+
+WAYS = [
+    of_a_spawned_one,
+    of_four_words,
+    of_words_of_64_bits,
+    of_the_sequence,
+    of_its_child,
+    of_its_name,
+    of_a_copy,
+    of_a_pickle,
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_is_seeded_from_a_stream_is_its_own_and_noticed(way):
+    """No two of a few thousand are alike, and each comes again."""
+    found = [way(rng) for rng in streams(7, 1, first=0, count=3000)]
+    assert len(set(found)) == 3000
+    assert found[::500] == [way(numbered(number)[0]) for number in range(0, 3000, 500)]
+    for rng in (stream(7, 1), numbered(300)[0]):
+        before = position(rng)
+        assert position(rng) == before
+        way(rng)
+        assert position(rng) != before
+
+
+def test_a_seed_sequence_says_the_same_whenever_it_is_asked():
+    rng, seeds = numbered(300)
+    words = seeds.generate_state(4, np.uint64)
+    expected = words.copy()
+    words[:] = 0  # nobody else's
+    rng.random()
+    assert seeds.generate_state(4, "uint64").tolist() == expected.tolist()
+    assert np.random.default_rng(seeds).random() == numbered(300)[0].random()
+    real = np.random.SeedSequence(7, spawn_key=seeds.spawn_key)
+    assert seeds.generate_state(5).tolist() == real.generate_state(5).tolist()
+    children = [*seeds.spawn(1), *seeds.spawn(1)]
+    assert [each.spawn_key for each in children] == [
+        each.spawn_key for each in real.spawn(2)
+    ]
+    assert seeds.state == real.state
+    copied = pickle.loads(pickle.dumps(rng))
+    assert copied.bit_generator.seed_seq.n_children_spawned == 2
+    assert copied.random() == rng.random()
+    assert not hasattr(seeds, "anything_else")

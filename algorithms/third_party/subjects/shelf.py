@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -101,6 +101,8 @@ class OfLibrary:
 
     shelf: str
     name: str
+    seedable: ClassVar[bool] = False
+    """Few libraries take a generator; most draw from the operating system."""
 
     def release(self, data: Any, *, rng: np.random.Generator) -> Any:
         """Return one release of the library.

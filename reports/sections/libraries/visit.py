@@ -32,10 +32,11 @@ import numpy as np
 
 from dpaudit.algorithms.third_party.subjects.shelf import Subject, subjects_of
 from dpaudit.atomic import replacing
-from dpaudit.audit import audit
+from dpaudit.audit import Verdict, audit
 from dpaudit.audit.replay import replay
+from dpaudit.audit.result import UNFOUNDED
 from dpaudit.domains import Binary, Box, Domain
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InputError
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.nonfinite import WithNonfinite
 from dpaudit.printable import said
@@ -203,6 +204,8 @@ def _drawn(
         witness["versions"] |= {
             subject.distribution: str(_version(subject.distribution))
         }
+    if result.verdict is Verdict.NO_VERDICT:
+        return _failed("black box", InputError(UNFOUNDED), begun)
     return {
         "how": "black box",
         "verdict": result.verdict.value,

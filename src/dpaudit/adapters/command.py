@@ -9,8 +9,9 @@ output, one line each, in JSON, until its input ends::
     -> {"mean": [0.2, 0.1], "count": 3}
 
 1. ``data`` is the list of rows, and ``seed`` an integer in [0, 2^31), drawn anew for
-   every request: the program seeds its generator with it, or takes fresh randomness. It
-   keeps nothing from one request to the next.
+   every request: the program seeds its generator with it, or takes fresh randomness,
+   which has to be said (``seedable=False``). It keeps nothing from one request to the
+   next.
 2. A reply is a number, a list of lists of numbers, or an object whose values are such.
    NaN, Infinity and -Infinity may be written so. Flush after every line.
 3. Whatever else is on standard output counts as an answer: write diagnostics to
@@ -73,6 +74,7 @@ class CommandMechanism(Adapter):
     argv : tuple of str
         See `from_command`, as for the rest.
     timeout : float
+    seedable : bool
     claim : Claim, optional
     relation : Relation, optional
     """
@@ -80,6 +82,7 @@ class CommandMechanism(Adapter):
     argv: tuple[str, ...]
     _: KW_ONLY
     timeout: float = 10.0
+    seedable: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,6 +163,7 @@ def from_command(
     *,
     timeout: float = 10.0,
     batched: bool = False,
+    seedable: bool = True,
     claim: Claim | None = None,
     relation: Relation | str | None = None,
 ) -> CommandMechanism:
@@ -174,6 +178,10 @@ def from_command(
         above what an answer takes: how busy the machine is must not decide an output.
     batched : bool
         Whether the program understands ``size``.
+    seedable : bool
+        Whether all its randomness follows from ``seed``. If not, you answer for it that
+        releases are independent draws of one law; no audit can come to a verdict on a
+        program that takes fresh randomness and does not say so.
     claim : Claim, optional
         What is promised.
     relation : Relation or str, optional
@@ -201,6 +209,7 @@ def from_command(
     return kind(
         argv,  # type: ignore[arg-type]
         timeout=timeout,
+        seedable=seedable,
         claim=claim,
         relation=relation,  # type: ignore[arg-type]
     )

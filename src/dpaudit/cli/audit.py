@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dpaudit.atomic import check_writable
-from dpaudit.cli.exits import INTERRUPTED, REFUTED, Command
+from dpaudit.cli.exits import INPUT_ERROR, INTERRUPTED, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import completed_names, highlighted, json_option
 from dpaudit.cli.pairs import chosen_pair
@@ -175,7 +175,7 @@ def audit_command(
     Ctrl-C ends the audit after the present round, with the verdict so far and exit code
     130; a second one ends it at once. With --store the same command goes on from there.
     """
-    from dpaudit.audit import audit
+    from dpaudit.audit import Verdict, audit
 
     if witness_path is not None:
         check_writable(witness_path)
@@ -280,6 +280,8 @@ def audit_command(
             click.echo(f"  {wrote if result.witness else nothing}")
     if result.interrupted and interrupt.asked():
         return INTERRUPTED
+    if result.verdict is Verdict.NO_VERDICT:
+        return INPUT_ERROR
     return REFUTED if result.refuted else 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpaudit.cli.exits import REFUTED, Command
+from dpaudit.cli.exits import INPUT_ERROR, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import json_option
 from dpaudit.cli.running import apart
@@ -73,14 +73,17 @@ def verify_command(
         "max_samples": max_samples,
         "seed": seed,
     }
+    verification: Any
     with apart():
-        verification = (
-            verify(evidence, **options)
-            if isinstance(evidence, Witness)
-            else verify_replay(evidence, **options)
-        )
+        if isinstance(evidence, Witness):
+            verification = verify(evidence, **options)
+            founded = verification.founded
+        else:
+            verification, founded = verify_replay(evidence, **options), True
     if as_json:
         click.echo(json.dumps(verification.to_dict(), indent=2, allow_nan=False))
     else:
         click.echo(str(verification))
+    if not founded:
+        return INPUT_ERROR
     return REFUTED if verification.confirmed else 0
