@@ -395,7 +395,7 @@ def crossings(
     Examples
     --------
     >>> level = np.array([[0.0, 100.0], [5.0, 5.0]])
-    >>> crossings([level], (10.0, 0.0), (40.0, 8.0))
+    >>> crossings([level], (10.0, 4.5), (40.0, 8.0))
     20
     >>> crossings([level], (10.0, 6.0), (40.0, 8.0))
     0

@@ -224,6 +224,8 @@ def test_support_guess_matches_the_truth():
     guessed = Support().score(Target(black_box, pair), {}, releases)
     assert np.array_equal(known, guessed)
     assert set(np.unique(known)) == {0.0, 1.0}
+    assert Support().event(0.5) == "the release is one of D alone"
+    assert Support().event(0.5, reached=False) == "the release is not one of D alone"
 
 
 def test_identity_keeps_infinities_and_puts_nan_lowest():

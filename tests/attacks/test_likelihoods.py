@@ -15,6 +15,7 @@ from dpaudit.attacks import (
     LogisticClassifier,
     Target,
 )
+from dpaudit.audit.layers.layer import view_transcript
 
 TARGET = Target(black_box, SCALARS)
 
@@ -108,6 +109,7 @@ def test_transcripts_of_another_kind_are_declined():
     target = Target(Steps(), SCALARS)
     applies = GaussianTranscript().applies
     assert applies(target, values)
+    assert applies(Target(view_transcript(Steps()), SCALARS), values)
     assert not applies(target, values["first"])
     assert not applies(target, {"first": values["first"]})
     assert not applies(target, {**values, "second": values["second"][:, :1]})

@@ -211,16 +211,18 @@ def test_bits_use_the_statistic():
         sensitivity = None
 
         def statistic(self, data):
-            return data.sum()
+            return np.array([data.sum(), 0.0])
 
     rng = np.random.default_rng(0)
     pair = Pair([0.1], [0.1, 1 / 3])
     sides = [
-        data.sum() + rng.integers(-(2**20), 2**20, 500) / 2**20
+        np.stack([data.sum() + noise / 2**20, rng.normal(size=500)], axis=1)
         for data in (pair.data, pair.neighbour)
+        for noise in [rng.integers(-(2**20), 2**20, 500)]
     ]
     target = Target(Grid(), pair)
     parameters = BitPatterns().fit(target, *sides)
-    assert parameters["references"].shape == (3, 1)
+    expected = [[0, 0], [pair.data.sum(), 0], [pair.neighbour.sum(), 0]]
+    np.testing.assert_array_equal(parameters["references"], expected)
     assert auc(*(BitPatterns().score(target, parameters, s) for s in sides)) > 0.95
     assert not BitPatterns().applies(target, np.arange(20.0))

@@ -338,6 +338,23 @@ def test_attacks_that_read_numbers_wait_until_there_are_some():
     assert {portfolio.fitted(int(a)).attack.name for a in events.attack} >= {"identity"}
 
 
+class LateSpy(Spy):
+    """Applies to many outputs only."""
+
+    def applies(self, target, releases):
+        return len(flatten(releases)) >= 500
+
+
+def test_an_attack_that_did_not_apply_at_first_is_asked_again():
+    rng = np.random.default_rng(0)
+    portfolio = begun([LateSpy()], *(ordinary(rng.normal(size=60)) for _ in range(2)))
+    events = portfolio.prepare()
+    assert not len(events)
+    for side in (DATA, NEIGHBOUR):
+        portfolio.absorb(side, ordinary(rng.normal(size=300)), events)
+    assert len(portfolio.prepare())
+
+
 class HungrySpy(Spy):
     learns = True
     appetite = 2**12  # releases of one number count as if they had 32

@@ -72,8 +72,11 @@ def test_it_is_drawn(result):
     bound, roc = figure.axes
     (proven,) = (line for line in bound.lines if line.get_label() == "proven, at least")
     assert proven.get_ydata()[-1] == result.epsilon_lower
+    assert bound.get_ylim()[0] == 0
     (seen,) = (line for line in roc.lines if "as seen" in line.get_label())
     assert (seen.get_ydata() >= seen.get_xdata() - 0.1).all()
+    diagonal = roc.lines[-1]  # what guessing reaches
+    assert list(diagonal.get_xdata()) == list(diagonal.get_ydata()) == [0, 1]
 
 
 def test_a_result_without_an_event_is_drawn_too():

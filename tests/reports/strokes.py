@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from xml.etree import ElementTree
 
-__all__ = ["marks", "strokes", "written"]
+__all__ = ["begins_inside", "marks", "strokes", "written"]
 
 _DASHES = {"": "whole", "6,3": "false", "8,4,2,4": "open", "2,4": "dotted"}
 
@@ -19,6 +19,18 @@ def strokes(svg):
 def written(svg):
     """Return the texts that one sees, in order."""
     return [each.text for each in ElementTree.fromstring(svg).iter("text")]
+
+
+def begins_inside(svg):
+    """Say whether all texts begin, or are centred, inside of the picture."""
+    root = ElementTree.fromstring(svg)
+    *_, width, height = map(float, root.get("viewBox").split())
+    for each in root.iter("text"):
+        moved = re.search(r"translate\((\S+) (\S+)\)", each.get("transform", ""))
+        x, y = map(float, moved.groups() if moved else (each.get("x"), each.get("y")))
+        if not (0 <= x <= width and 0 <= y <= height):
+            return False
+    return True
 
 
 def marks(svg):

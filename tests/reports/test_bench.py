@@ -62,7 +62,7 @@ from dpaudit.reports.bench.coverage_cases import (
 from dpaudit.reports.bench.limits import Limits
 from dpaudit.reports.bench.refutation import Refutation
 from dpaudit.reports.bench.refutation import limit as refutation_limit
-from dpaudit.reports.bench.replaying import Replaying, overhead, replay_memory
+from dpaudit.reports.bench.replaying import Replaying, dp_sgd, overhead, replay_memory
 from dpaudit.reports.bench.study import Row, seed_of
 from dpaudit.reports.bench.subjects import BlackBox, LeakyResponse
 from dpaudit.reports.bench.suite import GOALS as SUITE_GOALS
@@ -444,8 +444,11 @@ def test_an_unsound_bound_is_caught(tiny, kept):
     assert all(row.met for row in others)
 
 
-@pytest.mark.parametrize(("errors", "met"), [(100, True), (125, True), (160, False)])
-def test_the_binomial_test(errors, met):
+@pytest.mark.parametrize(
+    ("errors", "rate", "met"),
+    [(100, "5.0 %", True), (126, "6.3 %", True), (160, "8.0 %", False)],
+)
+def test_the_binomial_test(errors, rate, met):
     class OneCase(Coverage):
         cases = (CountsCase("joint", "joint", PureDP(1.0), 0.2),)
 
@@ -458,6 +461,7 @@ def test_the_binomial_test(errors, met):
     exact = stats.binomtest(errors, 2000).proportion_ci(0.95, method="exact")
     assert (row.data["low"], row.data["high"]) == pytest.approx(tuple(exact), rel=1e-9)
     assert row.met is met
+    assert row.cells["rate"] == rate
 
 
 def test_a_false_claim_counts_as_an_error():
@@ -735,6 +739,13 @@ def test_the_cost_of_an_audit_and_of_a_recorded_execution_is_measured():
     assert 0 < share < 1
     assert seconds > 0
     assert overhead(build("analyze-gauss"), 50, 0) > 0
+
+
+def test_noisy_gradient_descent_comes_to_the_mean():
+    """Its entries deviate by less than 0.01 in the end."""
+    row = np.array([0.6, 0.0, -0.3])
+    found = dp_sgd(np.tile(row, (1000, 1)), np.random.default_rng(0))
+    assert found == pytest.approx(row, abs=0.1)
 
 
 def test_memory_is_that_of_a_process_of_its_own(monkeypatch):

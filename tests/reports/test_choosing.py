@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from strokes import begins_inside
 
 from dpaudit.algorithms.estimators.recommendation import GRID, Grid
 from dpaudit.reports.experiment import Cell
 from dpaudit.reports.sections import plan
-from dpaudit.reports.sections.choosing.figures import LOST, winners
+from dpaudit.reports.sections.choosing.figures import LOST, winners, winners_map
 from dpaudit.reports.sections.choosing.measures import held_out, measured, moment
 from dpaudit.reports.sections.choosing.section import advice, advice_notes
 
@@ -107,3 +108,7 @@ def test_winners_are_named_where_something_is_found():
         assert field.k < field.d
         if field.signal in expected:
             assert field.mechanism == expected[field.signal]
+
+
+def test_the_key_of_the_map_is_within_the_picture_on_a_phone_too():
+    assert begins_inside(winners_map(None, True))

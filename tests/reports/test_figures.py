@@ -270,6 +270,8 @@ def test_curves_are_medians_by_epsilon_on_a_logarithmic_scale(axes):
     curves._scales(axes, found, 0.7)
     assert axes.get_xscale() == "log"
     assert axes.get_xlim() == (0.1, 10.0)
+    nines = np.concatenate([curves._nines(curve.quartiles).ravel() for curve in found])
+    assert axes.get_ylim()[0] < nines.min() < nines.max() < axes.get_ylim()[1]
     curves._draw(axes, found[0], VERDICTS)
     whole, broken, markers, crosses = axes.lines
     assert list(whole.get_xdata()) == [0.1, 1.0]

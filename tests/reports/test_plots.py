@@ -11,7 +11,7 @@ from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from results_of import results_of, verdicts
-from strokes import written
+from strokes import begins_inside, written
 
 from dpaudit.reports import lines, plots
 from dpaudit.reports.lines import FALLEN, OPEN, WHOLE, Line, Verdicts, apart
@@ -232,6 +232,11 @@ def test_every_figure_speaks_and_says_what_its_lines_mean(figures):
             meant = {"claim refuted ✗", "no claim audited here"} & {*written(svg)}
             assert meant, name
         assert svg.count("<title>") > 1, name
+
+
+def test_no_text_begins_outside_of_its_figure(figures):
+    for name, svg in figures.items():
+        assert begins_inside(svg), name
 
 
 def test_no_mark_that_speaks_hides_the_middle_of_another(figures):

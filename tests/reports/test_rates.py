@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from results_of import results_of, verdicts
 from scipy import stats
+from scipy.special import digamma
 from streaming_tables import NOISES, ROWS, floor, table
 from streaming_tables import streaming_tables as tables
 from tiny_profile import tiny_plan
@@ -136,6 +137,18 @@ def test_the_formula_has_the_typical_length_of_noise():
     assert np.log(found) == pytest.approx(np.log(lengths).mean(), abs=0.0125)
 
 
+def test_the_formula_lets_steps_fail_as_often_as_the_mechanism_in_all():
+    """As for the formula of minibatch-oja, for the noise of a mean of gradients."""
+    mechanism = rates._mechanism(DP_PCA, 80_000, 1.0, 1e-6)
+    constants = rates._constants(5, 0.01)
+    found = rates._noise_by_formula(mechanism, 80_000, 5, constants)
+    chance = mechanism.scale_finder.zeta / 16  # of eight scales and eight means
+    scale = (constants.gamma * constants.first) ** 2
+    deviation = mechanism.mean.deviation(scale, 5_000, 5, chance)
+    length = np.sqrt(2) * np.exp(digamma(2) / 2)  # of four normal numbers, typically
+    assert found == pytest.approx(float(deviation) * length / constants.first)
+
+
 def test_what_is_measured_is_what_is_said():
     assert isinstance(rates._mechanism(DP_PCA, 80_000, 1.0, 1e-6), DPPCA)
     oja = rates._mechanism(MINIBATCH_OJA, 80_000, 1.0, 1e-6)
@@ -162,6 +175,11 @@ def test_theory_meets_the_targets():
     assert rows[1].exponent.startswith(("−1.0", "−0.9"))
     assert "larger part at ε = 1 from about n = 5,000,000 on" in size_notes(found)[-1]
     assert signal_notes(found)[-1] == "dp-pca is the better one for σ ≤ 0.003."
+    printed = findings.exponent_lines(*[tables()[name] for name in findings.TABLES])
+    for row, line in zip(rows, printed[1 : 1 + len(rows)], strict=True):
+        assert line.startswith(row.name)
+        assert f" {row.exponent} " in line
+        assert " met " in line
 
 
 def test_every_rate_has_its_own_rows_and_columns():

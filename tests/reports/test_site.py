@@ -147,6 +147,7 @@ def test_an_experiment_is_shown_by_medians_of_its_groups():
             "mechanism": ["a"] * 5 + ["b"] * 5,
             "n": 10.0,
             "repetition": [*range(5)] * 2,
+            "verdict": ["x", "y"] * 5,
             "error": [1.0, 2.0, 3.0, 4.0, 9.0, *[0.5] * 5],
             "ratio": np.nan,
         }

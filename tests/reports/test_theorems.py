@@ -516,6 +516,8 @@ def test_the_rows_are_ready_to_print():
     by_name = dict(zip(NAMES, printed, strict=True))
     frobenius = by_name["ag-9-frobenius-k"]
     assert (frobenius.printed, frobenius.predicted) == ("1", "1/2")
+    distance = by_name["rp-10-dp-gd-reap"]
+    assert (distance.printed, distance.predicted) == ("−1/2", "−1")
     assert by_name["ag-4-k"].about.endswith("; analyze-gauss-published")
     assert by_name["ag-4-d"].about == by_name["ag-4-d"].regime == ""
     assert by_name["ag-5-k"].regime

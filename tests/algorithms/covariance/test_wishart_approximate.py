@@ -102,8 +102,12 @@ def test_replacing_a_row_meets_the_claim_with_equality(budget):
     [
         (WishartApproximate.as_published(4.0, 1e-3, relation=REPLACE_ONE), True),
         (WishartApproximate.calibrated(1.0, 1e-3, relation=REPLACE_ONE), False),
+        (
+            WishartApproximate.calibrated(4.0, 1e-3, relation=REPLACE_ONE, scale=0.2),
+            False,
+        ),
     ],
-    ids=["few", "many"],
+    ids=["few", "many", "large"],
 )
 def test_the_worst_row_to_replace_depends_on_the_degrees(mechanism, zeros_are_worse):
     worst, other = mechanism.canonical_pairs()

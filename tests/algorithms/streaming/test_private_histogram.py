@@ -3,6 +3,8 @@
 Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fixed).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -207,6 +209,7 @@ def test_what_it_offers():
     assert isinstance(mechanism, HasCanonicalPairs)
     assert mechanism.claim == ApproxDP(1.0, 1e-5)
     planted = UnthresholdedHistogram.planted(1.0, 1e-5)
+    assert planted.noise == replace(mechanism.noise, threshold=-np.inf)
     for each in (mechanism, planted):
         assert rebuild(encode(each)) == each
     counts = [

@@ -206,6 +206,7 @@ def test_given_datasets_serve_all_epsilons():
     truth = np.array([gaussian_profile(e, 1.0) for e in epsilons])
     assert contains(result, truth)
     assert np.all(result.high_by_direction < 1.15 * truth)
+    assert all("another dataset (1 rows)" in each for each in result.proposals)
     assert result.epsilon_lower(truth[1] / 1.2) > 3.5
     assert result.epsilon_upper(truth[1] * 1.2) <= 3.5
     assert result.refutes(GaussianDP(0.95))

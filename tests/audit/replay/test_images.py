@@ -76,6 +76,13 @@ def test_who_looks_at_an_image_learns_its_source(mechanism):
     assert seen.tape.observations[0].law.alone.all()
 
 
+def test_who_multiplies_by_a_very_large_matrix_looks_at_its_source():
+    large = np.tile(ROWS, (10_000, 1))
+    trace = execute(lambda x, rng: (large @ noisy_mean(x, rng)).max(), ROWS, 5)
+    assert [one.shape for one in trace.tape.observations] == [(4,)]
+    assert np.isfinite(trace.value)
+
+
 def test_an_image_of_draws_alone_hides_no_data():
     # A noisy value is the sum of both, not the draws, which are the same on both sides.
     def correlated(x, rng):
@@ -186,17 +193,18 @@ def test_observations_come_back_as_they_were():
     assert np.array_equal(value, made[7].value)
 
 
-def test_a_run_has_the_losses_of_its_values():
+@pytest.mark.parametrize("stop", [5, None])
+def test_a_run_has_the_losses_of_its_values(stop):
     known = [each for each in observed() if each.law.known]
     there = Observations(
         Observation(e.place, e.how, _moved(e.law), e.value, e.shape, False)
         for e in known
     )
     here = Observations(known)
-    run, other = here.run(3, len(known)), there.run(3, len(known))
-    alone = [
-        loss(a.law, b.law, a.value) for a, b in zip(here[3:], there[3:], strict=True)
-    ]
+    end = stop or len(known)
+    run, other = here.run(3, end), there.run(3, end)
+    each = zip(here[3:stop], there[3:stop], strict=True)
+    alone = [loss(a.law, b.law, a.value) for a, b in each]
     assert compare(run.law, other.law).known
     assert losses(run.law, other.law, run.value) == pytest.approx(sum(alone))
     assert run.entries.sum() == len(run.value)

@@ -277,6 +277,9 @@ def test_promises_add_up():
     assert of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.12))
     assert not of(ZeroConcentratedDP(0.1), PureDP(0.2)).holds(ZeroConcentratedDP(0.11))
     assert not of(ZeroConcentratedDP(0.5)).holds(GaussianDP(1.0))
+    # Randomised response is no easier to tell than normal laws from mu = 0.6238 on.
+    assert of(PureDP(0.5)).holds(GaussianDP(0.63))
+    assert not of(PureDP(0.5)).holds(GaussianDP(0.62))
 
 
 def test_nothing_is_refuted_by_a_promise_and_what_is_lost_beside_it_is_lost():

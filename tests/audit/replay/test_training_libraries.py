@@ -302,6 +302,35 @@ def test_a_multiple_of_noise_is_noise_of_another_scale():
     assert np.abs(trace.value - ROWS.sum(axis=0)).max() < 40
 
 
+class Unchangeable:
+    """What an array of JAX looks like: NumPy reads it, and a change is a copy."""
+
+    def __init__(self, numbers):
+        self.numbers, self.shape, self.at = numbers, numbers.shape, self
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+    def __getitem__(self, place):
+        return self
+
+    def set(self, numbers):
+        return Unchangeable(numbers.astype(self.numbers.dtype))
+
+
+def test_a_noisy_array_is_one_of_the_library():
+    found = []
+
+    def mechanism(x, rng):
+        total = Unchangeable(x.sum(axis=0))
+        found.append(total + noise_for(total))
+        return found[0].numbers
+
+    trace = execute(mechanism, ROWS, 0)
+    assert (type(found[0]), trace.tape.lost) == (Unchangeable, [])
+    assert found[0].numbers.dtype == ROWS.dtype
+
+
 def test_batches_of_another_kind_are_those_of_the_library():
     def truncated(x, rng):
         sampler = CyclicPoissonSampling(0.5, 1, truncated_batch_size=3)
