@@ -20,23 +20,17 @@ And an audit sees only what it can read and compare: outputs of which the type a
 known, and words that never occur twice, tell it nothing.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-
+from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.sampling import Sampler
 from dpaudit.errors import DPAuditError
-from dpaudit.outputs import UNREAD, Batch, arrays_of, read
-
-if TYPE_CHECKING:
-    from dpaudit.audit.pair_audit import PairAudit
+from dpaudit.outputs import UNREAD, Batch, read
 
 __all__ = [
     "Signs",
-    "fingerprint",
     "repeats",
     "same_output",
     "signs",
@@ -79,7 +73,7 @@ class Signs:
     refute_it: bool
 
 
-def signs_of_dependence(pair_audit: "PairAudit", mechanism: Any) -> Signs:
+def signs_of_dependence(pair_audit: PairAudit, mechanism: Any) -> Signs:
     """Return what was seen of the mechanism on the pair of an pair_audit."""
     return signs_seen(pair_audit.sampler, mechanism, lambda: repeats(pair_audit))
 
@@ -109,7 +103,7 @@ def signs_seen(sampler: Sampler, mechanism: Any, repeats: Callable[[], bool]) ->
         return signs(mechanism, repeats=False, uses_rng=True)
 
 
-def repeats(pair_audit: "PairAudit") -> bool:
+def repeats(pair_audit: PairAudit) -> bool:
     """Say whether the same streams give the first releases of an pair_audit once more.
 
     Raises
@@ -121,22 +115,6 @@ def repeats(pair_audit: "PairAudit") -> bool:
     assert first is not None  # the pilot was drawn
     again = pair_audit.replay_pilot()
     return all(a.equals(b) for a, b in zip(first, again, strict=True))
-
-
-def fingerprint(*batches: Batch) -> bytes:
-    """Return a digest of outputs: the same if they are equal to the bit, and only then.
-
-    Any NaN is like any other.
-    """
-    digest = hashlib.sha256()
-    for batch in batches:
-        for layout, part in batch.parts.items():
-            arrays = [] if part.numbers is None else arrays_of(part.numbers)
-            shapes = [array.shape for array in arrays]
-            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
-            for array in arrays:
-                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
-    return digest.digest()
 
 
 def signs(
@@ -176,7 +154,7 @@ def same_output(first: Any, second: Any) -> bool:
     return one.equals(other)
 
 
-def unreadable(pair_audit: "PairAudit") -> tuple[str, ...]:
+def unreadable(pair_audit: PairAudit) -> tuple[str, ...]:
     """Return warnings about outputs that nothing could be learned from."""
     found = []
     if pair_audit.portfolio.only_output is not None:

@@ -13,9 +13,8 @@ from dpaudit.audit.betting.families import NullFamily
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import best_share
 from dpaudit.audit.canonical import Canon, data_size
-from dpaudit.audit.independence import fingerprint
 from dpaudit.audit.portfolio import Portfolio
-from dpaudit.audit.sampling import DATA, NEIGHBOUR, Opening, Sampler
+from dpaudit.audit.sampling import DATA, NEIGHBOUR, Opening, Sampler, fingerprint
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Mechanism

@@ -9,6 +9,7 @@ releases are scored. Whatever comes back is an output (`dpaudit.outputs`), an ex
 too.
 """
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -21,10 +22,10 @@ from dpaudit.audit.workers import Workers
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import Batch
+from dpaudit.outputs import Batch, arrays_of
 from dpaudit.streams import position, stream
 
-__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler"]
+__all__ = ["DATA", "NEIGHBOUR", "Opening", "Sampler", "fingerprint"]
 
 DATA, NEIGHBOUR = 0, 1
 """The two sides of a pair: D and D'."""
@@ -268,3 +269,19 @@ class Sampler:
         largest = max((count for *_, count in units), default=1)
         bytes_each = self._bytes_each or _BATCH_BYTES / _FIRST_BATCH
         return int(np.clip(_FLIGHT_BYTES / (largest * bytes_each), 2, _MOST_IN_FLIGHT))
+
+
+def fingerprint(*batches: Batch) -> bytes:
+    """Return a digest of outputs: the same if they are equal to the bit, and only then.
+
+    Any NaN is like any other.
+    """
+    digest = hashlib.sha256()
+    for batch in batches:
+        for layout, part in batch.parts.items():
+            arrays = [] if part.numbers is None else arrays_of(part.numbers)
+            shapes = [array.shape for array in arrays]
+            digest.update(repr((layout, part.places.tolist(), shapes)).encode())
+            for array in arrays:
+                digest.update(np.where(np.isnan(array), np.nan, array).tobytes())
+    return digest.digest()

@@ -22,10 +22,9 @@ from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
 from dpaudit.audit.freezing import freeze, thaw
-from dpaudit.audit.independence import fingerprint
 from dpaudit.audit.pair_audit import Look, PairAudit, shows
 from dpaudit.audit.portfolio import FittedAttack
-from dpaudit.audit.sampling import Sampler
+from dpaudit.audit.sampling import Sampler, fingerprint
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings, reference_point
 from dpaudit.audit.workers import Workers
