@@ -39,8 +39,14 @@ from dpaudit.reports.bench.coverage_cases import (
     WhiteBoxCase,
     WitnessCase,
 )
+from dpaudit.reports.bench.equal_reals import EqualReals
 from dpaudit.reports.bench.study import Figure, Record, Records, Row, Study, Table, Unit
-from dpaudit.reports.bench.subjects import LeakyResponse, MixedLayouts, SpoiltCompany
+from dpaudit.reports.bench.subjects import (
+    LeakyResponse,
+    MixedLayouts,
+    RareAnswers,
+    SpoiltCompany,
+)
 from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.words import count, percent
 
@@ -72,7 +78,8 @@ _CORE = (
     "spoilt company, black box",
 )
 _WHITE_ONLY = ("laplace, exact profile", "gaussian, small delta")
-_BLACK_ONLY = ("mixed layouts", "spoilt company")
+_BLACK_ONLY = ("mixed layouts", "spoilt company", "rare answers", "rare empties")
+_EQUAL = ("reciprocal", "rotation", "noise cancelled")
 
 
 def _audits() -> list[AuditCase]:
@@ -91,6 +98,8 @@ def _audits() -> list[AuditCase]:
         "leaky response": (LeakyResponse(1.0, 0.05), ApproxDP(1.0, 0.05)),
         "mixed layouts": (MixedLayouts(), _PURE),
         "spoilt company": (SpoiltCompany(), _PURE),
+        "rare answers": (RareAnswers(0.1), _PURE),
+        "rare empties": (RareAnswers(0.9), _PURE),
     }
     searched = {
         "laplace": "scalar:0,1:rows=2",
@@ -105,6 +114,9 @@ def _audits() -> list[AuditCase]:
     for name, subject in subjects.items():
         if name not in _WHITE_ONLY:
             cases.append(AuditCase(f"{name}, black box", *subject, black_box=True))
+    for form in _EQUAL:
+        null = EqualReals(form)
+        cases.append(AuditCase(f"equal reals, {form}", null, null.claim))
     for name, domain in searched.items():
         case = f"{name}, pair search"
         cases.append(AuditCase(case, *subjects[name], black_box=True, search=domain))

@@ -13,7 +13,7 @@ from dpaudit.mechanism import HasBatchedDraw, Release
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.validation import check_fraction, check_positive
 
-__all__ = ["BlackBox", "LeakyResponse", "MixedLayouts", "SpoiltCompany"]
+__all__ = ["BlackBox", "LeakyResponse", "MixedLayouts", "RareAnswers", "SpoiltCompany"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,32 @@ class LeakyResponse(_Bit):
         leaked = 2 + float(np.rint(np.ravel(data)[0]))
         told = self.told(data, size, rng)
         return np.where(rng.random(size) < self.delta, leaked, told)
+
+
+@dataclass(frozen=True)
+class RareAnswers(_Bit):
+    """Randomised response at epsilon 1 that mostly answers with an empty dictionary.
+
+    As partition selection does. Whether it answers does not depend on the bit.
+
+    Parameters
+    ----------
+    share : float
+        How often it answers, in (0, 1).
+    """
+
+    share: float
+    claim: Claim = field(default=PureDP(1.0), init=False)
+
+    def __post_init__(self) -> None:
+        check_fraction("share", self.share)
+
+    def draw(
+        self, data: ArrayLike, size: int, *, rng: np.random.Generator
+    ) -> list[Any]:
+        """Return `size` independent outputs."""
+        told, answers = self.told(data, size, rng), rng.random(size) < self.share
+        return [{"0": t} if a else {} for t, a in zip(told, answers, strict=True)]
 
 
 @dataclass(frozen=True)
