@@ -28,7 +28,7 @@ __all__ = ["FORMS", "UNITS", "EqualReals", "EqualRealsStudy"]
 CONFIDENCE = 1 - 1e-6
 UNITS = (1e-300, 1e-160, 1e-20, 1.0, 1e9, 1e160, 1e300)
 _RELEASES = 60
-_SIZES = sizes(audits=(2, 6, 40))  # of each form
+_SIZES = sizes(audits=(1, 6, 40))  # of each form
 
 Form = Callable[[Array, np.random.Generator], Any]
 
