@@ -59,7 +59,7 @@ UNREAD = "returns "
 _LONGEST = 80  # characters of a layout; beyond, a digest stands for the rest
 _KEPT, _DIGEST = 44, 24
 _DEEPEST = 30
-_MOST_DIGITS = 17  # that a double can hold; more are a word
+_MOST_DIGITS = 17  # significant ones, that a double can hold; more are a word
 _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.])"
     r"|(?<![\w.])[-+]?(?:nan|NaN|inf|Infinity)(?![\w.])"
@@ -441,7 +441,8 @@ def _text(value: str | bytes | bytearray) -> _Tree:
     numbers: list[float] = []
     pieces, end = [], 0
     for found in _NUMBER.finditer(text):
-        if sum(map(str.isdigit, found.group())) > _MOST_DIGITS:
+        digits = found.group().lower().partition("e")[0].lstrip("+-0.").replace(".", "")
+        if len(digits) > _MOST_DIGITS:
             continue
         numbers.append(float(found.group()))
         pieces += [_escaped(text[end : found.start()]), "{}"]
