@@ -46,7 +46,7 @@ def stream(seed: int, *key: int) -> Generator:
     """
     seed = check_count("seed", seed, minimum=0)
     words = SeedSequence(seed, spawn_key=key).generate_state(_WORDS, np.uint64)
-    return Generator(PCG64(_Seeds(words, seed, key)))
+    return Generator(PCG64(_Seeds(words, (seed, key), ())))
 
 
 def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]:
@@ -74,12 +74,14 @@ def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]
     seed = check_count("seed", seed, minimum=0)
     end = first + count
     for block in range(first // _BLOCK, -(-end // _BLOCK)):
-        name, start = (*key, block), block * _BLOCK
+        start, name = block * _BLOCK, (seed, (*key, block))
         # Philox enciphers a counter, four words at a time: no two rows are alike.
-        source = Philox(SeedSequence(seed, spawn_key=name))
+        source = Philox(SeedSequence(seed, spawn_key=name[1]))
         words = source.random_raw(_BLOCK * _WORDS).reshape(_BLOCK, _WORDS)
-        for place in range(max(first - start, 0), min(end - start, _BLOCK)):
-            yield Generator(PCG64(_Seeds(words[place], seed, name, place)))
+        place = max(first - start, 0)
+        for row in words[place : end - start]:
+            yield Generator(PCG64(_Seeds(row, name, (place,))))
+            place += 1
 
 
 class _Seeds(ISpawnableSeedSequence):
@@ -89,20 +91,22 @@ class _Seeds(ISpawnableSeedSequence):
     ----------
     words : ndarray of uint64, shape (4,)
         What it answers if it is asked for four words of 64 bits.
-    seed : int
-    key : tuple of int
-    *place : int
-        `key` and `place` together are the spawn key of the `SeedSequence` that answers
-        all else.
+    name : tuple
+        The seed and the key of a block of streams.
+    place : tuple of int
+        Where in the block; with the key it is the spawn key of the `SeedSequence` that
+        answers all else.
     """
 
-    __slots__ = ("_key", "_made", "_place", "_seed", "_words", "asked")
+    __slots__ = ("_made", "_name", "_place", "_words", "asked")
 
     def __init__(
-        self, words: NDArray[Any], seed: int, key: tuple[int, ...], *place: int
+        self,
+        words: NDArray[Any],
+        name: tuple[int, tuple[int, ...]],
+        place: tuple[int, ...],
     ) -> None:
-        self._words, self._seed, self._key, self._place = words, seed, key, place
-        self._made: SeedSequence | None = None
+        self._words, self._name, self._place = words, name, place
         self.asked = 0
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
@@ -120,9 +124,9 @@ class _Seeds(ISpawnableSeedSequence):
     @property
     def _sequence(self) -> SeedSequence:
         self.asked += 1
-        if self._made is None:
-            key = (*self._key, *self._place)
-            self._made = SeedSequence(self._seed, spawn_key=key)
+        if not hasattr(self, "_made"):
+            seed, key = self._name
+            self._made = SeedSequence(seed, spawn_key=(*key, *self._place))
         return self._made
 
     def __getattr__(self, name: str) -> Any:
