@@ -25,8 +25,8 @@ for ever. Where y is continuous, an event of cells changes its probability by th
 within kappa u s of its boundaries, of the order kappa 2^-22 per release; that is below
 what an audit of a million releases can tell.
 
-**Sizes.** A column's size is the tenth part quantile of the magnitudes seen, so that a
-few huge entries do not make all others alike; what is larger has a size of its own.
+**Sizes.** A column's size is the 10 % quantile of the magnitudes seen, so that a few
+huge entries do not make all others alike; what is larger has a size of its own.
 
 - *Fine* columns, that vary by less than 2^-20 of their size (a timestamp with noise of
   a second), have steps of 2^-10 of their spread. Below 2^-38 of it all is rounding.
