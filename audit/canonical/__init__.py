@@ -1,0 +1,37 @@
+r"""Canonical releases: equal real numbers are equal, whatever their last bits are.
+
+A claim is about real numbers; an audit sees doubles. Where a real release y is computed
+in two ways, its images differ by kappa u s at most, with u = 2^-53, s the size of what
+it was computed from and kappa the length of the computation. An attack that divides by
+a range of one unit in the last place makes an event of probability 0 on D and 1 on D'
+of that (Mironov, *On significance of the least significant bits for differential
+privacy*, CCS 2012). So every release is put on a grid before any attack sees it: an
+entry x becomes
+
+.. math:: h \lfloor x / h + U \rfloor, \quad h = 2^{e - 30},
+
+with 2^e the size of the entry, or of its column where that is larger, and U uniform on
+[0, 1), drawn from the audit's seed, once. Multiples of h stay what they are: so do
+integers, and 1/8. The sizes come from releases of the past and from the data, of both
+sides alike, and from powers of two alone, so that nothing depends on a unit: 1e-300 is
+a size like any other. A canonical release is a function of the release and of what
+was fixed before, so everything that is proved of an audit holds for it as it stands.
+
+**What may still go wrong.** A real number of positive probability (an atom) whose
+images lie kappa u s apart falls on either side of a boundary with probability
+kappa u s / h, which is 2^-22 for kappa = 1: over the draw of U, once per audit, pair
+and atom, and not once per release. A fixed grid would have atoms that lie on a boundary
+for ever. Where y is continuous, an event of cells changes its probability by the mass
+within kappa u s of its boundaries, of the order kappa 2^-22 per release; that is below
+what an audit of a million releases can tell.
+
+Grids have steps (`dpaudit.audit.canonical.grid`) that follow from sizes of entries
+(`dpaudit.audit.canonical.sizes`), which are learned (`dpaudit.audit.canonical.canon`).
+What is read as rounding and tells D from D' is said in the result (`Canon.doubts`);
+``bits=True`` asks the other question, about the doubles themselves.
+"""
+
+from dpaudit.audit.canonical.canon import BITS_ONLY, Canon, data_size
+from dpaudit.audit.canonical.grid import Grid
+
+__all__ = ["BITS_ONLY", "Canon", "Grid", "data_size"]
