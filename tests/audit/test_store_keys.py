@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 import store_key_cases
 from audit_cases import CLAIM, PAIR, laplace_sum, values
+from store_key_cases import CASES, KINDS, OPTIONS
 
 from dpaudit import InputError
 from dpaudit.attacks import Identity
@@ -17,8 +18,6 @@ from dpaudit.audit import Store, audit
 from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.sampling import Sampler
 
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
-KINDS = {"finished": None, "unfinished": lambda: True}
 NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it before"
 
 
@@ -27,11 +26,9 @@ def folder(tmp_path_factory):
     """Two stores of audits of every case at scale 1, finished and unfinished."""
     folder = tmp_path_factory.mktemp("keys")
     path, modules, world = [*sys.path], {*sys.modules}, {**os.environ}
-    store_key_cases.prepare(folder)
-    for kind, should_stop in KINDS.items():
-        for build in store_key_cases.CASES.values():
-            options = OPTIONS | {"store": folder / kind, "should_stop": should_stop}
-            assert not audit(build(1.0), **options).from_store
+    known = store_key_cases.audit_all(folder, KINDS)
+    assert len(known) == len(CASES) + 10
+    assert not {name: again for name, again in known.items() if again is not False}
     yield folder
     sys.path[:] = path
     for name in {*sys.modules} - modules:
@@ -40,14 +37,13 @@ def folder(tmp_path_factory):
         del os.environ[name]
 
 
-@pytest.mark.parametrize("case", store_key_cases.CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_other_code_is_not_told_what_is_kept(folder, case):
     """It is told apart, or refused before anything is told; its true epsilon is 10."""
-    mechanism = store_key_cases.CASES[case](0.1)
     told = []
     try:
         options = OPTIONS | {"store": folder / "finished", "progress": told.append}
-        result = audit(mechanism, **options)
+        result = audit(CASES[case](0.1), **options)
     except InputError as error:
         refusal = str(error)
         assert (refusal.startswith(NOT_BELIEVED), told) == (True, [])
@@ -58,24 +54,9 @@ def test_other_code_is_not_told_what_is_kept(folder, case):
 
 AGAIN = """
 import json, sys
-import store_key_cases
-from audit_cases import CLAIM, PAIR
-from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from store_key_cases import KINDS, audit_all
 
-folder, told = sys.argv[1], {}
-store_key_cases.prepare(folder)
-options = dict(pair=PAIR, claim=CLAIM, max_samples=6, attacks=[Identity()])
-for kind in ("finished", "unfinished"):
-    for name, build in store_key_cases.CASES.items():
-        seen = []
-        options |= dict(store=f"{folder}/{kind}", progress=seen.append)
-        try:
-            again = audit(build(1.0), **options).from_store or seen[0].resumed_at > 0
-        except Exception as error:
-            again = str(error)
-        told[f"{kind} {name}"] = again
-print(json.dumps(told))
+print(json.dumps(audit_all(sys.argv[1], dict.fromkeys(KINDS))))
 """
 
 
@@ -88,7 +69,7 @@ def test_the_same_code_is_known_again_in_another_process(folder):
         check=True,
     )
     told = json.loads(done.stdout)
-    assert len(told) == 2 * len(store_key_cases.CASES)
+    assert len(told) == len(CASES) + 10
     assert not {name: again for name, again in told.items() if again is not True}
 
 
