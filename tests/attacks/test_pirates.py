@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.attacks.pirates import (
@@ -19,10 +20,6 @@ from dpaudit.fingerprinting import (
 )
 from dpaudit.mechanism import HasComponents
 from dpaudit.subspace import second_moment
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def covariance(data, rng):

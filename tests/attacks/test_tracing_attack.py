@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.attacks.pirates import ask
 from dpaudit.attacks.tracing_attack import TracingAttack
@@ -12,10 +13,6 @@ from dpaudit.fingerprinting import (
     calibrated_threshold,
     rank_p_values,
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def subspace(k):

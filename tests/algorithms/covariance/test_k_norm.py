@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
@@ -26,10 +27,6 @@ from dpaudit.neighbours import Pair, Relation
 
 TYPE_I_ERROR = 1e-9
 ADD_REMOVE, REPLACE_ONE = Relation
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def descending(matrices):

@@ -9,6 +9,7 @@ from math import comb, pi, sqrt
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums
 from dpaudit.algorithms.online import toeplitz
@@ -22,10 +23,6 @@ from dpaudit.testing import run_conformance
 
 POLES = [None, 1, 8]
 poles = pytest.mark.parametrize("poles", POLES)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def lower(series):

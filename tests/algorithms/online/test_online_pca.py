@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import binom
+from seeded import rng
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.doubling_rules import (
@@ -58,10 +59,6 @@ FORMS = {
 }
 forms = pytest.mark.parametrize("form", FORMS)
 entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def in_ball(count, dimension, seed=1):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
@@ -38,10 +39,6 @@ MAKERS = {
     ),
 }
 makers = pytest.mark.parametrize("name", MAKERS)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 ROWS = rng(7).standard_normal((LENGTH, 4)) * [1.0, 0.7, 0.2, 0.2]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import multivariate_normal
+from seeded import rng
 
 from dpaudit.algorithms.online.fenwick import (
     accumulate,
@@ -49,10 +50,6 @@ MECHANISMS = {
     "fresh": FreshNoiseTree.planted(2.0, 1e-3, length=9),
 }
 mechanisms = pytest.mark.parametrize("name", MECHANISMS)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def in_ball(count, dimension, seed=1):

@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_objectives import bregman_projection, frobenius_projection
+from seeded import rng
 
 from dpaudit.algorithms.robust.fantope import (
     bregman_logs,
     clipped_eigenvalues,
     renormalised_logs,
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def symmetric(d, trials=1, seed=0, scale=1.0):

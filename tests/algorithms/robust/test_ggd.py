@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
@@ -25,10 +26,6 @@ from dpaudit.subspace import principal_angles, projector_distance
 from dpaudit.testing import run_conformance
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def by_hand(rows, start, etas):

@@ -21,6 +21,7 @@ from robust_objectives import (
 )
 from scipy import stats
 from scipy.linalg import expm, logm
+from seeded import rng
 
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import ROBUST
@@ -104,10 +105,6 @@ for _name, (_full, _few) in KINDS.items():
 forms = pytest.mark.parametrize("form", list(FORMS))
 on_glad = pytest.mark.parametrize("form", [form for form in FORMS if "ggd" in form])
 on_reaper = pytest.mark.parametrize("form", [form for form in FORMS if "reap" in form])
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # The steps

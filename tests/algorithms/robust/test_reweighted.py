@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from robust_objectives import frobenius_projection, glad, reaper, reaper_subgradient
 from scipy.optimize import Bounds, LinearConstraint, minimize
+from seeded import rng
 
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.glad import spherise
@@ -21,10 +22,6 @@ from dpaudit.testing import run_conformance
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))
 KINDS = pytest.mark.parametrize("kind", [IterativeReaper, FastMedianSubspace])
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize(("d", "r"), [(2, 1), (5, 2), (8, 5)])

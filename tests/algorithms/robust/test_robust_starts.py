@@ -6,6 +6,7 @@ Type-I error: 1e-9 for each test of a law, 1e-8 in all, at fixed seeds.
 import numpy as np
 import pytest
 from normal_law import looks_standard_normal
+from seeded import rng
 
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.robust.glad import spherise
@@ -34,10 +35,6 @@ STARTS = {
     "published": PublishedStart(0.5),
     "principal": PrincipalStart(),
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("name", list(STARTS))

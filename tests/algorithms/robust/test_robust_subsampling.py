@@ -11,6 +11,7 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
@@ -26,10 +27,6 @@ from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # Batches

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
@@ -22,10 +23,6 @@ from dpaudit.errors import InputError
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
 # So little noise that nothing fails on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def spiked(n, d, ratio=0.25, seed=0):

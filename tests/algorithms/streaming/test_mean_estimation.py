@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, PublishedSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -24,10 +25,6 @@ from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
 MAKERS = [MeanEstimation.calibrated, MeanEstimation.as_published]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def sensitivity(mechanism, count, dimension):

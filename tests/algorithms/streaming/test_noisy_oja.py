@@ -12,6 +12,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
@@ -47,10 +48,6 @@ def sensitivity_of_sum(mechanism):
     return batch_sensitivity(
         mechanism.rank, row_norm=mechanism.row_norm, clip=mechanism.clip
     )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def gram_schmidt(matrix):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import linalg
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
@@ -12,10 +13,6 @@ from dpaudit.errors import InputError
 ROWS = np.random.default_rng(0).standard_normal((23, 3))
 MATRICES = np.random.default_rng(1).standard_normal((23, 3, 3))
 STEPS = HarmonicSteps(2.0, 3.0)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def by_hand(matrices, batch, start):

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
@@ -21,10 +22,6 @@ from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
 from dpaudit.neighbours import Pair
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def law_of_bin(noise, count, cells):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
@@ -29,10 +30,6 @@ FORMS = {
     "clipped products": replace(BASE, row_norm=None, clip=0.7),
     "both": replace(BASE, row_norm=1.5, clip=0.4),
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # What amplification needs

@@ -6,6 +6,7 @@ Nothing here is random from run to run: seeds are fixed.
 import numpy as np
 import pytest
 from budget_oracles import composed_delta
+from seeded import rng
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit
@@ -15,10 +16,6 @@ from dpaudit.errors import InputError
 from dpaudit.subspace import projector_distance
 
 LOUD = {"epsilon": 400.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def graded(n, deviations, seed=0):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.step_size_search import (
@@ -36,10 +37,6 @@ FORMS = {
     "both": replace(BASE, row_norm=1.5, clip=0.4),
 }
 forms = pytest.mark.parametrize("form", list(FORMS))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # The grid

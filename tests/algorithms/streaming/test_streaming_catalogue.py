@@ -5,6 +5,7 @@ Type-I error: 2e-9 for each of the 31 cases of conformance (the seed is fixed).
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.algorithms.streaming.entries import STREAMING
@@ -45,10 +46,6 @@ HISTOGRAMS = {name for name in PROMISES if "histogram" in name}
 VALUES = HISTOGRAMS | {name for name in PROMISES if "mean" in name or "top" in name}
 STEPS = {"minibatch-oja", "block-oja"}
 entries = pytest.mark.parametrize("entry", STREAMING, ids=lambda entry: entry.name)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def made(entry):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
@@ -16,10 +17,6 @@ from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def group_values(mechanism, rows):

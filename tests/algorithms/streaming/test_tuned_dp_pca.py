@@ -6,6 +6,7 @@ Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fix
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms import build
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
@@ -18,10 +19,6 @@ from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def spiked(n, d, seed=0):

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms import build
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
@@ -30,10 +31,6 @@ from dpaudit.subspace import projector_distance, top_components
 # So little noise that nothing is bottom on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1}
 PAIRS = ("far row", "two directions", "two bins", "threshold", "far from zero")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def graded(n, deviations, seed=0):

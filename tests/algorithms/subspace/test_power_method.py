@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.algorithms.subspace.power_method import (
@@ -34,10 +35,6 @@ LAPLACE = LaplacePowerMethod(
     n_components=2, iterations=3, unit_scale=0.7, claim=PureDP(1.0)
 )
 ROWS = np.random.default_rng(0).standard_normal((20, 3))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def gram_schmidt(matrix):

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
@@ -35,10 +36,6 @@ MAKERS = {
     "corrected": PrivateSubspace.calibrated,
     "published": PublishedPrivateSubspace.as_published,
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def gap_and_projector(mechanism, data):

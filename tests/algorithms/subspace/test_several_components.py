@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.subspace.deflation import DeflationExponential
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
@@ -12,10 +13,6 @@ from dpaudit.errors import InputError
 KINDS = pytest.mark.parametrize(
     "kind", [ExactExponential, DeflationExponential, GibbsExponential]
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @KINDS
