@@ -12,11 +12,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dpaudit import InputError, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import Sensitivity
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import ConformanceError, run_conformance
 
 PAIR = Pair(np.zeros((1, 2)), np.array([[0.0, 0.0], [1.0, 0.0]]))

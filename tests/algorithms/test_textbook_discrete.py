@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from textbook_oracles import SIZE, assert_frequencies, draws
 
+from dpaudit import InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import (
     OneTimeRappor,
     RandomisedResponse,
     Rappor,
     TruncatedGeometric,
 )
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 
 
 def divergence(one, two, epsilon):

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from textbook_oracles import assert_distribution, assert_frequencies, draws, integrate
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP, UnsupportedError
 from dpaudit.algorithms.textbook import (
     Gaussian,
     Laplace,
@@ -18,9 +19,6 @@ from dpaudit.algorithms.textbook import (
     PrefixSum,
 )
 from dpaudit.algorithms.textbook.base import laplace_noise
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair
 
 SIZE = 20_000
 

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.catalogue import entry, names_of
-from dpaudit.algorithms.textbook import (
-    SVT1,
-    NoisyMax1,
-    count_patterns,
-    neighbours_with,
-)
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
+from dpaudit.algorithms.textbook import SVT1, NoisyMax1, count_patterns, neighbours_with
 
 NAMES = names_of("textbook")
 SUITE = {name: entry(name).constructor for name in NAMES}

@@ -13,11 +13,7 @@ from dpaudit.attacks.pirates import (
     rounded,
 )
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import (
-    TardosCode,
-    collude,
-    invalid_share,
-)
+from dpaudit.fingerprinting import TardosCode, collude, invalid_share
 from dpaudit.mechanism import HasComponents
 from dpaudit.subspace import second_moment
 

@@ -8,11 +8,7 @@ from seeded import rng
 from dpaudit.attacks.pirates import ask
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import (
-    HardInstance,
-    calibrated_threshold,
-    rank_p_values,
-)
+from dpaudit.fingerprinting import HardInstance, calibrated_threshold, rank_p_values
 
 
 def subspace(k):

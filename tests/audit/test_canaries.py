@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit import ApproxDP, PureDP, Relation
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.canaries import audit_canaries
 from dpaudit.audit.canary_guesses import middle
 from dpaudit.audit.result import UNFOUNDED, Verdict
-from dpaudit.claims import GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.fingerprinting import HardInstance
 
 

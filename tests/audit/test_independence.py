@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, attacks
 
-from dpaudit import GaussianDP
+from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import Identity
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.independence import signs_of_dependence
 from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.result import UNFOUNDED
-from dpaudit.errors import InputError
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"

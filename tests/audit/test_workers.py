@@ -17,9 +17,8 @@ from audit_cases import CLAIM, PAIR, attacks, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
-from dpaudit.audit import audit, process_pool
+from dpaudit.audit import Store, audit, process_pool
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.store import Store
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 

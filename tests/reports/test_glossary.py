@@ -5,10 +5,8 @@ from dataclasses import fields
 
 import dpaudit
 from dpaudit import Relation
-from dpaudit.algorithms import AnalyzeGauss
-from dpaudit.algorithms.catalogue import CATALOGUE
-from dpaudit.audit import AuditResult, Verdict
-from dpaudit.audit.layers.layer import Layer
+from dpaudit.algorithms import CATALOGUE, AnalyzeGauss
+from dpaudit.audit import AuditResult, Layer, Verdict
 from dpaudit.audit.replay.result import ReplayVerdict
 from dpaudit.cli import main
 from dpaudit.reports.glossary import GLOSSARY

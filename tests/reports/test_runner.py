@@ -8,12 +8,9 @@ import pytest
 from executors import PickledThreads
 from tiny_profile import tiny_plan
 
-from dpaudit.algorithms import CATALOGUE, names_of
-from dpaudit.algorithms.catalogue import Entry
-from dpaudit.claims import ApproxDP, PureDP
+from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import CATALOGUE, Entry, names_of
 from dpaudit.datasets import load_digits
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE

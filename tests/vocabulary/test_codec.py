@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from dpaudit import GaussianDP, InputError, Profile, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, AnalyzeGauss, build, entry
-from dpaudit.claims import GaussianDP, Profile, PureDP
 from dpaudit.codec import (
     decode,
     differences,
@@ -25,8 +25,6 @@ from dpaudit.codec import (
     rebuild,
     reference_to,
 )
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpaudit import datasets
+from dpaudit import DataUnavailableError, InputError, datasets
 from dpaudit.datasets import covertype, mnist
 from dpaudit.datasets.files import IdxFile, parse_idx, read_idx
-from dpaudit.errors import DataUnavailableError, InputError
 from dpaudit.streams import stream
 from dpaudit.subspace import second_moment
 

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import ApproxDP, GaussianDP, Pair, Relation
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian
-from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 KINDS = pytest.mark.parametrize("kind", [AnalyzeGauss, GOEGaussian])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import rng
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.k_norm import LARGEST
@@ -22,8 +23,6 @@ from dpaudit.algorithms.covariance.nuclear_law import (
     coupled_eigenvalues,
 )
 from dpaudit.claims import NO_LOSS
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 TYPE_I_ERROR = 1e-9
 ADD_REMOVE, REPLACE_ONE = Relation

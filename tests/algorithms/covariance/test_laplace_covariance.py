@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms.covariance.laplace_covariance import (
     LaplaceCovariance,
     triangle_sensitivity,
 )
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 

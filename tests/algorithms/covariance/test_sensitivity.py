@@ -7,18 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaudit import InputError, Relation, UnsupportedError
 from dpaudit.algorithms import (
     AnalyzeGauss,
     GOEGaussian,
     SymmetricNoise,
     SymmetrisedWishart,
 )
-from dpaudit.algorithms.covariance.second_moment import (
-    second_moment_sensitivity,
-)
+from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.algorithms.covariance.symmetric_noise import semi_definite_trace
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 NORMS = ["frobenius", "upper-triangle", "nuclear"]

@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import GOEGaussian, WishartApproximate
 from dpaudit.algorithms.covariance.wishart_accountant import (
     neighbours_delta,
     pair_delta,
 )
-from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.claims import NO_LOSS, ApproxDP, GaussianDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 BUDGETS = [(1.0, 1e-3), (0.1, 1e-5), (5.0, 1e-9)]

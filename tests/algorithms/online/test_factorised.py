@@ -11,14 +11,11 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums
+from dpaudit import GaussianDP, InputError, Pair, Relation
+from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, TreeAggregation
 from dpaudit.algorithms.online import toeplitz
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
-from dpaudit.claims import GaussianDP
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 POLES = [None, 1, 8]

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms import DoublingOnlinePCA, OnlinePCA, TreeAggregation
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import (
     FollowPerturbedLeader,
     StepwiseSums,
 )
 from dpaudit.algorithms.online.planted import FreshNoiseTree
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.errors import InputError, UnsupportedError
 
 LENGTH = 45

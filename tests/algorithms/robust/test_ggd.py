@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from seeded import rng
 
+from dpaudit import ApproxDP, InputError, PureDP, Relation
 from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
@@ -18,10 +19,7 @@ from dpaudit.algorithms.robust.initialisation import (
 )
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
-from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import principal_angles, projector_distance
 from dpaudit.testing import run_conformance
 

@@ -6,6 +6,7 @@ from robust_objectives import frobenius_projection, glad, reaper, reaper_subgrad
 from scipy.optimize import Bounds, LinearConstraint, minimize
 from seeded import rng
 
+from dpaudit import InputError, PureDP
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -15,9 +16,7 @@ from dpaudit.algorithms.robust.reweighted import (
     IterativeReaper,
     least_squares_eigenvalues,
 )
-from dpaudit.claims import PureDP
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
 from dpaudit.testing import run_conformance
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))

@@ -8,6 +8,7 @@ import pytest
 from normal_law import looks_standard_normal
 from seeded import rng
 
+from dpaudit import GaussianDP, InputError, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import (
@@ -19,9 +20,6 @@ from dpaudit.algorithms.robust.initialisation import (
     WishartStart,
     check_start,
 )
-from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import principal_angles, top_components
 
 ROWS = spherise(np.random.default_rng(0).standard_normal((40, 4)) * [9, 5, 1, 1])

@@ -13,17 +13,13 @@ from dp_accounting.rdp import RdpAccountant
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, UnsupportedError
 from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
-from dpaudit.algorithms.shared.batches import (
-    WithReplacement,
-    poisson_batches,
-)
+from dpaudit.algorithms.shared.batches import WithReplacement, poisson_batches
 from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
 TYPE_I_ERROR = 1e-9

@@ -10,20 +10,15 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit.algorithms.robust.ggd import GeodesicDescent
+from dpaudit.algorithms import GeodesicDescent, PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.initialisation import PrincipalStart
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.shared.batches import (
-    PoissonBatches,
-    padded_with_zeros,
-    taken,
-)
+from dpaudit.algorithms.shared.batches import PoissonBatches, padded_with_zeros, taken
 from dpaudit.claims import ApproxDP
 from dpaudit.datasets import haystack
 from dpaudit.subspace import top_components

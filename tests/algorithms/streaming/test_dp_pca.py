@@ -11,14 +11,12 @@ import pytest
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, InputError
+from dpaudit.algorithms import DPPCA, PublishedDPPCA, TopEigenvalue
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.moments import StreamedMoments
-from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
 # So little noise that nothing fails on a few hundred rows.

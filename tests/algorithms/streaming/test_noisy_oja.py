@@ -14,14 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.neighbours import Relation
 
 TYPE_I_ERROR = 1e-9
 STEPS = HarmonicSteps(3.0, 1.0)

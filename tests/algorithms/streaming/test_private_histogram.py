@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, InputError, Pair, Profile, UnsupportedError
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
-from dpaudit.claims import ApproxDP, Profile
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
-from dpaudit.neighbours import Pair
 
 TYPE_I_ERROR = 1e-9
 

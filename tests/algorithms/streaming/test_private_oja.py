@@ -12,15 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import own_products
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Relation
 
 ROWS = np.random.default_rng(0).standard_normal((12, 3))
 STEPS = HarmonicSteps(2.0, 3.0)

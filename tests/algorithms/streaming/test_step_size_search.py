@@ -13,15 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation, UnsupportedError
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.step_size_search import (
-    StepSizeSearch,
-    step_size_grid,
-)
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch, step_size_grid
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.neighbours import Relation
 
 ROWS = np.random.default_rng(0).standard_normal((30, 3))
 BASE = StepSizeSearch(

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
 

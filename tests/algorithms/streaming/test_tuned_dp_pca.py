@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 from seeded import rng
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms import DPPCA, build
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, scale_rows
 from dpaudit.algorithms.streaming.moments import StreamedMoments

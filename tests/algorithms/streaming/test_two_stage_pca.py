@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 from seeded import rng
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit import ApproxDP, InputError, Relation
+from dpaudit.algorithms import GOEGaussian, TwoStagePCA, build
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import scale_rows
 from dpaudit.algorithms.streaming.moments import (
@@ -20,12 +20,8 @@ from dpaudit.algorithms.streaming.moments import (
     RowMoments,
     StreamedMoments,
 )
-from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.algorithms.streaming.windows import Ball
-from dpaudit.claims import ApproxDP
 from dpaudit.datasets.streaming_models import signal_in_noise
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import projector_distance, top_components
 
 # So little noise that nothing is bottom on a few hundred rows.

@@ -12,13 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, Pair, PureDP, Relation
+from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.frames import uniform_frames
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 

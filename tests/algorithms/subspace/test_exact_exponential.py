@@ -18,16 +18,11 @@ from matrix_bingham_oracles import (
 )
 from scipy import stats
 
-from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.exact_exponential import (
-    ExactExponential,
-    MatrixACG,
-)
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, Pair, Relation, UnsupportedError
+from dpaudit.algorithms import ExponentialMechanism, build, entry
+from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 

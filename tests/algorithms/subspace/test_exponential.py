@@ -11,11 +11,9 @@ from bingham_oracles import TYPE_I_ERROR, angle_p_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import ExponentialMechanism, build
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 

@@ -18,14 +18,11 @@ from matrix_bingham_oracles import (
     same_law_p_values,
 )
 
-from dpaudit.algorithms import build, entry
+from dpaudit import InputError, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import captured_variance
 from dpaudit.testing import run_conformance
 

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
     projector_sensitivity,
     turned_pair,
 )
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.algorithms.subspace.power_method import (
     LaplacePowerMethod,
@@ -17,15 +18,8 @@ from dpaudit.algorithms.subspace.power_method import (
     step_sensitivity,
 )
 from dpaudit.attacks import GaussianTranscript, Target
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.mechanism import (
-    HasExactClaim,
-    HasGaussianSteps,
-    HasTranscript,
-)
-from dpaudit.neighbours import Relation
+from dpaudit.mechanism import HasExactClaim, HasGaussianSteps, HasTranscript
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation

@@ -13,22 +13,14 @@ import pytest
 from scipy import stats
 from seeded import rng
 
+from dpaudit import ApproxDP, InputError, Pair, Relation
+from dpaudit.algorithms import PrivateSubspace, PublishedPrivateSubspace
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
     projector_sensitivity,
 )
-from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
-from dpaudit.algorithms.subspace.published_private_subspace import (
-    PublishedPrivateSubspace,
-)
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.mechanism import (
-    HasExactClaim,
-    HasTranscript,
-)
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.mechanism import HasExactClaim, HasTranscript
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from seeded import rng
 
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
+from dpaudit.algorithms import DeflationExponential, ExactExponential, GibbsExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
-from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.errors import InputError
 
 KINDS = pytest.mark.parametrize(

@@ -16,14 +16,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpaudit import (
-    GaussianDP,
-    InputError,
-    MechanismError,
-    Pair,
-    PureDP,
-    Relation,
-)
+from dpaudit import GaussianDP, InputError, MechanismError, Pair, PureDP, Relation
 from dpaudit.algorithms import AnalyzeGauss, SymmetricNoise, SymmetrisedWishart
 from dpaudit.audit.layers import consistency, whitebox
 from dpaudit.audit.layers.consistency import loss_consistency

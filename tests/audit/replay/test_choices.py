@@ -10,12 +10,11 @@ from replay_cases import rows
 from scipy.special import softmax
 from scipy.stats import laplace
 
-from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
 from dpaudit.audit.replay.chances import Chances, noisy_maximum
 from dpaudit.audit.replay.laws import Family
-from dpaudit.errors import MechanismError
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LONG = np.random.default_rng(0).uniform(-9, 9, 20)
