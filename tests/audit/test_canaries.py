@@ -291,10 +291,7 @@ class Missing(Presence):
         (dict(seed=-1), "seed must be"),
         (dict(claim=GaussianDP(1.0), delta=0.0), "promises no epsilon"),
         (dict(relation="replace"), "relation must be one of"),
-        (
-            dict(attack=Presence(3), relation="replace-one"),
-            "even number of canaries",
-        ),
+        (dict(attack=Presence(3), relation="replace-one"), "even number of canaries"),
         (dict(fixed=np.ones((1, 3))), "fixed must have rows of the can"),
         (dict(attack=Wrong(4)), "attack must score every canary"),
         (dict(attack=Missing(4)), "attack must score every canary"),

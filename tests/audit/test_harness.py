@@ -185,10 +185,7 @@ def test_an_audit_can_be_ended_between_rounds():
     """The verdict of the rounds that were played; and refutations stay refutations."""
     rounds, answers = [], iter([False, False, True])
     ended = audit(
-        laplace_sum,
-        **SHORT,
-        progress=rounds.append,
-        should_stop=lambda: next(answers),
+        laplace_sum, **SHORT, progress=rounds.append, should_stop=lambda: next(answers)
     )
     assert ended.interrupted
     assert ended.samples == rounds[-1].samples

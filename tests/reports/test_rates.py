@@ -25,9 +25,7 @@ from dpaudit.reports.sections.streaming.findings import (
     signal_notes,
     size_notes,
 )
-from dpaudit.reports.sections.streaming.findings import (
-    rates as rates_of,
-)
+from dpaudit.reports.sections.streaming.findings import rates as rates_of
 from dpaudit.reports.sections.streaming.measures import DP_PCA, MINIBATCH_OJA
 from dpaudit.reports.sections.streaming.section import error_by_size, error_by_spread
 

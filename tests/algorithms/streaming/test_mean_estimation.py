@@ -297,8 +297,7 @@ def test_bad_arguments_are_named(make, name, bad):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)],
+    ("name", "bad"), [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)]
 )
 def test_bad_tails_are_named(name, bad):
     with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):

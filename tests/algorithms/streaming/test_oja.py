@@ -87,14 +87,8 @@ def test_where_there_is_no_direction_there_is_no_number():
             lambda: Oja(0.1, 30).draw(ROWS, 1, rng=rng()),
             "batch_size must be at most the number of rows, 23, got 30",
         ),
-        (
-            lambda: Oja([0.1]).draw(ROWS, 1, rng=rng()),
-            "step_sizes must be at least 23",
-        ),
-        (
-            lambda: Oja(0.1).draw(ROWS, -1, rng=rng()),
-            "size must be an integer >= 0",
-        ),
+        (lambda: Oja([0.1]).draw(ROWS, 1, rng=rng()), "step_sizes must be at least 23"),
+        (lambda: Oja(0.1).draw(ROWS, -1, rng=rng()), "size must be an integer >= 0"),
         (
             lambda: Oja(0.1).draw(np.zeros((3, 2, 4)), 1, rng=rng()),
             "data must be square matrices",

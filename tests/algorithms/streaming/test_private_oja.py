@@ -147,12 +147,7 @@ def test_the_canonical_pair_takes_any_length_of_rows():
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [
-        ("clip", np.nan),
-        ("step_sizes", 0.0),
-        ("step_sizes", -1.0),
-        ("n_components", 2),
-    ],
+    [("clip", np.nan), ("step_sizes", 0.0), ("step_sizes", -1.0), ("n_components", 2)],
 )
 def test_bad_arguments_are_named(name, bad):
     with pytest.raises(InputError) as caught:

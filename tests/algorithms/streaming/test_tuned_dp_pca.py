@@ -128,8 +128,7 @@ def test_the_worst_pair_shows_the_mean_at_nearly_its_full_sensitivity(norm):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [("scale_share", 0.0), ("scale_share", 1.0), ("n_components", 2)],
+    ("name", "bad"), [("scale_share", 0.0), ("scale_share", 1.0), ("n_components", 2)]
 )
 def test_bad_arguments_are_named(name, bad):
     with pytest.raises(InputError, match=f"{name}.* must be .*got {bad!r}"):

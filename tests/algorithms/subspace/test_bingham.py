@@ -61,10 +61,7 @@ def test_in_two_dimensions_the_constant_is_a_bessel_function():
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize(
-    ("d", "rank"),
-    [(3, 1), (10, 9), (54, 30), (200, 1)],
-)
+@pytest.mark.parametrize(("d", "rank"), [(3, 1), (10, 9), (54, 30), (200, 1)])
 def test_for_a_projector_the_constant_is_a_hypergeometric_function(d, rank, share):
     # About share = 1 the mass moves from the many small eigenvalues to the large one.
     height = share * d / 2
@@ -129,13 +126,7 @@ def test_the_envelope_solves_its_equation(gaps):
     np.testing.assert_allclose(weights, 1 / (b - 2 * values[0]), rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [0.0, -1.0, -5.0, -1e4],
-        np.linspace(0, 40, 30),
-    ],
-)
+@pytest.mark.parametrize("values", [[0.0, -1.0, -5.0, -1e4], np.linspace(0, 40, 30)])
 def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
     # Null hypothesis: each of 50,000 proposals is accepted with this probability.
     _, share = naive_draws(values, 1, rng=np.random.default_rng(0))

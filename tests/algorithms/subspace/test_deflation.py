@@ -227,10 +227,7 @@ def test_no_frame_loses_more_than_the_bounds_of_the_proof(
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, d + 1))
     mechanism = DeflationExponential(
-        n_components=k,
-        epsilon=epsilon,
-        relation=relation,
-        shares=rng.random(k) + 0.05,
+        n_components=k, epsilon=epsilon, relation=relation, shares=rng.random(k) + 0.05
     )
     pair = random_pair(seed, relation, n, d)
     eigenvectors = np.linalg.eigh(mechanism.moment(pair.data)).eigenvectors

@@ -12,11 +12,7 @@ import itertools
 import numpy as np
 import pytest
 from bingham_oracles import angle_p_value
-from matrix_bingham_oracles import (
-    TYPE_I_ERROR,
-    plane_p_values,
-    same_law_p_values,
-)
+from matrix_bingham_oracles import TYPE_I_ERROR, plane_p_values, same_law_p_values
 
 from dpaudit import InputError, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import ExponentialMechanism, build, entry
@@ -83,10 +79,7 @@ def test_starts_that_are_far_apart_soon_meet():
     assert np.sqrt(variances.sum() / size) < 0.1 * means.mean()
 
 
-@pytest.mark.parametrize(
-    ("values", "k"),
-    [([50.0, 30.0, 20.0, 15.0, 0.0, 0.0], 3)],
-)
+@pytest.mark.parametrize(("values", "k"), [([50.0, 30.0, 20.0, 15.0, 0.0, 0.0], 3)])
 def test_it_has_the_law_of_exact_draws(values, k):
     exact = MatrixACG(values, k).draw(3000, rng=np.random.default_rng(1))
     start = uniform_frames(3000, len(values), k, rng=np.random.default_rng(2))

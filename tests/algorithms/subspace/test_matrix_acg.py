@@ -63,8 +63,7 @@ def test_the_acceptance_probability_is_never_above_one(seed, d):
 
 
 @pytest.mark.parametrize(
-    ("values", "k"),
-    [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2)],
+    ("values", "k"), [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2)]
 )
 def test_no_frame_that_an_optimiser_finds_is_above_the_envelope(values, k):
     sampler, d = MatrixACG(values, k), len(values)

@@ -90,10 +90,7 @@ def test_unknown_relations_are_named():
 
 @settings(max_examples=50)
 @given(
-    st.integers(0, 2**32),
-    st.sampled_from(CASES),
-    st.floats(1e-3, 30.0),
-    st.booleans(),
+    st.integers(0, 2**32), st.sampled_from(CASES), st.floats(1e-3, 30.0), st.booleans()
 )
 def test_no_row_moves_more(seed, case, excess, in_plane):
     relation, d, k = case

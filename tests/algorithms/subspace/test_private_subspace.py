@@ -133,12 +133,7 @@ def test_the_published_claim_is_false(epsilon, delta, k, relation):
 @pytest.mark.parametrize("share", [0.1, 0.7])
 def test_every_stage_spends_its_share(share, row_norm, relation):
     mechanism = PrivateSubspace.calibrated(
-        0.8,
-        1e-4,
-        n_components=2,
-        relation=relation,
-        row_norm=row_norm,
-        gap_share=share,
+        0.8, 1e-4, n_components=2, relation=relation, row_norm=row_norm, gap_share=share
     )
     assert mechanism.claim == ApproxDP(0.8, 1e-4)
     assert (mechanism.relation, mechanism.row_norm) == (relation, row_norm)

@@ -122,10 +122,7 @@ def test_the_loss_of_a_choice_is_exact(mechanism):
             lambda x, rng: (counts(x) + rng.exponential(2.0, 3)).argmax(),
             Family.EXPONENTIAL,
         ),
-        (
-            lambda x, rng: np.argmin(-counts(x) - rng.laplace(0, 2.0, 3)),
-            Family.LAPLACE,
-        ),
+        (lambda x, rng: np.argmin(-counts(x) - rng.laplace(0, 2.0, 3)), Family.LAPLACE),
     ],
 )
 def test_a_noisy_maximum_is_one_choice(mechanism, family):
