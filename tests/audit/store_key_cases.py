@@ -157,13 +157,13 @@ def of_meta(**attributes):
     return type("Meta", (type,), attributes)("Subject", (), {})
 
 
-class WithAttribute(Noisy):
-    scale = 1.0
-
-
 @dataclass(frozen=True)
 class OfItsClass(Noisy):
     scale: ClassVar[float] = 1.0
+
+
+class Patched(Noisy):
+    pass
 
 
 class Dunder(Noisy):
@@ -184,20 +184,17 @@ class WithDescriptor(Noisy):
         Descriptor.kept[self] = scale
 
 
-REGISTRY = {}
-
-
 @dataclass(frozen=True)
 class Registered(Noisy):
     given: InitVar[float]
-    name: str = "it"
+    name: str = "REGISTERED"
 
     def __post_init__(self, given):
-        vars(HERE)["REGI" + "STRY"][self.name] = given
+        setattr(HERE, self.name, given)
 
     @property
     def scale(self):
-        return vars(HERE)["REGI" + "STRY"][self.name]
+        return vars(HERE)[self.name]
 
 
 class Batched:
@@ -288,12 +285,7 @@ def innermost(deep):
 
 # Objects of C, what shows no state, and the world.
 
-KEPT = []
-
-
-def weakly(scale):
-    KEPT.append(Reduced(scale))
-    return weakref.ref(KEPT[-1])
+KEPT = {}
 
 
 def variable(scale):
@@ -306,12 +298,6 @@ def database(scale):
     db = sqlite3.connect(":memory:")
     db.execute("CREATE TABLE t AS SELECT ? AS scale", (scale,))
     return db
-
-
-def dispatching(scale):
-    made = functools.singledispatch(lambda subject: 1.0)
-    made.register(int, lambda subject: scale)
-    return made
 
 
 def warm(scale):
@@ -359,10 +345,10 @@ CASES = {
     "metaclass_getattr": held(
         lambda s: of_meta(__getattr__=lambda kind, name: s), lambda kind: kind.hidden
     ),
-    "class_attribute": lambda s: having(WithAttribute, scale=s)(),
+    "class_attribute": lambda s: type("Made", (Noisy,), {"scale": s})(),
     "class_variable_of_a_dataclass": lambda s: having(OfItsClass, scale=s)(),
     "patched_method": lambda s: having(
-        WithAttribute, scale=property(functools.partial(lambda s, self: s, s))
+        Patched, scale=property(functools.partial(lambda s, self: s, s))
     )(),
     "patched_on_the_instance": lambda s: having(Noisy(), release=Given(s).release),
     "dunder_attribute": lambda s: type("Made", (Dunder,), {"__scale__": s})(),
@@ -398,13 +384,17 @@ CASES = {
     ),
     "iterator": held(itertools.repeat, lambda scales: next(scales)),
     "running_generator": held(lambda s: (s for _ in itertools.count()), next),
-    "weak_reference": held(weakly, lambda reference: reference().scale),
+    "weak_reference": held(
+        lambda s: weakref.ref(KEPT.setdefault(s, Reduced(s))), lambda to: to().scale
+    ),
     "context_variable": held(variable, lambda kept: kept.get()),
     "local_of_a_thread": held(
         lambda s: having(threading.local(), scale=s), lambda local: local.scale
     ),
     "warm_cache": warm,
-    "single_dispatch": held(dispatching, lambda scale_of: scale_of(0)),
+    "single_dispatch": held(
+        lambda s: functools.singledispatch(lambda subject: s), lambda of: of(0)
+    ),
     # Every release takes the first number of a generator that is kept.
     "seeded_generator": held(
         lambda s: np.random.default_rng(0 if s == 1.0 else 1),

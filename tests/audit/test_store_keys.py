@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from unittest import mock
 
 import pytest
-import store_key_cases
 from audit_cases import CLAIM, PAIR, laplace_sum, values
-from store_key_cases import CASES, KINDS, OPTIONS
+from store_key_cases import CASES, KINDS, OPTIONS, audit_all
 
 from dpaudit import InputError
 from dpaudit.attacks import Identity
@@ -25,16 +25,15 @@ NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it be
 def folder(tmp_path_factory):
     """Two stores of audits of every case at scale 1, finished and unfinished."""
     folder = tmp_path_factory.mktemp("keys")
-    path, modules, world = [*sys.path], {*sys.modules}, {**os.environ}
-    known = store_key_cases.audit_all(folder, KINDS)
-    assert len(known) == len(CASES) + 10
-    assert not {name: again for name, again in known.items() if again is not False}
-    yield folder
-    sys.path[:] = path
-    for name in {*sys.modules} - modules:
-        del sys.modules[name]
-    for name in {*os.environ} - {*world}:
-        del os.environ[name]
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch.dict(sys.modules),
+        mock.patch.object(sys, "path", [*sys.path]),
+    ):
+        known = audit_all(folder, KINDS)
+        assert len(known) == len(CASES) + 10
+        assert not {name: again for name, again in known.items() if again is not False}
+        yield folder
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -81,33 +80,28 @@ class Changed:
         return globals()["CHANGE"](data, rng)
 
 
-def raises(data, rng):
-    raise ArithmeticError
+def fails(error):
+    raise error
 
 
-def refuses(data, rng):
-    raise InputError("no")
+CHANGES = {
+    "raises": lambda data, rng: fails(ArithmeticError()),
+    "refuses": lambda data, rng: fails(InputError("no")),
+    "shifted": lambda data, rng: laplace_sum(data, rng) + 1e-9 * len(data),
+}
 
 
-def shifted(data, rng):
-    return laplace_sum(data, rng) + 1e-9 * len(data)
-
-
-def drawn(data, rng):
-    return laplace_sum(data, rng)
-
-
-@pytest.mark.parametrize("change", [raises, refuses, shifted])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("should_stop", KINDS.values(), ids=KINDS)
 def test_what_a_mechanism_does_now_counts(tmp_path, monkeypatch, should_stop, change):
     options = OPTIONS | {"store": tmp_path / "audits.db"}
-    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
     first = audit(Changed(), **options, should_stop=should_stop)
     for _ in range(2):
         monkeypatch.setitem(globals(), "CHANGE", change)
         with pytest.raises(InputError, match=NOT_BELIEVED):
             audit(Changed(), **options)
-    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
     again = audit(Changed(), **options)
     assert again.from_store == (not first.interrupted)
     assert values(again) == values(audit(Changed(), **OPTIONS))
