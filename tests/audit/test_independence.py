@@ -46,10 +46,6 @@ def own_randomness():
     return lambda data, rng: own.normal()
 
 
-def seeded_anew(data, rng):
-    return np.random.default_rng(0).normal()
-
-
 def mixed_outputs(data, rng):
     if rng.random() < 0.3:
         raise KeyError
@@ -114,7 +110,13 @@ def test_state_on_one_dataset_is_found(rows):
     assert STATE in warning
 
 
-@pytest.mark.parametrize("mechanism", [lambda data, rng: data.sum(), seeded_anew])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda data, rng: data.sum(),
+        lambda data, rng: np.random.default_rng(0).normal(),
+    ],
+)
 def test_an_unused_generator_is_found(mechanism):
     (warning,) = warnings_of(mechanism)
     assert UNUSED in warning

@@ -38,10 +38,6 @@ def two_shapes(data, rng):
     return np.zeros(1 if rng.random() < (0.45 if len(data) == 1 else 0.02) else 2)
 
 
-def honest_matrix(data, rng):
-    return rng.laplace(size=(2, 2))
-
-
 @dataclass(frozen=True)
 class LeakyMean:
     """Two noisy sums, of which the release shows the average; one has little noise."""
@@ -387,7 +383,10 @@ def test_what_cannot_be_written_or_read_is_named(witness, tmp_path):
         ({"confidence": 2.0}, r"confidence must be in \(0, 1\), got 2.0"),
         ({"max_samples": -5}, "max_samples must be an integer >= 1, got -5"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({"mechanism": honest_matrix}, "mechanism do not fit .* 'privacy_loss'"),
+        (
+            {"mechanism": lambda data, rng: rng.laplace(size=(2, 2))},
+            "mechanism do not fit .* 'privacy_loss'",
+        ),
     ],
 )
 def test_verify_checks_its_arguments(witness, options, sentence):

@@ -59,16 +59,8 @@ def claimless(data, rng):
     return noisy(data, rng, 1.0)
 
 
-def factory(epsilon, delta, relation):
+def calibrated(epsilon, delta, relation):
     return GOEGaussian.calibrated(epsilon, delta, relation=relation)
-
-
-def bold(epsilon):
-    return GOEGaussian.calibrated(2 * epsilon, 1e-5)
-
-
-def swapping(epsilon):
-    return GOEGaussian.calibrated(epsilon, 1e-5, relation="replace-one")
 
 
 class Truthful:
@@ -246,7 +238,7 @@ def contender(own, **changes):
     ("own", "claim"),
     [
         (noisy, PureDP(1.0)),
-        (factory, ApproxDP(1.0, 1e-5)),
+        (calibrated, ApproxDP(1.0, 1e-5)),
         (Truthful, PureDP(1.0)),
         (Estimator, PureDP(1.0)),
         (GOEGaussian.calibrated, ApproxDP(1.0, 1e-5)),
@@ -273,8 +265,14 @@ def test_an_instance_stands_at_its_own_claim():
         (claimless, "takes no epsilon and states no claim"),
         (SimpleNamespace(claim=ApproxDP(1.0, 0.1), release=noisy), "promises nothing"),
         (lambda epsilon, budget: 1, "nothing is known of its parameters budget"),
-        (bold, "was asked for epsilon = 1 and delta = 1e-05, and claims"),
-        (swapping, "states its claim under replace-one, not add-remove"),
+        (
+            lambda epsilon: calibrated(2 * epsilon, 1e-5, "add-remove"),
+            "was asked for epsilon = 1 and delta = 1e-05, and claims",
+        ),
+        (
+            lambda epsilon: calibrated(epsilon, 1e-5, "replace-one"),
+            "states its claim under replace-one, not add-remove",
+        ),
         (Unseeded, "has fit and no random_state"),
         (3, "got an object of type int"),
     ],
