@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attack_cases import subspace
 from seeded import rng
 
 from dpaudit.algorithms.catalogue import CATALOGUE, build
@@ -20,13 +21,6 @@ from dpaudit.subspace import second_moment
 
 def covariance(data, rng):
     return second_moment(data)
-
-
-def subspace(k):
-    def components(data, rng):
-        return np.linalg.svd(data, full_matrices=False)[2][:k].T
-
-    return components
 
 
 def code(n_users=4, length=64, seed=1):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from attack_cases import subspace
 from scipy import stats
 from seeded import rng
 
@@ -9,13 +10,6 @@ from dpaudit.attacks.pirates import ask
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import HardInstance, calibrated_threshold, rank_p_values
-
-
-def subspace(k):
-    def components(data, rng):
-        return np.linalg.svd(data, full_matrices=False)[2][:k].T
-
-    return components
 
 
 def instance(m=8, n=300, k=1, seed=1):

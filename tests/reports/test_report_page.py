@@ -13,7 +13,7 @@ from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
-from tiny_profile import TINY, install_tiny, tiny_plan
+from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
@@ -49,13 +49,7 @@ FIGURES = [name for each in WHOLE for name in each.figures]
 # tables below.
 ELSEWHERE = {"dp_pca", "robust", "symmetric_noise", "theorems"}
 RUN = [each for each in WHOLE if each.name not in ELSEWHERE]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from multiprocessing import get_context
 import pytest
 from click.testing import CliRunner
 from executors import PickledThreads
-from tiny_profile import install_tiny, tiny_plan
+from tiny_profile import tiny_plan
 
 import dpaudit.audit
 from dpaudit.cli import main
@@ -15,13 +15,7 @@ from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 
 CHOSEN = ("streaming", "suite")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")

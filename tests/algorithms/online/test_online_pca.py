@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import binom
-from seeded import rng
+from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, Relation
 from dpaudit.algorithms import DoublingOnlinePCA, FollowPerturbedLeader, OnlinePCA
@@ -55,11 +55,6 @@ FORMS = {
 }
 forms = pytest.mark.parametrize("form", FORMS)
 entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
-
-
-def in_ball(count, dimension, seed=1):
-    rows = rng(seed).standard_normal((count, dimension))
-    return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 # The catalogue

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import multivariate_normal
-from seeded import rng
+from seeded import in_ball, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Pair, UnsupportedError
 from dpaudit.algorithms.online.fenwick import (
@@ -48,11 +48,6 @@ MECHANISMS = {
     "fresh": FreshNoiseTree.planted(2.0, 1e-3, length=9),
 }
 mechanisms = pytest.mark.parametrize("name", MECHANISMS)
-
-
-def in_ball(count, dimension, seed=1):
-    rows = rng(seed).standard_normal((count, dimension))
-    return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 # The tree

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seeded import rng
+from seeded import prepared, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
@@ -74,12 +74,6 @@ def test_the_published_noise_is_the_papers():
 
 
 # Runs
-
-
-def prepared(mechanism, rows):
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
-    return rows * np.minimum(1.0, norm / lengths)
 
 
 # The last of rows so long that they are read in parts, four at a time.

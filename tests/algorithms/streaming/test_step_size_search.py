@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seeded import rng
+from seeded import prepared, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, Relation, UnsupportedError
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
@@ -82,12 +82,6 @@ def test_the_default_candidates_are_about_the_default_steps():
 
 
 # Runs and choice
-
-
-def prepared(mechanism, rows):
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
-    return rows * np.minimum(1.0, norm / lengths)
 
 
 def product(mechanism, row, w):

@@ -11,19 +11,13 @@ from bingham_oracles import TYPE_I_ERROR, marginal_cdf, series
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
+from seeded import random_pair
 
-from dpaudit import InputError, Pair, PureDP, Relation
+from dpaudit import InputError, PureDP, Relation
 from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.frames import uniform_frames
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
-
-
-def random_pair(seed, relation, n, d):
-    rows = np.random.default_rng(seed).standard_normal((n + 1, d))
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
 
 
 # Calibration

@@ -17,6 +17,7 @@ from matrix_bingham_oracles import (
     wide_gap_acceptance,
 )
 from scipy import stats
+from seeded import random_pair
 
 from dpaudit import InputError, Pair, Relation, UnsupportedError
 from dpaudit.algorithms import ExponentialMechanism, build, entry
@@ -29,13 +30,6 @@ RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
 def assert_plausible(p_values):
     assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
-def random_pair(seed, relation, n, d):
-    rows = np.random.default_rng(seed).standard_normal((n + 1, d))
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
 
 
 # The law

@@ -10,6 +10,7 @@ import pytest
 from bingham_oracles import TYPE_I_ERROR, angle_p_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import random_pair
 
 from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import ExponentialMechanism, build
@@ -22,10 +23,6 @@ def pure_epsilon(mechanism, pair):
     exact = mechanism.exact_claim(pair)
     assert isinstance(exact, PureDP)
     return exact.parameters["epsilon"]
-
-
-def rows_of(seed, n, d):
-    return np.random.default_rng(seed).standard_normal((n, d))
 
 
 # Construction
@@ -94,13 +91,6 @@ def density_on_the_circle(mechanism, rows, points):
         return np.exp(mechanism.coefficient * ((u @ clipped.T) ** 2).sum(axis=1))
 
     return weight(points) / weight(grid).mean(), weight(grid) / weight(grid).mean()
-
-
-def random_pair(seed, relation, n, d):
-    rows = rows_of(seed, n + 1, d)
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
 
 
 @RELATIONS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from seeded import rng
+from seeded import gram_schmidt, rng
 
 from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms.subspace.frames import orthonormalise
@@ -29,15 +29,6 @@ LAPLACE = LaplacePowerMethod(
     n_components=2, iterations=3, unit_scale=0.7, claim=PureDP(1.0)
 )
 ROWS = np.random.default_rng(0).standard_normal((20, 3))
-
-
-def gram_schmidt(matrix):
-    columns = []
-    for column in matrix.T:
-        for earlier in columns:
-            column = column - (earlier @ column) * earlier
-        columns.append(column / np.sqrt(column @ column))
-    return np.array(columns).T
 
 
 # Sensitivity of a step
