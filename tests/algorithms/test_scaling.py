@@ -122,9 +122,6 @@ def test_steps_have_the_inverse_unit_of_the_matrices(number, power):
     check_scaling(build, pair=build(1.0).canonical_pairs()[number])
 
 
-# The check itself
-
-
 @dataclass(frozen=True)
 class Sum:
     """A noisy sum; each mistake makes one thing follow the bound by a wrong power."""

@@ -27,9 +27,6 @@ def divergence(one, two, epsilon):
     )
 
 
-# Randomised response
-
-
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 @pytest.mark.parametrize("bit", [0.0, 1.0])
 def test_the_truth_is_told_with_its_probability(epsilon, bit):
@@ -55,9 +52,6 @@ def test_randomised_response_is_its_claim():
         assert float(exact.delta(at)) == pytest.approx(found, abs=1e-12)
     same = mechanism.exact_claim(Pair([0.1], [0.2]))
     assert same.delta(0.0) == 0
-
-
-# Truncated geometric
 
 
 def geo_sample_counts(k, n, c):
@@ -188,9 +182,6 @@ def test_rappor_profile_by_enumeration(mechanism, values):
 
 def test_values_with_the_same_filter_lose_nothing():
     assert Rappor().exact_claim(Pair([3.0], [3.2])).delta(0.0) == 0
-
-
-# Arguments
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,6 @@ def test_worst_cases_may_be_asked_for_by_their_dimension(name):
     np.testing.assert_array_equal(again.neighbour, pair.neighbour)
 
 
-# Counts
-
-
 def test_neighbours_have_the_answers_asked_for():
     pair = neighbours_with([3, 0, 2], [2, 1, 2])
     assert pair.relation is Relation.REPLACE_ONE

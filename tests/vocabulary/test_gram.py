@@ -41,9 +41,6 @@ def example(n=500, d=6, seed=0):
     return 0.4 * rng.standard_normal((n, d)) + 0.1
 
 
-# Against the definition
-
-
 @given(
     matrices,
     st.none() | st.floats(1e-3, 1e6),
@@ -97,9 +94,6 @@ def test_the_input_is_left_alone():
     first = row_sum(iter([rows[:1]])).total
     first += 1.0
     np.testing.assert_array_equal(rows, kept)
-
-
-# Sources
 
 
 class Frame:

@@ -30,9 +30,6 @@ def deviations(kind, d, sigma):
     return np.where(rows == columns, ratio, 1.0) * sigma
 
 
-# Calibration
-
-
 @KINDS
 @RELATIONS
 @pytest.mark.parametrize("row_norm", [1.0, 4.0])
@@ -93,9 +90,6 @@ def test_the_published_claim_is_false_in_part():
         assert published(high, delta, ADD_REMOVE).delta(high) > delta
 
 
-# Loss
-
-
 @KINDS
 @RELATIONS
 @settings(max_examples=20)
@@ -123,9 +117,6 @@ def test_the_loss_is_the_ratio_of_normal_densities(relation, kind, seed, d, sigm
     assert exact == pytest.approx(np.linalg.norm((means[0] - means[1]) / scale))
     worst = mechanism.exact_claim(mechanism.worst_case()).parameters["mu"]
     assert exact <= worst * (1 + 1e-12)
-
-
-# Releases
 
 
 def test_a_release_is_the_statistic_plus_noise():

@@ -32,9 +32,6 @@ def moved(x, y):
     return float(np.abs(triangle(np.outer(x, x) - np.outer(y, y))).sum())
 
 
-# Sensitivities
-
-
 @pytest.mark.parametrize(
     ("d", "adding", "replacing"),
     [
@@ -106,9 +103,6 @@ def test_the_bound_over_all_dimensions_holds_and_is_attained(relation):
     change = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
     measured = float(mechanism.sensitivity.measure(change))
     assert measured == pytest.approx(mechanism.sensitivity.value, rel=1e-12)
-
-
-# The mechanism
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -29,9 +29,6 @@ def lower(series):
     )
 
 
-# The coefficients
-
-
 def test_the_root_is_the_binomial_series():
     exact = [Fraction(comb(2 * k, k), 4**k) for k in range(30)]
     np.testing.assert_allclose(toeplitz.root(30), [float(f) for f in exact], rtol=1e-14)
@@ -98,9 +95,6 @@ def test_the_noise_is_two_fifths_of_that_of_a_tree():
     # A declared length that is much too long.
     grown = [FactorisedSums.from_mu(1.0, poles=16, length=10**k) for k in (4, 6)]
     assert grown[1].deviation() < 1.2 * grown[0].deviation()
-
-
-# Noise and promise
 
 
 @poles

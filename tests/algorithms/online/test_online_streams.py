@@ -134,9 +134,6 @@ def test_memory_is_of_the_order_of_the_poles():
     assert numbers <= (6 + 1) * d * (d + 1) / 2 + 4 * d
 
 
-# Refusals
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

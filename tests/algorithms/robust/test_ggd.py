@@ -155,9 +155,6 @@ def test_bad_input_is_named(call, message):
         call()
 
 
-# Claims that are false
-
-
 def test_planted_claims_conform():
     """And are false: audit/checks holds "ggd" and "sggd" to that."""
     full = GeodesicDescent.claiming(1.0)

@@ -86,9 +86,6 @@ def test_a_row_can_move_a_group():
         assert (labels[0] != labels[1]).sum() == 1
 
 
-# The release
-
-
 @pytest.mark.parametrize("bins", [1, 2, 4])
 def test_the_estimate_is_the_left_edge_of_the_fullest_bin(bins):
     mechanism = TopEigenvalue.calibrated(5.0, 1e-2, bins_per_octave=bins)
@@ -147,9 +144,6 @@ def test_it_finds_the_scale_of_many_rows():
         assert not np.isnan(draws).any()
         assert draws.min() >= 49 / 2.5
         assert draws.max() <= 49 * 1.5
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,6 @@ def diagonal_draws(values, size, seed=0):
     return VectorBingham(np.diag(values)).draw(size, rng=np.random.default_rng(seed))
 
 
-# The normalising constant
-
-
 @pytest.mark.parametrize("value", [-1e6, -3.0, 0.0, 1e6])
 def test_in_one_dimension_the_constant_is_the_density(value):
     assert float(log_bingham_normaliser([value])) == pytest.approx(value, abs=1e-14)
@@ -110,9 +107,6 @@ def test_bad_eigenvalues_are_refused(bad):
         log_bingham_normaliser(bad)
 
 
-# The envelope
-
-
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
 def test_the_envelope_solves_its_equation(gaps):
     values = -np.array([[0.0, *gaps]])
@@ -130,9 +124,6 @@ def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
     count = round(50_000 * share)
     assert stats.binomtest(count, 50_000, acceptance).pvalue >= TYPE_I_ERROR
     assert stats.binomtest(count, 50_000, 0.8 * acceptance).pvalue < TYPE_I_ERROR
-
-
-# Draws: goodness of fit
 
 
 @pytest.mark.parametrize("gap", [0.0, 5.0, 2000.0])
@@ -205,9 +196,6 @@ def test_a_huge_spread_leaves_a_normal_law(spread):
     scaled = draws[:, 1] * np.sqrt(2 * spread)
     assert stats.kstest(scaled, stats.norm.cdf).pvalue >= TYPE_I_ERROR
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-14)
-
-
-# Draws: stacks, chunks, shapes
 
 
 def test_stacked_draws_follow_each_matrix():

@@ -20,9 +20,6 @@ from dpaudit.algorithms.subspace.frames import uniform_frames
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
 
-# Calibration
-
-
 @pytest.mark.parametrize("row_norm", [1.0, 3.0])
 def test_the_coefficients_are_those_of_the_proof(row_norm):
     for k in (1, 2, 5):
@@ -88,9 +85,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         DeflationExponential(**options)
-
-
-# The law
 
 
 def second_angle_share(draws, values, coefficient):
@@ -159,9 +153,6 @@ def test_large_batches_are_drawn_in_parts():
     np.testing.assert_allclose(whole[600:], end, atol=1e-12)
     none = mechanism.privacy_loss(releases[:0], pair.data, pair.neighbour)
     assert none.shape == (0,)
-
-
-# Loss
 
 
 def naive_log_density(frame, moment, coefficients):

@@ -32,9 +32,6 @@ def assert_plausible(p_values):
     assert min(p_values) >= TYPE_I_ERROR / len(p_values)
 
 
-# The law
-
-
 def test_complements_are_matrix_bingham_with_the_opposite_sign():
     # Three columns in R^5 by their own envelope, and by that of the complement.
     values = np.array([0.0, 3.0, 6.0, 20.0, 30.0])
@@ -86,9 +83,6 @@ def test_no_rows_give_the_uniform_law(k, d):
     assert np.abs(squares.mean(axis=0) - k / d).max() <= radius
 
 
-# Releases
-
-
 def test_the_estimate_of_acceptance():
     mechanism = ExactExponential(n_components=2)
     rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
@@ -100,9 +94,6 @@ def test_the_estimate_of_acceptance():
         assert ExactExponential(n_components=k).acceptance(rows, rng=rng) == 1.0
     with pytest.raises(InputError, match="size must be"):
         mechanism.acceptance(rows, size=0, rng=rng)
-
-
-# Construction
 
 
 def test_it_is_built_as_it_is_written():
@@ -126,9 +117,6 @@ def test_the_coefficient_is_that_of_one_component(relation, row_norm):
     for k in (1, 2, 5):
         mechanism = build("exponential-pca-acg", n_components=k, **options)
         assert mechanism.coefficient == one.coefficient
-
-
-# Loss
 
 
 def log_normaliser(values, k):

@@ -25,9 +25,6 @@ def pure_epsilon(mechanism, pair):
     return exact.parameters["epsilon"]
 
 
-# Construction
-
-
 def test_it_is_built_as_it_is_written():
     mechanism = ExponentialMechanism(n_components=1, epsilon=1.0)
     assert mechanism == ExponentialMechanism()
@@ -58,9 +55,6 @@ def test_more_components_are_refused_with_a_hint():
     assert "exponential-pca-deflation" in str(caught.value)
 
 
-# Releases
-
-
 @RELATIONS
 def test_releases_have_the_density_of_the_definition(relation):
     # d = 2: twice the angle to the first eigenvector is von Mises, its concentration
@@ -75,9 +69,6 @@ def test_releases_have_the_density_of_the_definition(relation):
     )
     assert angle_p_value(turned, gap) >= TYPE_I_ERROR
     assert angle_p_value(turned, 1.3 * gap) < TYPE_I_ERROR
-
-
-# Loss
 
 
 def density_on_the_circle(mechanism, rows, points):
@@ -144,9 +135,6 @@ def test_neighbours_with_the_same_moment_lose_nothing():
     pair = Pair([[0.6, -0.8]], [[-0.6, 0.8]])
     mechanism = build("exponential-pca", relation=Relation.REPLACE_ONE)
     assert mechanism.exact_claim(pair) == NO_LOSS
-
-
-# Epsilon is the supremum
 
 
 @RELATIONS

@@ -35,9 +35,6 @@ def moved(values, frames, sweeps, seed=0):
     return chains.frames
 
 
-# The stationary law
-
-
 @pytest.mark.parametrize("gap", [1.0, 8.0, 1000.0])
 def test_in_the_plane_one_rotation_is_an_exact_draw(gap):
     # Wherever the chains start.
@@ -126,9 +123,6 @@ def test_draws_are_those_of_the_exact_mechanism_where_it_draws_vectors(relation,
     np.testing.assert_array_equal(gibbs, exact)
 
 
-# The chains
-
-
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (8, 8), (30, 4)])
 def test_frames_stay_orthonormal(d, k):
     rng = np.random.default_rng(0)
@@ -181,9 +175,6 @@ def test_no_chain_depends_on_the_others():
         assert abs(products.sum()) / np.sqrt(len(products)) < 7
 
 
-# Construction
-
-
 def test_it_is_built_as_it_is_written():
     mechanism = GibbsExponential(n_components=2, epsilon=1.0)
     assert mechanism == GibbsExponential.calibrated(1.0, n_components=2)
@@ -209,9 +200,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         GibbsExponential(**options)
-
-
-# Diagnostics
 
 
 def test_diagnostics_of_chains_that_mix():
@@ -267,9 +255,6 @@ def test_bad_diagnostics_are_refused(options, message):
     mechanism = GibbsExponential(n_components=2)
     with pytest.raises(InputError, match=message):
         mechanism.diagnostics(np.eye(5), rng=np.random.default_rng(0), **options)
-
-
-# Conformance
 
 
 def test_it_conforms():
