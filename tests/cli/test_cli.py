@@ -123,7 +123,6 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     assert printed["seconds"] > 0
     assert printed["seed"] == 0
     assert printed["witness"] == Witness.load(folder / "w.json").to_dict()
-
     verified = run("verify", "w.json", "--json")
     assert verified.exit_code == 1
     assert json.loads(verified.stdout)["confirmed"] is True

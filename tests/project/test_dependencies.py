@@ -314,7 +314,6 @@ def test_the_package_hands_out_one_name_from_above():
         for name, home in dpaudit._HOMES.items()
         if room_of_module(home) != VOCABULARY
     }
-
     assert imported == {"dpaudit.algorithms.estimators.private_pca.PrivatePCA"}
     assert looked_up == {"PrivatePCA": "dpaudit.algorithms.estimators.private_pca"}
 
@@ -343,7 +342,6 @@ def test_what_is_slow_to_import_is_left_out():
 @pytest.mark.parametrize("name", ["algorithms", "attacks", "audit", "reports"])
 def test_link_leads_to_the_folder(name):
     link = ROOT / "src" / "dpaudit" / name
-
     assert link.is_symlink()
     assert link.readlink().as_posix() == f"../../{name}"
     assert link.resolve() == (ROOT / name).resolve()

@@ -133,7 +133,6 @@ def test_measures_are_what_their_formulas_say():
     cosine = np.linalg.svd(v.T @ best, compute_uv=False).min()
     degrees = np.degrees(np.arccos(cosine))
     assert found["largest_angle_degrees"] == pytest.approx(degrees)
-
     none = problem.measure(np.full((1, 4, 2), np.nan))
     assert none["captured_variance"] == [0.0]
     assert none["largest_angle_degrees"] == [90.0]

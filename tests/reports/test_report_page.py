@@ -257,7 +257,6 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
 
 def test_a_large_delta_is_put_into_words():
     (note,) = privacy.wall_notes(wall())
-
     assert note.startswith("While bad promises δ = 0, in truth about 50 of 100")
     assert privacy.wall_notes(wall([])) == []
     # Without a formula, what the audit has proved.
@@ -412,7 +411,6 @@ def test_no_name_is_more_than_text_on_the_page(hostile, shown, written):
 
 def test_no_name_is_more_than_text_in_markdown(hostile):
     text = (hostile / "report.md").read_text(encoding="utf-8")
-
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     # What Markdown would take for a tag, code, emphasis, a formula or a link.
@@ -535,9 +533,7 @@ def test_what_lies_beside_the_report_is_shown_and_its_own_files_replaced(tmp_pat
     Summary("quick", "1", (Findings("dice", "Dice", 1, 1, (table,)),)).save(bench)
     (bench / "bench.html").write_text("<script>alert(1)</script>")
     COMPARISON.save(tmp_path / "third-party")
-
     write_report(report, profile="tiny", sections=BESIDE)
-
     assert (report / "mine.txt").read_text(encoding="utf-8") == "keep"
     assert "<h1>" in (report / "index.html").read_text(encoding="utf-8")
     page = (report / "sections" / "auditor.html").read_text(encoding="utf-8")
@@ -567,7 +563,6 @@ def test_what_an_earlier_report_left_goes(tmp_path):
     with (tmp_path / "report" / writer.LIST).open("a", encoding="utf-8") as listed:
         listed.write(f"../beside.html\n{kept[0]}\nmechanisms\nnowhere.html\n")
     write("three.csv")
-
     left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"index.html", "three.csv", "mechanisms/mine.html", writer.LIST}
     assert left == {"beside.html", *(f"report/{name}" for name in own)}

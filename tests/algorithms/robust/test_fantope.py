@@ -53,7 +53,6 @@ def test_the_conditions_of_kkt_hold(seed, d, data):
     most = multiplier[p < 1].max(initial=-np.inf)
     assert most <= least + slack
     assert free.sum() == 0 or np.ptp(multiplier[free]) <= slack
-
     logs = bregman_logs(values, r)
     assert np.all(logs <= 0)
     assert np.isclose(np.exp(logs).sum(), r, rtol=1e-12)

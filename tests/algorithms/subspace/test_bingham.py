@@ -74,11 +74,8 @@ def test_the_constant_is_the_sum_of_its_power_series(seed):
     assert float(log_bingham_normaliser(values)) == pytest.approx(expected, abs=3e-14)
 
 
-spectra = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12)
-
-
 @settings(max_examples=20)
-@given(spectra, st.floats(-100, 100))
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12), st.floats(-100, 100))
 def test_properties_of_the_constant(values, shift):
     variants = [values, np.add(values, shift), values[::-1]]
     found, shifted, reordered = log_bingham_normaliser(variants)
