@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -32,8 +32,8 @@ DISTRIBUTIONS = {
 }
 
 
-def declared(requirements: list[str]) -> frozenset[str]:
-    """Return the normalised distribution names of a list of requirements."""
+def declared(requirements: Iterable[str]) -> frozenset[str]:
+    """Return the normalised distribution names of requirements."""
     names = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
     return frozenset(re.sub(r"[-_.]+", "-", name[0]).lower() for name in names if name)
 
@@ -42,12 +42,10 @@ CORE = declared(PROJECT["project"]["dependencies"])
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 # Optional at run time, therefore imported only inside functions.
 OPTIONAL = declared(
-    [
-        requirement
-        for extra, requirements in EXTRAS.items()
-        if extra not in {"test", "lint", "bench"}
-        for requirement in requirements
-    ]
+    requirement
+    for extra, requirements in EXTRAS.items()
+    if extra not in {"test", "lint", "bench"}
+    for requirement in requirements
 )
 TEST = declared(EXTRAS["test"])
 NUMERICAL = frozenset({"numpy", "scipy", "dp-accounting"})

@@ -128,27 +128,23 @@ def wall(refuted=("bad",), names=("good", "bad"), **columns):
 
 def exact(false=(), names=("good", "bad")):
     return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                "epsilon": epsilon,
-                "claimed_epsilon": epsilon,
-                "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
-                "claim": "false" if (name, epsilon) in false else "kept",
-            }
-            for name in names
-            for epsilon in (0.1, 1.0, 10.0)
-        ]
+        {
+            "mechanism": name,
+            "epsilon": epsilon,
+            "claimed_epsilon": epsilon,
+            "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
+            "claim": "false" if (name, epsilon) in false else "kept",
+        }
+        for name in names
+        for epsilon in (0.1, 1.0, 10.0)
     )
 
 
 def variance(names=("good", "bad")):
     return pd.DataFrame(
-        [
-            {"mechanism": name, "epsilon": epsilon, "captured_share": 0.7 + 0.1 * i + s}
-            for i, name in enumerate(names)
-            for epsilon, s in ((0.1, 0.0), (1.0, 0.05), (10.0, 0.1))
-        ]
+        {"mechanism": name, "epsilon": epsilon, "captured_share": 0.7 + 0.1 * i + s}
+        for i, name in enumerate(names)
+        for epsilon, s in ((0.1, 0.0), (1.0, 0.05), (10.0, 0.1))
     )
 
 
@@ -159,13 +155,11 @@ SUITE += ("samples_to_refute",)
 def suite(*rows):
     """Return a suite from tuples of what `SUITE` names."""
     return pd.DataFrame(
-        [
-            audited(**dict(zip(SUITE, row, strict=True)), summary="what it does")
-            | {"claimed_delta": 0.0, "samples": 5000, "relation": "replace-one"}
-            | {"verdict": "NOT_REFUTED" if np.isnan(row[-1]) else "REFUTED"}
-            | {"claim": "not known"}
-            for row in rows
-        ]
+        audited(**dict(zip(SUITE, row, strict=True)), summary="what it does")
+        | {"claimed_delta": 0.0, "samples": 5000, "relation": "replace-one"}
+        | {"verdict": "NOT_REFUTED" if np.isnan(row[-1]) else "REFUTED"}
+        | {"claim": "not known"}
+        for row in rows
     )
 
 
