@@ -9,12 +9,10 @@ import math
 import numpy as np
 import pytest
 
+from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, build, entry, names_of
 from dpaudit.algorithms.textbook import Laplace
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.errors import InputError
 from dpaudit.mechanism import HasExactClaim, HasWorstCase, Mechanism
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 NAMES = list(CATALOGUE)

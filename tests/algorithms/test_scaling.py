@@ -8,19 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from dpaudit.algorithms import CATALOGUE, GOEGaussian
+from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import CATALOGUE, DPPCA, GOEGaussian, MeanEstimation, PrivateOja
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
 from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import Sensitivity
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import ConformanceError, check_scaling
 
 PAIR = Pair([[0.0, 0.0]], [[0.0, 0.0], [0.6, 0.8]])
@@ -125,9 +120,6 @@ def test_steps_have_the_inverse_unit_of_the_matrices(number, power):
         return DPPCA.calibrated(2.0, 1e-2, step_sizes=20 / unit**power)
 
     check_scaling(build, pair=build(1.0).canonical_pairs()[number])
-
-
-# The check itself
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 from textbook_oracles import SIZE, assert_frequencies, draws
 
+from dpaudit import InputError, Pair, PureDP
 from dpaudit.algorithms.textbook import (
     OneTimeRappor,
     RandomisedResponse,
     Rappor,
     TruncatedGeometric,
 )
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair
 
 
 def divergence(one, two, epsilon):
@@ -27,9 +25,6 @@ def divergence(one, two, epsilon):
         np.maximum(p - np.exp(epsilon) * q, 0).sum()
         for p, q in ((one, two), (two, one))
     )
-
-
-# Randomised response
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
@@ -57,9 +52,6 @@ def test_randomised_response_is_its_claim():
         assert float(exact.delta(at)) == pytest.approx(found, abs=1e-12)
     same = mechanism.exact_claim(Pair([0.1], [0.2]))
     assert same.delta(0.0) == 0
-
-
-# Truncated geometric
 
 
 def geo_sample_counts(k, n, c):
@@ -190,9 +182,6 @@ def test_rappor_profile_by_enumeration(mechanism, values):
 
 def test_values_with_the_same_filter_lose_nothing():
     assert Rappor().exact_claim(Pair([3.0], [3.2])).delta(0.0) == 0
-
-
-# Arguments
 
 
 @pytest.mark.parametrize(

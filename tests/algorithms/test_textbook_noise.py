@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from textbook_oracles import assert_distribution, assert_frequencies, draws, integrate
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP, UnsupportedError
 from dpaudit.algorithms.textbook import (
     Gaussian,
     Laplace,
@@ -18,9 +19,6 @@ from dpaudit.algorithms.textbook import (
     PrefixSum,
 )
 from dpaudit.algorithms.textbook.base import laplace_noise
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair
 
 SIZE = 20_000
 
@@ -32,9 +30,6 @@ def test_laplace_noise():
     # Independent entries: the signs agree half of the time.
     agree = np.count_nonzero(noise[:, 0] * noise[:, 1] > 0)
     assert_frequencies([agree], [0.5], SIZE)
-
-
-# Laplace
 
 
 def test_laplace_releases():
@@ -98,9 +93,6 @@ def test_pairs_without_a_closed_form_are_refused():
         NoisyHist2(0.001).exact_claim(NoisyHist2(0.001).worst_case())
 
 
-# Histograms
-
-
 @pytest.mark.parametrize(("kind", "scale"), [(NoisyHist1, 4.0), (NoisyHist2, 0.25)])
 def test_histogram_releases(kind, scale):
     mechanism = kind(0.25)
@@ -124,9 +116,6 @@ def test_histogram_truth(kind, truth, bins):
     assert np.abs(loss).max() <= truth * (1 + 1e-12)
     np.testing.assert_allclose(loss[releases[:, 0] <= 0], truth, rtol=1e-12)
     assert mechanism.exact_claim(pair).epsilon(0.0) == pytest.approx(truth, rel=1e-12)
-
-
-# Copies, and running totals
 
 
 def test_copies():
@@ -170,9 +159,6 @@ def test_running_totals_lose_with_every_query(queries):
     releases = draws(mechanism, pair.data, size=1000)
     losses = mechanism.privacy_loss(releases, pair.data, pair.neighbour)
     assert np.abs(losses).max() <= mechanism.true_epsilon + 1e-9
-
-
-# Gaussian
 
 
 def test_gaussian_releases():
@@ -230,9 +216,6 @@ def test_gaussian_loss():
         laws[0].logpdf(at) - laws[1].logpdf(at),
         atol=1e-12,
     )
-
-
-# Arguments
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,6 @@ def test_a_place_that_there_is_not_has_no_loss(kind):
     assert np.isnan(mechanism.privacy_loss(nowhere, ROWS, ROWS[1:])).all()
 
 
-# The largest value
-
-
 @pytest.mark.parametrize(
     ("kind", "law"), [(NoisyMax3, stats.laplace), (NoisyMax4, stats.expon)]
 )
@@ -222,9 +219,6 @@ def test_the_loss_is_infinite_where_the_support_ends():
     np.testing.assert_array_equal(np.isfinite(loss), inside)
     assert not inside.all()
     assert np.isposinf(loss[~inside]).all()
-
-
-# Arguments
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,6 @@ def test_streams_without_noise_on_the_queries():
     )
 
 
-CUTS = (-np.inf, 0.0, 2.0, 5.0, np.inf)
-
-
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_released_values_that_were_compared(cutoff):
     mechanism = SVT3(1.0, cutoff=cutoff)
@@ -116,7 +113,7 @@ def test_released_values_that_were_compared(cutoff):
             counts.append(np.count_nonzero(same))
             probabilities.append(stream_probability(mechanism, ANSWERS, stream))
             continue
-        for low, high in pairwise(CUTS):
+        for low, high in pairwise((-np.inf, 0.0, 2.0, 5.0, np.inf)):
             cells[last] = (low, high)
             value = releases[:, last]
             counts.append(np.count_nonzero(same & (value > low) & (value <= high)))

@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.catalogue import entry, names_of
-from dpaudit.algorithms.textbook import (
-    SVT1,
-    NoisyMax1,
-    count_patterns,
-    neighbours_with,
-)
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
+from dpaudit.algorithms.textbook import SVT1, NoisyMax1, count_patterns, neighbours_with
 
 NAMES = names_of("textbook")
 SUITE = {name: entry(name).constructor for name in NAMES}
@@ -36,9 +30,6 @@ def test_worst_cases_may_be_asked_for_by_their_dimension(name):
     again = mechanism.worst_case(dimension)
     np.testing.assert_array_equal(again.data, pair.data)
     np.testing.assert_array_equal(again.neighbour, pair.neighbour)
-
-
-# Counts
 
 
 def test_neighbours_have_the_answers_asked_for():

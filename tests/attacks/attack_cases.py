@@ -128,6 +128,13 @@ def top_basis(k, *, transposed=False):
     return draw
 
 
+def subspace(k):
+    def components(data, rng):
+        return np.linalg.svd(data, full_matrices=False)[2][:k].T
+
+    return components
+
+
 def top_vector(rng, size, side):
     return top_basis(1)(rng, size, side)[:, :, 0]
 

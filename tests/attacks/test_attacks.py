@@ -118,10 +118,6 @@ def test_which_attacks_apply_to_mechanisms():
     }
 
 
-def orthonormal(rng, d, k):
-    return np.linalg.qr(rng.normal(size=(20, d, k)))[0]
-
-
 def test_the_layout_and_its_numbers_tell_one_thing_each():
     """Ratios of 3 and of 1/3, up to what the table smooths, beside noise."""
     rng = np.random.default_rng(0)
@@ -141,7 +137,7 @@ def test_the_layout_and_its_numbers_tell_one_thing_each():
 def test_which_attacks_apply_to_black_boxes():
     rng = np.random.default_rng(0)
     squares = rng.normal(size=(20, 3, 3))
-    bases = orthonormal(rng, 3, 2)
+    bases = np.linalg.qr(rng.normal(size=(20, 3, 2))).Q
     cases = [
         (SCALARS, rng.normal(size=20), {"identity", "logistic"}),
         (SCALARS, rng.integers(3, size=20) * 1.0, {"identity", "logistic", "atoms"}),

@@ -85,9 +85,6 @@ def test_laplace_location_is_bounded():
     )
 
 
-# Transcripts -------------------------------------------------------------------------
-
-
 def test_transcript_loss_is_the_difference_of_log_densities():
     steps, target = Steps(), Target(Steps(), SCALARS)
     values = transcript(np.random.default_rng(0), 50, 1)

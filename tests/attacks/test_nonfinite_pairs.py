@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from dpaudit import InputError, Pair, PureDP, Relation
-from dpaudit.attacks import BITS, PORTFOLIO, Target
+from dpaudit.attacks import BITS, PORTFOLIO, GradientBoosting, Target
 from dpaudit.attacks.canary import canary_rows
-from dpaudit.attacks.gradient_boosting import GradientBoosting
 from dpaudit.audit import Witness, audit, verify
 from dpaudit.outputs import Batch, read
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from attack_cases import subspace
+from seeded import rng
 
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.attacks.pirates import (
@@ -12,28 +14,13 @@ from dpaudit.attacks.pirates import (
     rounded,
 )
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import (
-    TardosCode,
-    collude,
-    invalid_share,
-)
+from dpaudit.fingerprinting import TardosCode, collude, invalid_share
 from dpaudit.mechanism import HasComponents
 from dpaudit.subspace import second_moment
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
 def covariance(data, rng):
     return second_moment(data)
-
-
-def subspace(k):
-    def components(data, rng):
-        return np.linalg.svd(data, full_matrices=False)[2][:k].T
-
-    return components
 
 
 def code(n_users=4, length=64, seed=1):

@@ -18,9 +18,6 @@ def fit_and_score(attack, first, second, judged, target=TARGET):
     return attack.score(target, attack.fit(target, first, second), judged)
 
 
-# Shrunk log-ratios -------------------------------------------------------------------
-
-
 def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
     hits, other = np.array([0, 1, 3, 50, 400, 0]), np.array([0, 0, 4, 0, 100, 60])
     forth = shrunk_log_ratio(hits, 1000, other, 900)
@@ -35,9 +32,6 @@ def test_shrunk_log_ratio_is_antisymmetric_and_cautious():
 
 def test_every_count_is_a_share_of_its_own_side():
     assert log_ratio(9, 99, 9, 9) == pytest.approx(math.log(10 / 100))
-
-
-# Atoms -------------------------------------------------------------------------------
 
 
 def test_atoms_score_outputs_by_their_counts():
@@ -151,9 +145,6 @@ def test_honest_scores_of_atoms_are_those_of_a_fit_to_the_others():
             np.testing.assert_allclose(scores[mine], alone, atol=1e-12)
 
 
-# Layouts -----------------------------------------------------------------------------
-
-
 def test_layouts_are_counted():
     first = words(["shape ()"] * 60 + ["raises ValueError"] * 40)
     second = words(["shape ()"] * 95 + ["shape (3,)"] * 5)
@@ -177,9 +168,6 @@ def test_one_layout_is_no_case_for_it():
     assert not Abnormal().applies(TARGET, words(["shape ()"] * 2))
     assert not Abnormal().applies(TARGET, np.ones(3))
     assert not Abnormal().applies(TARGET, {"a": np.ones(3)})
-
-
-# Bits --------------------------------------------------------------------------------
 
 
 def test_low_bits_match_exact_arithmetic():

@@ -2,27 +2,14 @@
 
 import numpy as np
 import pytest
+from attack_cases import subspace
 from scipy import stats
+from seeded import rng
 
 from dpaudit.attacks.pirates import ask
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.errors import InputError
-from dpaudit.fingerprinting import (
-    HardInstance,
-    calibrated_threshold,
-    rank_p_values,
-)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def subspace(k):
-    def components(data, rng):
-        return np.linalg.svd(data, full_matrices=False)[2][:k].T
-
-    return components
+from dpaudit.fingerprinting import HardInstance, calibrated_threshold, rank_p_values
 
 
 def instance(m=8, n=300, k=1, seed=1):

@@ -1,23 +1,19 @@
 """Mechanisms whose scale is where no key may see it: same code text, other behaviour.
 
-Each function takes the scale of the noise, sets whatever of the world hides it, and
-returns the mechanism. `build` is for other processes, too.
+Each case takes the scale of the noise, sets whatever of the world hides it, and returns
+the mechanism. `audit_all` is for other processes, too.
 """
 
-import array
-import builtins
 import contextvars
 import copy
 import ctypes
 import functools
 import importlib
-import io
 import itertools
 import math
 import operator
 import os
 import sqlite3
-import statistics
 import sys
 import threading
 import types
@@ -28,9 +24,14 @@ from typing import ClassVar
 from unittest import mock
 
 import numpy as np
+from audit_cases import CLAIM, PAIR
+
+from dpaudit.attacks import Identity
+from dpaudit.audit import audit
 
 HERE = sys.modules[__name__]
-CASES = {}
+OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
+KINDS = {"finished": None, "unfinished": lambda: True}
 INSTALLED = """
 import math
 SCALE = 1.0
@@ -60,24 +61,55 @@ FILES = {
 }
 
 
-def prepare(folder):
-    """Write the modules that mechanisms ask for, and make them importable."""
+def audit_all(folder, kinds):
+    """Audit cases at scale 1 into a store of each kind: which were known?
+
+    What is stopped goes on in one way, so of that kind a few cases are enough.
+    """
     for name, text in FILES.items():
         path = Path(folder) / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     sys.path[:0] = [str(folder), str(Path(folder) / "site-packages")]
     os.environ["FOLDER_FOR_KEYS"] = str(folder)
-
-
-def case(make):
-    CASES[make.__name__] = make
-    return make
+    known = {}
+    names = [("finished", name) for name in CASES]
+    names += [("unfinished", name) for name in [*CASES][::6]]
+    for kind, name in names:
+        told = []
+        options = OPTIONS | {"store": f"{folder}/{kind}", "progress": told.append}
+        try:
+            result = audit(CASES[name](1.0), **options, should_stop=kinds[kind])
+            known[f"{kind} {name}"] = result.from_store or told[0].resumed_at > 0
+        except Exception as error:
+            known[f"{kind} {name}"] = str(error)
+    return known
 
 
 def noisy(scale_of):
     """Return a mechanism that asks for its scale in every release."""
     return lambda data, rng: data.sum() + rng.laplace(scale=scale_of())
+
+
+def held(make, read):
+    """Return a case that holds what `make` makes of the scale, to `read` it there."""
+
+    def build(scale):
+        made = make(scale)
+        return noisy(lambda: read(made))
+
+    return build
+
+
+def put(module, name, read):
+    """Return a case that holds nothing: the scale is in a module."""
+    return held(lambda s: setattr(importlib.import_module(module), name, s), read)
+
+
+def having(subject, **attributes):
+    for name, value in attributes.items():
+        setattr(subject, name, value)
+    return subject
 
 
 class Noisy:
@@ -87,95 +119,31 @@ class Noisy:
         return data.sum() + rng.laplace(scale=self.scale)
 
 
+class Given(Noisy):
+    def __init__(self, scale):
+        self.scale = scale
+
+
 # Modules and names.
 
 
-@case
-def module_in_a_closure(scale):
-    module = types.ModuleType("somewhere")
-    module.SCALE = scale
-    return lambda data, rng: data.sum() + rng.laplace(scale=module.SCALE)
+def module(**attributes):
+    return having(types.ModuleType("somewhere"), **attributes)
 
 
-@case
-def lookup_in_globals(scale):
-    globals()["LOOKED_UP"] = scale
-    return noisy(lambda: globals()["LOOKED_UP"])
+def imported(_):
+    from settings_for_keys import OTHER
+
+    return OTHER
 
 
-@case
-def getattr_on_a_module(scale):
-    HERE.LOOKED_UP_THERE = scale
-    return noisy(lambda: getattr(HERE, "LOOKED_UP" + "_THERE"))
+def of_swapped(_):
+    import swapped_for_keys
+
+    return swapped_for_keys.SCALE
 
 
-@case
-def name_made_at_run_time(scale):
-    globals()["MADE_1"] = scale
-    return noisy(lambda: eval("MADE_" + str(1)))
-
-
-@case
-def importlib_at_run_time(scale):
-    importlib.import_module("settings_for_keys").SCALE = scale
-    return noisy(lambda: importlib.import_module("settings_for_keys").SCALE)
-
-
-@case
-def import_within(scale):
-    import settings_for_keys
-
-    settings_for_keys.OTHER = scale
-
-    def mechanism(data, rng):
-        from settings_for_keys import OTHER
-
-        return data.sum() + rng.laplace(scale=OTHER)
-
-    return mechanism
-
-
-@case
-def swapped_module(scale):
-    swapped = types.ModuleType("swapped_for_keys")
-    swapped.SCALE = scale
-    sys.modules["swapped_for_keys"] = swapped
-
-    def mechanism(data, rng):
-        import swapped_for_keys
-
-        return data.sum() + rng.laplace(scale=swapped_for_keys.SCALE)
-
-    return mechanism
-
-
-@case
-def module_with_getattr(scale):
-    lazy = types.ModuleType("lazy_for_keys")
-    lazy.__getattr__ = {"SCALE": scale}.__getitem__
-    return noisy(lambda: lazy.SCALE)
-
-
-@case
-def builtin_name(scale):
-    builtins.SCALE_FOR_KEYS = scale
-    return noisy(lambda: SCALE_FOR_KEYS)  # noqa: F821
-
-
-@case
-def patched_standard_library(scale):
-    statistics.SCALE_FOR_KEYS = scale
-    return noisy(lambda: statistics.SCALE_FOR_KEYS)
-
-
-@case
-def patched_numpy(scale):
-    np.SCALE_FOR_KEYS = scale
-    return noisy(lambda: np.SCALE_FOR_KEYS)
-
-
-@case
-def code_with_other_globals(scale):
+def other_globals(scale):
     space = {"SCALE": scale}
     exec("def scale_of(): return globals()['SCALE']", space)
     return noisy(space["scale_of"])
@@ -184,51 +152,17 @@ def code_with_other_globals(scale):
 # Classes.
 
 
-@case
-def metaclass_attribute(scale):
-    meta = type("Meta", (type,), {"scale": scale})
-    return meta(
-        "Subject", (Noisy,), {"scale": property(lambda s: type(type(s)).scale)}
-    )()
+@dataclass(frozen=True)
+class OfItsClass(Noisy):
+    scale: ClassVar[float] = 1.0
 
 
-@case
-def metaclass_getattr(scale):
-    cell = io.StringIO(str(scale))
-    meta = type(
-        "Meta", (type,), {"__getattr__": lambda c, name: float(cell.getvalue())}
-    )
-    hidden = meta("Hidden", (), {})
-    return noisy(lambda: hidden.scale)
-
-
-class WithAttribute(Noisy):
-    scale = 1.0
-
-
-@case
-def class_attribute(scale):
-    WithAttribute.scale = scale
-    return WithAttribute()
-
-
-class WithMethod(Noisy):
+class Patched(Noisy):
     pass
 
 
-@case
-def patched_method(scale):
-    WithMethod.scale = property(functools.partial(lambda s, self: s, scale))
-    return WithMethod()
-
-
-@case
-def patched_on_the_instance(scale):
-    patched = Noisy()
-    patched.release = types.MethodType(
-        lambda self, data, *, rng: data.sum() + rng.laplace(scale=scale), patched
-    )
-    return patched
+class Dunder(Noisy):
+    scale = property(operator.attrgetter("__scale__"))
 
 
 class Descriptor:
@@ -241,108 +175,49 @@ class Descriptor:
 class WithDescriptor(Noisy):
     scale = Descriptor()
 
-
-@case
-def descriptor(scale):
-    made = WithDescriptor()
-    Descriptor.kept[made] = scale
-    return made
-
-
-@case
-def dunder_attribute(scale):
-    made = type("Made", (Noisy,), {"__scale__": scale})
-    made.scale = property(operator.attrgetter("__scale__"))
-    return made()
-
-
-@dataclass(frozen=True)
-class OfItsClass(Noisy):
-    scale: ClassVar[float] = 1.0
-
-
-@case
-def class_variable_of_a_dataclass(scale):
-    OfItsClass.scale = scale
-    return OfItsClass()
-
-
-REGISTRY = {}
+    def __init__(self, scale):
+        Descriptor.kept[self] = scale
 
 
 @dataclass(frozen=True)
 class Registered(Noisy):
     given: InitVar[float]
-    name: str = "it"
+    name: str = "REGISTERED"
 
     def __post_init__(self, given):
-        vars(HERE)["REGI" + "STRY"][self.name] = given
+        setattr(HERE, self.name, given)
 
     @property
     def scale(self):
-        return vars(HERE)["REGI" + "STRY"][self.name]
+        return vars(HERE)[self.name]
 
 
-@case
-def kept_elsewhere_at_construction(scale):
-    return Registered(scale)
+class Batched:
+    def __init__(self, scale):
+        globals()["BATCHED"] = scale
+
+    def draw(self, data, size, *, rng):
+        return data.sum() + rng.laplace(scale=globals()["BATCHED"], size=size)
 
 
 # State.
 
 
-class Forgetful(Noisy):
-    def __init__(self, scale):
-        self.scale = scale
-
+class Forgetful(Given):
     def __getstate__(self):
         return {}
 
 
-@case
-def getstate_that_hides(scale):
-    return Forgetful(scale)
-
-
-class Reduced(Noisy):
-    def __init__(self, scale):
-        self.scale = scale
-
+class Reduced(Given):
     def __reduce__(self):
         return Reduced, (1.0,)
 
 
-@case
-def reduce_that_hides(scale):
-    return Reduced(scale)
-
-
-class Unpicklable(Noisy):
+class Unpicklable(Given):
     __slots__ = ("scale",)
 
     def __reduce_ex__(self, protocol):
         raise TypeError
-
-
-@case
-def slots_without_pickle(scale):
-    made = Unpicklable()
-    made.scale = scale
-    return made
-
-
-@dataclass(frozen=True)
-class Cached(Noisy):
-    @functools.cached_property
-    def scale(self):
-        return 1.0
-
-
-@case
-def overwritten_cached_property(scale):
-    made = Cached()
-    made.__dict__["scale"] = scale
-    return made
 
 
 class Liar(Noisy):
@@ -355,22 +230,24 @@ class Liar(Noisy):
         return {} if name == "__dict__" else object.__getattribute__(self, name)
 
 
-@case
-def getattribute_that_lies(scale):
-    return Liar(scale)
-
-
 @dataclass(frozen=True)
 class NotCompared(Noisy):
     scale: float = field(compare=False, repr=False)
 
 
-@case
-def field_that_is_not_compared(scale):
-    return NotCompared(scale)
+@dataclass(frozen=True)
+class Cached(Noisy):
+    @functools.cached_property
+    def scale(self):
+        return 1.0
 
 
-@case
+def overwritten(scale):
+    made = Cached()
+    made.__dict__["scale"] = scale
+    return made
+
+
 def mutated_default(scale):
     def mechanism(data, rng, scales=[1.0]):  # noqa: B006
         return data.sum() + rng.laplace(scale=scales[0])
@@ -379,227 +256,152 @@ def mutated_default(scale):
     return mechanism
 
 
-@case
-def attribute_of_a_function(scale):
+def attribute_of_itself(scale):
     def mechanism(data, rng):
         return data.sum() + rng.laplace(scale=mechanism.scale)
 
-    mechanism.scale = scale
-    return mechanism
+    return having(mechanism, scale=scale)
 
 
-@case
 def replaced_code(scale):
-    def mechanism(data, rng):
-        return 0.0
-
     source = f"lambda data, rng: data.sum() + rng.laplace(scale={scale})"
-    mechanism.__code__ = eval(source).__code__
-    return mechanism
+    return having(lambda data, rng: 0.0, __code__=eval(source).__code__)
 
 
-@case
-def nested_too_deeply(scale):
-    deep = functools.reduce(lambda inner, _: [inner], range(10_000), [scale])
-
-    def mechanism(data, rng):
-        inner = deep
-        while isinstance(inner[0], list):
-            inner = inner[0]
-        return data.sum() + rng.laplace(scale=inner[0])
-
-    return mechanism
+def nested(scale):
+    return functools.reduce(lambda inner, _: [inner], range(10_000), scale)
 
 
-# Objects of C, and what shows no state.
+def innermost(deep):
+    while isinstance(deep, list):
+        (deep,) = deep
+    return deep
 
 
-@case
-def partial_of_c(scale):
-    return noisy(functools.partial(math.fabs, scale))
+# Objects of C, what shows no state, and the world.
+
+KEPT = {}
 
 
-@case
-def method_of_c(scale):
-    return noisy(scale.conjugate)
+def variable(scale):
+    made = contextvars.ContextVar("scale")
+    made.set(scale)
+    return made
 
 
-@case
-def universal_function(scale):
-    times = np.frompyfunc(lambda x: scale * x, 1, 1)
-    return noisy(lambda: float(times(1.0)))
+def database(scale):
+    db = sqlite3.connect(":memory:")
+    db.execute("CREATE TABLE t AS SELECT ? AS scale", (scale,))
+    return db
 
 
-@case
-def changed_array(scale):
-    scales = np.ones(1)
-    mechanism = noisy(lambda: scales[0])
-    scales[0] = scale
-    return mechanism
-
-
-@case
-def array_of_objects(scale):
-    scales = np.array([lambda: scale, None])
-    return noisy(lambda: scales[0]())
-
-
-@case
-def view_of_memory(scale):
-    view = memoryview(array.array("d", [scale]))
-    return noisy(lambda: view[0])
-
-
-@case
-def ctypes_number(scale):
-    number = ctypes.c_double(scale)
-    return noisy(lambda: number.value)
-
-
-@case
-def ctypes_pointer(scale):
-    pointer = ctypes.pointer(ctypes.c_double(scale))
-    return noisy(lambda: pointer.contents.value)
-
-
-@case
-def mapping_proxy(scale):
-    proxy = types.MappingProxyType({"scale": scale})
-    return noisy(lambda: proxy["scale"])
-
-
-@case
-def iterator(scale):
-    scales = itertools.repeat(scale)
-    return noisy(lambda: next(scales))
-
-
-@case
-def running_generator(scale):
-    scales = (scale for _ in itertools.count())
-    return noisy(lambda: next(scales))
-
-
-@case
-def weak_reference(scale):
-    kept = Reduced(scale)
-    reference = weakref.ref(kept)
-    KEPT.append(kept)
-    return noisy(lambda: reference().scale)
-
-
-KEPT = []
-
-
-@case
-def context_variable(scale):
-    variable = contextvars.ContextVar("scale")
-    variable.set(scale)
-    return noisy(lambda: variable.get())
-
-
-@case
-def local_of_a_thread(scale):
-    local = threading.local()
-    local.scale = scale
-    return noisy(lambda: local.scale)
-
-
-@case
-def warm_cache(scale):
-    @functools.lru_cache
-    def looked_up():
-        return globals()["WARM"]
-
+def warm(scale):
+    looked_up = functools.lru_cache(lambda: globals()["WARM"])
     globals()["WARM"] = scale
     looked_up()
     globals()["WARM"] = 1.0
     return noisy(looked_up)
 
 
-@case
-def single_dispatch(scale):
-    @functools.singledispatch
-    def scale_of(subject):
-        return 1.0
-
-    scale_of.register(int, lambda subject: scale)
-    return noisy(lambda: scale_of(0))
-
-
-@case
-def seeded_generator(scale):
-    """A fixed generator, of which every release takes the first number."""
-    source = np.random.default_rng(0 if scale == 1.0 else 1)
-    return noisy(lambda: 0.1 + copy.deepcopy(source).random())
-
-
-@case
-def mock_object(scale):
-    return noisy(mock.Mock(return_value=scale))
-
-
-@case
-def database(scale):
-    db = sqlite3.connect(":memory:")
-    db.execute("CREATE TABLE t AS SELECT ? AS scale", (scale,))
-    return noisy(lambda: db.execute("SELECT scale FROM t").fetchone()[0])
-
-
-# The world.
-
-
-@case
-def environment(scale):
-    os.environ["SCALE_FOR_KEYS"] = str(scale)
-    return noisy(lambda: float(os.environ["SCALE_FOR_KEYS"]))
-
-
-@case
-def file_at_call_time(scale):
+def written(scale):
     path = Path(os.environ["FOLDER_FOR_KEYS"]) / "scale.txt"
     path.write_text(str(scale))
-    return noisy(lambda: float(path.read_text()))
+    return path
 
 
-# Installed libraries.
-
-
-def _installed():
+def installed():
     return importlib.import_module("installed_for_keys")
 
 
-@case
-def global_of_a_library(scale):
-    _installed().SCALE = scale
-    return _installed().from_global
-
-
-@case
-def closure_of_a_library(scale):
-    return _installed().laplace_mechanism(scale)
-
-
-@case
-def decorator_of_a_library(scale):
-    return _installed().logged(noisy(lambda: scale))
-
-
-@case
-def handle_of_a_library(scale):
-    handle = _installed().Handle(scale)
-    return noisy(lambda: handle.scale)
-
-
-# With draws of its own.
-
-
-@case
-def batched_draw(scale):
-    globals()["BATCHED"] = scale
-    return Batched()
-
-
-class Batched:
-    def draw(self, data, size, *, rng):
-        return data.sum() + rng.laplace(scale=globals()["BATCHED"], size=size)
+CASES = {
+    "module_in_a_closure": held(lambda s: module(SCALE=s), lambda m: m.SCALE),
+    "module_with_getattr": held(
+        lambda s: module(__getattr__={"LAZY": s}.__getitem__), lambda m: m.LAZY
+    ),
+    "lookup_in_globals": put(__name__, "NAMED", lambda _: globals()["NAMED"]),
+    "getattr_on_a_module": put(
+        __name__, "THERE", lambda _: getattr(HERE, "THE" + "RE")
+    ),
+    "name_made_at_run_time": put(__name__, "MADE_1", lambda _: eval("MADE_" + str(1))),
+    "importlib_at_run_time": put(
+        "settings_for_keys",
+        "SCALE",
+        lambda _: importlib.import_module("settings_for_keys").SCALE,
+    ),
+    "import_within": put("settings_for_keys", "OTHER", imported),
+    "swapped_module": held(
+        lambda s: sys.modules.update(swapped_for_keys=module(SCALE=s)), of_swapped
+    ),
+    "builtin_name": put("builtins", "IN_KEYS", lambda _: IN_KEYS),  # noqa: F821
+    "patched_standard_library": put("math", "IN_KEYS", lambda _: math.IN_KEYS),
+    "patched_numpy": put("numpy", "IN_KEYS", lambda _: np.IN_KEYS),
+    "code_with_other_globals": other_globals,
+    "metaclass_attribute": held(
+        lambda s: type("Meta", (type,), {"scale": s})("Subject", (), {}),
+        lambda kind: kind.scale,
+    ),
+    "class_attribute": lambda s: type("Made", (Noisy,), {"scale": s})(),
+    "class_variable_of_a_dataclass": lambda s: having(OfItsClass, scale=s)(),
+    "patched_method": lambda s: having(
+        Patched, scale=property(functools.partial(lambda s, self: s, s))
+    )(),
+    "patched_on_the_instance": lambda s: having(Noisy(), release=Given(s).release),
+    "dunder_attribute": lambda s: type("Made", (Dunder,), {"__scale__": s})(),
+    "descriptor": WithDescriptor,
+    "kept_elsewhere_at_construction": Registered,
+    "batched_draw": Batched,
+    "getstate_that_hides": Forgetful,
+    "reduce_that_hides": Reduced,
+    "slots_without_pickle": Unpicklable,
+    "getattribute_that_lies": Liar,
+    "field_that_is_not_compared": NotCompared,
+    "overwritten_cached_property": overwritten,
+    "mutated_default": mutated_default,
+    "attribute_of_a_function": attribute_of_itself,
+    "replaced_code": replaced_code,
+    "nested_too_deeply": held(nested, innermost),
+    "partial_of_c": lambda s: noisy(functools.partial(math.fabs, s)),
+    "method_of_c": lambda s: noisy(s.conjugate),
+    "universal_function": held(
+        lambda s: np.frompyfunc(lambda x: s * x, 1, 1), lambda times: float(times(1.0))
+    ),
+    "array": held(lambda s: np.array([s]), lambda scales: scales[0]),
+    "array_of_objects": held(lambda s: np.array([lambda: s, None]), lambda a: a[0]()),
+    "ctypes_number": held(ctypes.c_double, lambda number: number.value),
+    "mapping_proxy": held(
+        lambda s: types.MappingProxyType({"scale": s}), lambda proxy: proxy["scale"]
+    ),
+    "iterator": held(itertools.repeat, lambda scales: next(scales)),
+    "running_generator": held(lambda s: (s for _ in itertools.count()), next),
+    "weak_reference": held(
+        lambda s: weakref.ref(KEPT.setdefault(s, Reduced(s))), lambda to: to().scale
+    ),
+    "context_variable": held(variable, lambda kept: kept.get()),
+    "local_of_a_thread": held(
+        lambda s: having(threading.local(), scale=s), lambda local: local.scale
+    ),
+    "warm_cache": warm,
+    "single_dispatch": held(
+        lambda s: functools.singledispatch(lambda subject: s), lambda of: of(0)
+    ),
+    # Every release takes the first number of a generator that is kept.
+    "seeded_generator": held(
+        lambda s: np.random.default_rng(0 if s == 1.0 else 1),
+        lambda source: 0.1 + copy.deepcopy(source).random(),
+    ),
+    "mock_object": lambda s: noisy(mock.Mock(return_value=s)),
+    "database": held(
+        database, lambda db: db.execute("SELECT scale FROM t").fetchone()[0]
+    ),
+    "environment": held(
+        lambda s: os.environ.update(IN_KEYS=str(s)),
+        lambda _: float(os.environ["IN_KEYS"]),
+    ),
+    "file_at_call_time": held(written, lambda path: float(path.read_text())),
+    "global_of_a_library": lambda s: having(installed(), SCALE=s).from_global,
+    "closure_of_a_library": lambda s: installed().laplace_mechanism(s),
+    "decorator_of_a_library": lambda s: installed().logged(noisy(lambda: s)),
+    "handle_of_a_library": held(
+        lambda s: installed().Handle(s), lambda handle: handle.scale
+    ),
+}

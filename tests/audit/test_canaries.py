@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpaudit import ApproxDP, PureDP, Relation
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.attacks.tracing_attack import TracingAttack
 from dpaudit.audit.bounds import one_run_p_value
 from dpaudit.audit.canaries import audit_canaries
 from dpaudit.audit.canary_guesses import middle
 from dpaudit.audit.result import UNFOUNDED, Verdict
-from dpaudit.claims import GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.fingerprinting import HardInstance
 
 
@@ -95,13 +93,9 @@ def test_the_coins_are_tossed_with_a_generator_of_their_own():
     def tosses_like_the_audit(data, rng):
         return rng.integers(0, 2, data.shape[1]) - 0.5
 
-    found = audit_canaries(
-        tosses_like_the_audit,
-        Presence(60),
-        claim=PureDP(0.1),
-        relation="add-remove",
-        confidence=1 - 1e-6,
-    )
+    claimed = {"claim": PureDP(0.1), "relation": "add-remove"}
+    options = claimed | {"confidence": 1 - 1e-6}
+    found = audit_canaries(tosses_like_the_audit, Presence(60), **options)
     assert not found.refuted
 
 
@@ -121,14 +115,9 @@ def test_runs_are_pooled(relation):
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_components_without_noise_are_refuted(relation):
-    found = audit_canaries(
-        components,
-        tracing(),
-        claim=ApproxDP(1.0, 1e-5),
-        relation=relation,
-        runs=20,
-        confidence=0.999,
-    )
+    claimed = {"claim": ApproxDP(1.0, 1e-5), "relation": relation}
+    options = claimed | {"runs": 20, "confidence": 0.999}
+    found = audit_canaries(components, tracing(), **options)
     assert found.refuted
     assert found.canaries == (16 if relation is Relation.ADD_REMOVE else 8)
     assert found.pilots == 4
@@ -148,15 +137,9 @@ def test_fixed_rows_are_always_there():
         return data.sum(axis=0)
 
     fixed = np.full((2, 3), 0.5)
-    audit_canaries(
-        mechanism,
-        Presence(3),
-        fixed=fixed,
-        claim=PureDP(1.0),
-        relation="add-remove",
-        runs=6,
-        guesses=2,
-    )
+    claimed = {"claim": PureDP(1.0), "relation": "add-remove"}
+    options = claimed | {"runs": 6, "guesses": 2}
+    audit_canaries(mechanism, Presence(3), fixed=fixed, **options)
     # The first run is repeated at the end.
     assert len(seen) == 7
     np.testing.assert_array_equal(seen[6], seen[0])
@@ -178,13 +161,8 @@ def test_the_same_seed_gives_the_same_result():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_the_claim_is_tested_at_its_own_delta(epsilon):
     """At delta 0 the p-value of the same guesses is smaller, and of another claim."""
-    found = audit_canaries(
-        RandomisedPresence(1.0),
-        Presence(30),
-        claim=ApproxDP(epsilon, 0.01),
-        runs=2,
-        guesses=20,
-    )
+    options = {"claim": ApproxDP(epsilon, 0.01), "runs": 2, "guesses": 20}
+    found = audit_canaries(RandomisedPresence(1.0), Presence(30), **options)
     counts = dict(found.bound.counts)
     at = {d: one_run_p_value(**counts, epsilon=epsilon, delta=d) for d in (0.0, 0.01)}
     assert found.bound.delta == 0.01
@@ -229,14 +207,9 @@ def test_impure_mechanisms_get_no_verdict(mechanism, says, guesses):
     """But for one that never draws at all: it is what it seems."""
     if isinstance(mechanism, Impure):
         mechanism.calls = 0
-    found = audit_canaries(
-        mechanism,
-        Presence(9),
-        claim=GaussianDP(1.0),
-        relation="add-remove",
-        runs=4 if guesses else 3,
-        guesses=guesses,
-    )
+    claimed = {"claim": GaussianDP(1.0), "relation": "add-remove"}
+    options = claimed | {"runs": 4 if guesses else 3, "guesses": guesses}
+    found = audit_canaries(mechanism, Presence(9), **options)
     assert len(found.warnings) == len(says)
     for warning, words in zip(found.warnings, says, strict=True):
         assert words in warning
@@ -293,10 +266,7 @@ class Missing(Presence):
         (dict(seed=-1), "seed must be"),
         (dict(claim=GaussianDP(1.0), delta=0.0), "promises no epsilon"),
         (dict(relation="replace"), "relation must be one of"),
-        (
-            dict(attack=Presence(3), relation="replace-one"),
-            "even number of canaries",
-        ),
+        (dict(attack=Presence(3), relation="replace-one"), "even number of canaries"),
         (dict(fixed=np.ones((1, 3))), "fixed must have rows of the can"),
         (dict(attack=Wrong(4)), "attack must score every canary"),
         (dict(attack=Missing(4)), "attack must score every canary"),

@@ -16,6 +16,7 @@ from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
 FEW = [Identity(), Abnormal()]
+pytestmark = pytest.mark.usefixtures("heeds_interrupts")
 
 
 class Own(BaseException):
@@ -23,14 +24,6 @@ class Own(BaseException):
 
 
 EXCEPTIONS = [SystemExit, KeyboardInterrupt, GeneratorExit, Own, MemoryError]
-
-
-@pytest.fixture(autouse=True)
-def heeds_interrupts():
-    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)

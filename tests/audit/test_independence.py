@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from audit_cases import CLAIM, PAIR, attacks
 
-from dpaudit import GaussianDP
+from dpaudit import GaussianDP, InputError
 from dpaudit.attacks import Identity
 from dpaudit.audit import Verdict, audit
 from dpaudit.audit.independence import signs_of_dependence
 from dpaudit.audit.pair_audit import PairAudit
 from dpaudit.audit.result import UNFOUNDED
-from dpaudit.errors import InputError
 
 STATE, UNUSED = "the same seed gave another release", "does not use its rng"
 SHARED = "they share noise"
@@ -45,10 +44,6 @@ def fails(error):
 def own_randomness():
     own = np.random.default_rng(0)
     return lambda data, rng: own.normal()
-
-
-def seeded_anew(data, rng):
-    return np.random.default_rng(0).normal()
 
 
 def mixed_outputs(data, rng):
@@ -115,7 +110,13 @@ def test_state_on_one_dataset_is_found(rows):
     assert STATE in warning
 
 
-@pytest.mark.parametrize("mechanism", [lambda data, rng: data.sum(), seeded_anew])
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        lambda data, rng: data.sum(),
+        lambda data, rng: np.random.default_rng(0).normal(),
+    ],
+)
 def test_an_unused_generator_is_found(mechanism):
     (warning,) = warnings_of(mechanism)
     assert UNUSED in warning

@@ -76,18 +76,10 @@ def test_old_pages_are_used_again(path):
     assert path.stat().st_size < 1_000_000
 
 
-def damage_header(path):
-    path.write_bytes(b"no database at all")
-
-
 def damage_pages(path):
     content = bytearray(path.read_bytes())
     content[4096:8192] = bytes(4096)
     path.write_bytes(content)
-
-
-def truncate(path):
-    path.write_bytes(path.read_bytes()[:9000])
 
 
 def damage_an_entry(path):
@@ -97,7 +89,12 @@ def damage_an_entry(path):
 
 
 @pytest.mark.parametrize(
-    "damage", [damage_header, damage_pages, truncate, damage_an_entry]
+    "damage",
+    [
+        lambda path: path.write_bytes(b"no database at all"),
+        lambda path: path.write_bytes(path.read_bytes()[:9000]),
+        *(damage_pages, damage_an_entry),
+    ],
 )
 def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path, damage):
     store = Store(path)

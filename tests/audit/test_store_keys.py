@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from unittest import mock
 
 import pytest
-import store_key_cases
 from audit_cases import CLAIM, PAIR, laplace_sum, values
+from store_key_cases import CASES, KINDS, OPTIONS, audit_all
 
 from dpaudit import InputError
 from dpaudit.attacks import Identity
@@ -17,8 +18,6 @@ from dpaudit.audit import Store, audit
 from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.sampling import Sampler
 
-OPTIONS = {"pair": PAIR, "claim": CLAIM, "max_samples": 6, "attacks": [Identity()]}
-KINDS = {"finished": None, "unfinished": lambda: True}
 NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it before"
 
 
@@ -26,28 +25,24 @@ NOT_BELIEVED = "the audit in the store is not believed: what was drawn for it be
 def folder(tmp_path_factory):
     """Two stores of audits of every case at scale 1, finished and unfinished."""
     folder = tmp_path_factory.mktemp("keys")
-    path, modules, world = [*sys.path], {*sys.modules}, {**os.environ}
-    store_key_cases.prepare(folder)
-    for kind, should_stop in KINDS.items():
-        for build in store_key_cases.CASES.values():
-            options = OPTIONS | {"store": folder / kind, "should_stop": should_stop}
-            assert not audit(build(1.0), **options).from_store
-    yield folder
-    sys.path[:] = path
-    for name in {*sys.modules} - modules:
-        del sys.modules[name]
-    for name in {*os.environ} - {*world}:
-        del os.environ[name]
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch.dict(sys.modules),
+        mock.patch.object(sys, "path", [*sys.path]),
+    ):
+        known = audit_all(folder, KINDS)
+        assert len(known) == len(CASES) + len([*CASES][::6])
+        assert not {name: again for name, again in known.items() if again is not False}
+        yield folder
 
 
-@pytest.mark.parametrize("case", store_key_cases.CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_other_code_is_not_told_what_is_kept(folder, case):
     """It is told apart, or refused before anything is told; its true epsilon is 10."""
-    mechanism = store_key_cases.CASES[case](0.1)
     told = []
     try:
         options = OPTIONS | {"store": folder / "finished", "progress": told.append}
-        result = audit(mechanism, **options)
+        result = audit(CASES[case](0.1), **options)
     except InputError as error:
         refusal = str(error)
         assert (refusal.startswith(NOT_BELIEVED), told) == (True, [])
@@ -58,24 +53,9 @@ def test_other_code_is_not_told_what_is_kept(folder, case):
 
 AGAIN = """
 import json, sys
-import store_key_cases
-from audit_cases import CLAIM, PAIR
-from dpaudit.attacks import Identity
-from dpaudit.audit import audit
+from store_key_cases import KINDS, audit_all
 
-folder, told = sys.argv[1], {}
-store_key_cases.prepare(folder)
-options = dict(pair=PAIR, claim=CLAIM, max_samples=6, attacks=[Identity()])
-for kind in ("finished", "unfinished"):
-    for name, build in store_key_cases.CASES.items():
-        seen = []
-        options |= dict(store=f"{folder}/{kind}", progress=seen.append)
-        try:
-            again = audit(build(1.0), **options).from_store or seen[0].resumed_at > 0
-        except Exception as error:
-            again = str(error)
-        told[f"{kind} {name}"] = again
-print(json.dumps(told))
+print(json.dumps(audit_all(sys.argv[1], dict.fromkeys(KINDS))))
 """
 
 
@@ -88,7 +68,7 @@ def test_the_same_code_is_known_again_in_another_process(folder):
         check=True,
     )
     told = json.loads(done.stdout)
-    assert len(told) == 2 * len(store_key_cases.CASES)
+    assert len(told) == len(CASES) + len([*CASES][::6])
     assert not {name: again for name, again in told.items() if again is not True}
 
 
@@ -100,33 +80,28 @@ class Changed:
         return globals()["CHANGE"](data, rng)
 
 
-def raises(data, rng):
-    raise ArithmeticError
+def fails(error):
+    raise error
 
 
-def refuses(data, rng):
-    raise InputError("no")
+CHANGES = {
+    "raises": lambda data, rng: fails(ArithmeticError()),
+    "refuses": lambda data, rng: fails(InputError("no")),
+    "shifted": lambda data, rng: laplace_sum(data, rng) + 1e-9 * len(data),
+}
 
 
-def shifted(data, rng):
-    return laplace_sum(data, rng) + 1e-9 * len(data)
-
-
-def drawn(data, rng):
-    return laplace_sum(data, rng)
-
-
-@pytest.mark.parametrize("change", [raises, refuses, shifted])
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("should_stop", KINDS.values(), ids=KINDS)
 def test_what_a_mechanism_does_now_counts(tmp_path, monkeypatch, should_stop, change):
     options = OPTIONS | {"store": tmp_path / "audits.db"}
-    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
     first = audit(Changed(), **options, should_stop=should_stop)
     for _ in range(2):
         monkeypatch.setitem(globals(), "CHANGE", change)
         with pytest.raises(InputError, match=NOT_BELIEVED):
             audit(Changed(), **options)
-    monkeypatch.setitem(globals(), "CHANGE", drawn)
+    monkeypatch.setitem(globals(), "CHANGE", laplace_sum)
     again = audit(Changed(), **options)
     assert again.from_store == (not first.interrupted)
     assert values(again) == values(audit(Changed(), **OPTIONS))

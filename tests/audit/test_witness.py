@@ -38,10 +38,6 @@ def two_shapes(data, rng):
     return np.zeros(1 if rng.random() < (0.45 if len(data) == 1 else 0.02) else 2)
 
 
-def honest_matrix(data, rng):
-    return rng.laplace(size=(2, 2))
-
-
 @dataclass(frozen=True)
 class LeakyMean:
     """Two noisy sums, of which the release shows the average; one has little noise."""
@@ -60,25 +56,26 @@ class LeakyMean:
         }
 
 
+def witness_of(mechanism, *names, **options):
+    """Return what an audit with these attacks leaves."""
+    options = {"pair": PAIR, "claim": CLAIM} | options
+    return audit(mechanism, attacks=attacks(*names), **options).witness
+
+
 @pytest.fixture(scope="module")
 def witness():
-    return audit(
-        SymmetricNoise.as_published(1.0), seed=3, attacks=attacks("exact-loss")
-    ).witness
+    chosen = attacks("exact-loss")
+    return audit(SymmetricNoise.as_published(1.0), seed=3, attacks=chosen).witness
 
 
 @pytest.fixture(scope="module")
 def labels_witness():
-    return audit(
-        fails_on_one, pair=PAIR, claim=CLAIM, attacks=attacks("abnormal")
-    ).witness
+    return witness_of(fails_on_one, "abnormal")
 
 
 @pytest.fixture(scope="module")
 def learned_witness():
-    return audit(
-        wide_shift, pair=PAIR, claim=CLAIM, attacks=attacks("linear-discriminant")
-    ).witness
+    return witness_of(wide_shift, "linear-discriminant")
 
 
 def test_round_trip_through_a_file(witness, tmp_path):
@@ -130,12 +127,7 @@ def test_witnesses_of_labels_and_of_learned_attacks_travel(
 
 
 def test_a_witness_of_a_transcript_replays_transcripts():
-    found = audit(
-        LeakyMean(),
-        pair=PAIR,
-        layer="transcript",
-        attacks=attacks("linear-discriminant"),
-    ).witness
+    found = witness_of(LeakyMean(), "linear-discriminant", layer="transcript")
     assert found.layer == "transcript"
     assert found.layout == "shapes {first: (), second: ()}"
     assert verify(through_json(found), mechanism=LeakyMean(), seed=1).confirmed
@@ -145,9 +137,7 @@ def test_a_witness_of_a_transcript_replays_transcripts():
 
 def test_what_is_ordinary_is_what_it_was_when_found():
     """Both shapes are common on D: which one is ordinary must not be guessed anew."""
-    found = audit(
-        two_shapes, pair=PAIR, claim=CLAIM, attacks=attacks("abnormal", "atoms")
-    ).witness
+    found = witness_of(two_shapes, "abnormal", "atoms")
     outcomes = [verify(found, mechanism=two_shapes, seed=s) for s in range(1, 6)]
     assert all(outcome.confirmed for outcome in outcomes)
     signs = {np.sign(o.hits - o.hits_neighbour) for o in outcomes}
@@ -156,12 +146,11 @@ def test_what_is_ordinary_is_what_it_was_when_found():
 
 def test_mechanisms_without_an_import_name_must_be_passed():
     mechanism = SymmetricNoise.as_published(1.0)
-    found = audit(
+    found = witness_of(
         lambda d, rng: mechanism.release(d, rng=rng),
+        *("support", "canary-quadratic"),
         pair=mechanism.worst_case(),
-        claim=CLAIM,
-        attacks=attacks("support", "canary-quadratic"),
-    ).witness
+    )
     assert found.mechanism is None
     with pytest.raises(InputError, match="cannot be imported by name"):
         verify(found)
@@ -169,13 +158,8 @@ def test_mechanisms_without_an_import_name_must_be_passed():
 
 
 def test_a_reference_makes_it_importable():
-    found = audit(
-        lambda d, rng: loud_sum(d, rng),
-        pair=PAIR,
-        claim=CLAIM,
-        attacks=attacks("identity"),
-        reference="some.module:mechanism",
-    ).witness
+    reference = "some.module:mechanism"
+    found = witness_of(lambda d, rng: loud_sum(d, rng), "identity", reference=reference)
     assert found.mechanism == {"$reference": "some.module:mechanism"}
     with pytest.raises(InputError, match="cannot import module 'some"):
         verify(found)
@@ -387,7 +371,10 @@ def test_what_cannot_be_written_or_read_is_named(witness, tmp_path):
         ({"confidence": 2.0}, r"confidence must be in \(0, 1\), got 2.0"),
         ({"max_samples": -5}, "max_samples must be an integer >= 1, got -5"),
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-        ({"mechanism": honest_matrix}, "mechanism do not fit .* 'privacy_loss'"),
+        (
+            {"mechanism": lambda data, rng: rng.laplace(size=(2, 2))},
+            "mechanism do not fit .* 'privacy_loss'",
+        ),
     ],
 )
 def test_verify_checks_its_arguments(witness, options, sentence):

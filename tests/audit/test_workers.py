@@ -17,9 +17,8 @@ from audit_cases import CLAIM, PAIR, attacks, laplace_sum, values
 from threadpoolctl import threadpool_info
 
 from dpaudit import InputError, MechanismError, Pair, PureDP
-from dpaudit.audit import audit, process_pool
+from dpaudit.audit import Store, audit, process_pool
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.store import Store
 from dpaudit.audit.workers import Workers
 from dpaudit.errors import ExecutorError
 
@@ -333,12 +332,7 @@ def test_a_worker_that_is_killed_loses_nothing_that_was_kept(tmp_path, monkeypat
         now[0] += 10.0  # so that a checkpoint is due after every round
         told.append(progress)
 
-    options = {
-        "pair": PAIR,
-        "claim": CLAIM,
-        "max_samples": 100,
-        "attacks": ATTACKS[:1],
-    }
+    options = {"pair": PAIR, "claim": CLAIM, "max_samples": 100, "attacks": ATTACKS[:1]}
     store = Store(tmp_path / "audits.db")
     with (
         process_pool(1) as pool,
@@ -375,12 +369,7 @@ def test_blas_has_one_thread_everywhere(pools):
 
     for pool in (None, pools.one):
         audit(
-            notes,
-            pair=PAIR,
-            claim=CLAIM,
-            max_samples=3,
-            attacks=ATTACKS,
-            executor=pool,
+            notes, pair=PAIR, claim=CLAIM, max_samples=3, attacks=ATTACKS, executor=pool
         )
         assert set(seen) == {1}
 

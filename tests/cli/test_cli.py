@@ -2,14 +2,12 @@
 
 import json
 import math
-import sys
 
 import pytest
-from click.testing import CliRunner
+from cli_cases import AT_ONCE, assert_refused, run, work_in
 
 from dpaudit.algorithms import CATALOGUE, names_of
 from dpaudit.audit import Witness
-from dpaudit.cli import main
 
 OWN = """
 import numpy as np
@@ -48,18 +46,7 @@ instance = Mechanism()
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("own_mechanism", None)
-    (tmp_path / "own_mechanism.py").write_text(OWN)
-    return tmp_path
-
-
-AT_ONCE = ("--refine", "0")  # no releases for bounds after a refutation
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
+    return work_in(tmp_path, monkeypatch, "own_mechanism", OWN)
 
 
 def test_list():
@@ -109,9 +96,7 @@ def test_list_of_the_suite_has_its_truth():
     ],
 )
 def test_list_names_what_it_does_not_know(arguments, sentence):
-    result = run("list", *arguments)
-    assert result.exit_code == 2
-    assert sentence in result.stderr
+    assert_refused(run("list", *arguments), sentence)
 
 
 def test_list_json():
@@ -138,7 +123,6 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     assert printed["seconds"] > 0
     assert printed["seed"] == 0
     assert printed["witness"] == Witness.load(folder / "w.json").to_dict()
-
     verified = run("verify", "w.json", "--json")
     assert verified.exit_code == 1
     assert json.loads(verified.stdout)["confirmed"] is True
@@ -245,8 +229,4 @@ ERRORS = {
 
 @pytest.mark.parametrize("arguments", ERRORS, ids=" ".join)
 def test_errors_are_one_sentence_and_exit_code_two(arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert ERRORS[arguments] in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
+    assert_refused(run(*arguments), ERRORS[arguments])

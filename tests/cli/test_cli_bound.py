@@ -1,15 +1,15 @@
 """``dpaudit bound``: its three forms of input, and one sentence per error."""
 
-import builtins
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from cli_cases import assert_refused, forbid_imports, run_of
 
 from dpaudit.audit.bounds import Counts, fixed_scores, joint, one_run
-from dpaudit.cli import main
+
+run = run_of("bound")
 
 COUNTS = ("--tp", "900", "--fn", "100", "--fp", "330", "--tn", "670")
 
@@ -42,10 +42,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "scores.txt").write_text("")
     (tmp_path / "broken.parquet").write_text("no parquet")
     return tmp_path, on_data, on_neighbour
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, ["bound", *arguments])
 
 
 def test_counts():
@@ -135,9 +131,7 @@ def test_parquet_without_a_reader(monkeypatch):
         raise ImportError("no engine")
 
     monkeypatch.setattr(pd, "read_parquet", refuse)
-    result = run("broken.parquet")
-    assert result.exit_code == 2
-    assert "needs pyarrow" in result.stderr
+    assert_refused(run("broken.parquet"), "needs pyarrow")
 
 
 ERRORS = {
@@ -180,11 +174,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("arguments", ERRORS, ids=" ".join)
 def test_errors_are_one_sentence_and_exit_code_two(arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert ERRORS[arguments] in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert "Traceback" not in result.stderr
+    assert_refused(run(*arguments), ERRORS[arguments])
 
 
 def test_counts_must_be_whole_numbers():
@@ -195,17 +185,9 @@ def test_counts_must_be_whole_numbers():
 
 def test_broken_parquet():
     pytest.importorskip("pyarrow")
-    result = run("broken.parquet")
-    assert result.exit_code == 2
-    assert "is not a table" in result.stderr
+    assert_refused(run("broken.parquet"), "is not a table")
 
 
 def test_help_needs_nothing_heavy(monkeypatch):
-    real = builtins.__import__
-
-    def guarded(name, *rest, **options):
-        assert not name.startswith(("pandas", "dpaudit.audit"))
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", guarded)
+    forbid_imports(monkeypatch, "pandas", "dpaudit.audit")
     assert run("--help").exit_code == 0

@@ -1,16 +1,16 @@
 """``dpaudit canaries``: scores and guesses from files, and one sentence per error."""
 
-import builtins
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from cli_cases import forbid_imports, run_of
 
 from dpaudit import ApproxDP, PureDP
 from dpaudit.audit.canary_guesses import audit_guesses, audit_scores
-from dpaudit.cli import main
+
+run = run_of("canaries")
 
 RNG = np.random.default_rng(0)
 COINS = RNG.integers(0, 2, 300)
@@ -62,10 +62,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "broken.parquet").write_text("no parquet")
     (tmp_path / "folder.csv").mkdir()
     return tmp_path
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, ["canaries", *arguments])
 
 
 def printed(*arguments: str):
@@ -215,13 +211,7 @@ def test_errors_are_one_sentence_and_exit_code_two(arguments):
 
 
 def test_the_help_says_what_has_to_be_true_and_needs_nothing_heavy(monkeypatch):
-    real = builtins.__import__
-
-    def guarded(name, *rest, **options):
-        assert not name.startswith(("pandas", "dpaudit.audit"))
-        return real(name, *rest, **options)
-
-    monkeypatch.setattr(builtins, "__import__", guarded)
+    forbid_imports(monkeypatch, "pandas", "dpaudit.audit")
     result = run("--help")
     assert result.exit_code == 0
     words = " ".join(result.stdout.split())

@@ -61,7 +61,7 @@ def test_ones_own_beside_the_catalogue(folder):
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split() == [
-        *("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict"),
+        *("mechanism", "epsilon", "captured", "angle", "error", "time", "verdict")
     ]
     verdicts = {line.split()[0]: line for line in lines[1:4]}
     assert verdicts["own_mechanisms:noisy"].endswith("  NOT REFUTED")

@@ -8,16 +8,13 @@ import sys
 
 import click
 import pytest
+from cli_cases import assert_refused, run
 from click.testing import CliRunner
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.cli import main
 
 NOISE = ("audit", "symmetric-noise", "--max-samples", "200", "--refine", "0")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, list(arguments))
 
 
 def commands(group=main, path=()):
@@ -115,9 +112,7 @@ def test_a_page_of_one_audit(tmp_path):
     text = page.read_text(encoding="utf-8")
     for line in done.stdout.splitlines():
         assert line.split("  ")[-1].strip().replace("'", "&#39;") in text
-    nowhere = run(*NOISE, "--html", str(tmp_path / "no" / "one.html"))
-    assert nowhere.exit_code == 2
-    assert "cannot write" in nowhere.stderr
+    nowhere = str(tmp_path / "no" / "one.html")
+    assert_refused(run(*NOISE, "--html", nowhere), "cannot write")
     exact = run("audit", "laplace", "--layer", "exact", "--html", str(page))
-    assert exact.exit_code == 2
-    assert "--html is for audits by sampling" in exact.stderr
+    assert_refused(exact, "--html is for audits by sampling")

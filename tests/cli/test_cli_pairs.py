@@ -1,15 +1,13 @@
 """`dpaudit audit` on a user's own data: files, and what makes a neighbour of them."""
 
 import os
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from cli_cases import run, work_in
 
 from dpaudit import InputError, Relation
-from dpaudit.cli import main
 from dpaudit.cli.pairs import chosen_pair
 from dpaudit.cli.tables import numbers, read_rows, read_table
 
@@ -27,10 +25,7 @@ ROWS = np.array([[0.5, 0.5], [0.25, 1.0], [1.0, 0.0]])
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("own_mechanism", None)
-    (tmp_path / "own_mechanism.py").write_text(OWN)
+    work_in(tmp_path, monkeypatch, "own_mechanism", OWN)
     np.save("rows.npy", ROWS)
     pd.DataFrame(ROWS, columns=["a", "b"]).to_csv("named.csv", index=False)
     pd.DataFrame(ROWS).to_csv("bare.csv", index=False, header=False)
@@ -241,10 +236,8 @@ def test_the_command_takes_strange_entries(folder):
     (folder / "strange.json").write_text("[NaN, 0.5]")
     claimed = ("own_mechanism:clipped", "--epsilon", "1", "--max-samples", "50")
     given = ("--data", "named.csv", "--neighbour", "add:strange.json")
-    refused = CliRunner().invoke(main, ["audit", *claimed, *given])
-    assert refused.exit_code == 2
-    result = CliRunner().invoke(main, ["audit", *claimed, *given, "--allow-nonfinite"])
-    assert result.exit_code == 1
+    assert run("audit", *claimed, *given).exit_code == 2
+    assert run("audit", *claimed, *given, "--allow-nonfinite").exit_code == 1
 
 
 def test_one_way_to_name_a_pair_at_a_time(folder):

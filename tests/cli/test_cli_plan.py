@@ -4,15 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from cli_cases import assert_refused, run
 
 from dpaudit.audit.planning import plan_audit
-from dpaudit.cli import main
 from dpaudit.cli.init import EXAMPLE
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
 
 
 def test_a_plan_says_how_many_releases():
@@ -51,10 +46,7 @@ def test_all_models_that_apply_are_planned():
     ],
 )
 def test_errors_are_one_sentence(options, problem):
-    done = run("plan", "--epsilon", "1", *options)
-    assert done.exit_code == 2
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert_refused(run("plan", "--epsilon", "1", *options), problem)
 
 
 def test_the_example_is_written(tmp_path, monkeypatch):
@@ -83,8 +75,5 @@ def test_a_folder_gets_a_file_of_the_usual_name(tmp_path):
 )
 def test_wrong_places_are_named(tmp_path, name, problem):
     (tmp_path / "test_it.py").write_text("precious")
-    done = run("init", str(tmp_path / name))
-    assert done.exit_code == 2
-    assert problem in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert_refused(run("init", str(tmp_path / name)), problem)
     assert (tmp_path / "test_it.py").read_text() == "precious"

@@ -3,17 +3,14 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from cli_cases import run_of
 
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.cli import main
 from dpaudit.neighbours import Relation
 
+run = run_of("recommend")
+
 KNOWN = ("--d", "20", "--k", "3", "--epsilon", "1", "--delta", "1e-6")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["recommend", *arguments])
 
 
 def test_it_prints_what_the_function_finds():

@@ -12,10 +12,9 @@ import time
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from cli_cases import assert_refused, run, work_in
 
 from dpaudit.audit import Progress
-from dpaudit.cli import main
 from dpaudit.cli.running import Interrupt, watch
 
 OWN = """
@@ -55,24 +54,8 @@ LONG = ("running_mechanism:slow", *GIVEN, "--max-samples", "100000")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("running_mechanism", None)
-    (tmp_path / "running_mechanism.py").write_text(OWN)
-    return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def heeds_interrupts():
-    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
+def folder(tmp_path, monkeypatch, heeds_interrupts):
+    return work_in(tmp_path, monkeypatch, "running_mechanism", OWN)
 
 
 def printed(*arguments):
@@ -158,10 +141,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("options", ERRORS, ids=" ".join)
 def test_errors_are_one_sentence_and_exit_code_two(options):
-    result = run("audit", *SHORT, *options)
-    assert result.exit_code == 2
-    assert ERRORS[options] in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert_refused(run("audit", *SHORT, *options), ERRORS[options])
 
 
 NOTE = "dpaudit: stopping after this round; Ctrl-C again stops at once\n"

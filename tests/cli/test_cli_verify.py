@@ -5,9 +5,7 @@ import os
 import sys
 
 import pytest
-from click.testing import CliRunner
-
-from dpaudit.cli import main
+from cli_cases import AT_ONCE, assert_refused, run
 
 OWN = """
 from dataclasses import dataclass
@@ -51,13 +49,6 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("mechanism_of_mine", None)
 
 
-AT_ONCE = ("--refine", "0")  # no releases for bounds after a refutation
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
-
-
 def install(folder):
     """Put the module there, where no earlier import has it."""
     folder.mkdir(exist_ok=True)
@@ -65,15 +56,16 @@ def install(folder):
     sys.modules.pop("mechanism_of_mine", None)
 
 
+def audited(name):
+    given = (f"mechanism_of_mine:{name}", "--pair", "mechanism_of_mine:pair")
+    return run("audit", *given, "--witness", "w.json", *AT_ONCE)
+
+
 @pytest.fixture
 def witness(folder):
     """A witness that names ``mechanism_of_mine:instance``."""
     install(folder)
-    audited = run(
-        *("audit", "mechanism_of_mine:instance", "--pair", "mechanism_of_mine:pair"),
-        *("--witness", "w.json", *AT_ONCE),
-    )
-    assert audited.exit_code == 1
+    assert audited("instance").exit_code == 1
     sys.modules.pop("mechanism_of_mine", None)
     sys.path[:] = [place for place in sys.path if place]
     return folder / "w.json"
@@ -88,9 +80,7 @@ def test_modules_of_the_current_folder_are_found(witness):
 def test_modules_of_another_folder_are_found_when_it_is_named(witness, tmp_path):
     (witness.parent / "mechanism_of_mine.py").rename(tmp_path / "mechanism_of_mine.py")
     missing = run("verify", "w.json")
-    assert missing.exit_code == 2
-    assert "cannot import module 'mechanism_of_mine'" in missing.stderr
-    assert missing.stderr.count("\n") == 1
+    assert_refused(missing, "cannot import module 'mechanism_of_mine'")
     assert run("verify", "w.json", "--import-from", str(tmp_path)).exit_code == 1
     assert run("verify", "w.json", "--import-from", "nowhere").exit_code == 2
 
@@ -111,11 +101,7 @@ def test_what_cannot_be_judged_is_neither_confirmed_nor_mended(witness):
 
 def test_a_class_is_audited_and_replayed_as_an_instance(folder):
     install(folder)
-    audited = run(
-        *("audit", "mechanism_of_mine:Sum", "--pair", "mechanism_of_mine:pair"),
-        *("--witness", "w.json", *AT_ONCE),
-    )
-    assert audited.exit_code == 1
+    assert audited("Sum").exit_code == 1
     mechanism = json.loads((folder / "w.json").read_text())["mechanism"]
     assert mechanism == {
         "$object": "mechanism_of_mine:Sum",
@@ -150,9 +136,7 @@ def test_what_the_witness_names_is_not_imported_beside_a_mechanism(witness, tmp_
     assert run("verify", "w.json", "--mechanism", "mended:good", *where).exit_code == 0
     assert "mechanism_of_mine" not in sys.modules
     sys.modules.pop("mended", None)
-    failing = run("verify", "w.json")
-    assert failing.exit_code == 2
-    assert "it raised SystemExit: 1" in failing.stderr
+    assert_refused(run("verify", "w.json"), "it raised SystemExit: 1")
 
 
 def test_errors_are_one_line_whoever_wrote_them(witness):
@@ -178,16 +162,12 @@ def test_what_is_no_witness_is_refused(folder):
         "latin.json": "is not complete JSON",
         "missing.json": "cannot read",
     }.items():
-        result = run("verify", name)
-        assert result.exit_code == 2
-        assert sentence in result.stderr
-        assert result.stderr.count("\n") == 1
+        assert_refused(run("verify", name), sentence)
 
 
 def test_a_forged_number_of_releases_is_not_drawn(witness):
     stored = json.loads(witness.read_text())
     stored["found"]["samples"] = 10**18
     witness.write_text(json.dumps(stored))
-    result = run("verify", "w.json")
-    assert result.exit_code == 2
-    assert "samples must be an integer >= 1 and <= 9007199254740992" in result.stderr
+    sentence = "samples must be an integer >= 1 and <= 9007199254740992"
+    assert_refused(run("verify", "w.json"), sentence)

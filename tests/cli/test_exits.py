@@ -7,6 +7,7 @@ import types
 
 import click
 import pytest
+from cli_cases import assert_refused, run, work_in
 from click.testing import CliRunner
 
 from dpaudit.cli import main
@@ -92,18 +93,8 @@ RAISED = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    sys.modules.pop("own_exits", None)
-    (tmp_path / "own_exits.py").write_text(OWN.format(all=RAISED))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield tmp_path
-    signal.signal(signal.SIGINT, before)
-
-
-def run(*arguments: str):
-    return CliRunner().invoke(main, list(arguments))
+def folder(tmp_path, monkeypatch, heeds_interrupts):
+    return work_in(tmp_path, monkeypatch, "own_exits", OWN.format(all=RAISED))
 
 
 def test_sentences_are_one_line_that_does_nothing_to_a_terminal(monkeypatch):
@@ -139,10 +130,8 @@ def test_a_group_that_is_a_command_ends_like_one(monkeypatch, tmp_path):
 @pytest.mark.parametrize("kind", ["worst", "class"])
 def test_no_exception_of_the_users_code_is_a_verdict(name, kind):
     result = run("audit", f"own_exits:{kind}_{name}", "--epsilon", "1")
-    assert result.exit_code == 2
+    assert_refused(result, "(own_exits.py, line ")
     assert result.stderr.startswith("dpaudit: code under audit raised ")
-    assert "(own_exits.py, line " in result.stderr
-    assert result.stderr.count("\n") == 1
 
 
 MODULES = {
@@ -167,9 +156,7 @@ def test_a_module_that_cannot_be_imported_is_an_input_error(folder, name, option
     arguments = [option.format(f"broken_{name}") for option in options]
     result = run("audit", *arguments, "--epsilon", "1")
     sys.modules.pop(f"broken_{name}", None)  # what other tests look at may mind it
-    assert result.exit_code == 2
-    assert words in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert_refused(result, words)
 
 
 def erring(error):

@@ -60,13 +60,7 @@ def run(folder, *arguments, output="pipe"):
     settings = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     settings |= {"OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
     try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=settings,
-            check=False,
-            **files,
-        )
+        done = subprocess.run(command, cwd=folder, env=settings, check=False, **files)
     finally:
         if output == "/dev/full":
             files["stdout"].close()

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.datasets.fingerprints import fingerprints
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import Disguise, HardInstance, is_useful, usefulness_gap
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("rotated", [False, True])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.errors import InputError
 from dpaudit.fingerprinting import (
@@ -11,10 +12,6 @@ from dpaudit.fingerprinting import (
     draw_codewords,
     tracing_scores,
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def arcsine_cdf(q, cutoff):

@@ -32,14 +32,12 @@ def timed() -> set[str]:
 def test_whatever_gives_components_is_timed():
     own = [name for name, each in CATALOGUE.items() if each.extra is None]
     wanted = {name for name in own if isinstance(build(name), HasComponents)} - SHORT
-
     assert {"analyze-gauss", "private-oja", "dp-gd-reap", "online-pca"} <= wanted
     assert wanted <= timed()
 
 
 def test_all_false_claims_of_the_studies_are_refuted():
     (names,) = SuiteRefutation.params
-
     assert set(cases(Refutation(), "quick")) <= set(names)
     assert {n for n in names_of("textbook") if CATALOGUE[n].falls} <= set(names)
 
@@ -48,7 +46,6 @@ def test_all_false_claims_of_the_studies_are_refuted():
 def test_releases_to_refute_are_those_of_the_study(name):
     study = Refutation()
     (unit,) = (unit for unit in study.units("quick") if unit.case == name)
-
     tracked = SuiteRefutation().track_samples_to_refute(name)
     assert tracked == study.measure(unit)["samples"]
 

@@ -55,7 +55,6 @@ def test_asv_installs_the_requirements():
     matrix = re.search(r'"req": \{(.*?)\}', configuration, re.DOTALL)
     assert matrix is not None
     named = set(re.findall(r'"([\w-]+)":', matrix[1]))
-
     required = {canonicalize_name(Requirement(t).name) for t in PROJECT["dependencies"]}
     assert named == required | {"setuptools"}
 
@@ -78,7 +77,6 @@ def test_named_targets_exist(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     # As code or as a command: not the verb in a sentence.
     named = re.findall(r"(?:^|`|step |\$ )make ([a-z.-]+)", text, re.MULTILINE)
-
     assert named
     assert set(named) <= makefile_targets()
 

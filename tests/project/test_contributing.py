@@ -19,18 +19,18 @@ PARTS = (
 )
 
 MECHANISM = '''
-"""GOE noise under another name."""
+"""A mechanism under another name."""
 
 from dataclasses import dataclass
 
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit.algorithms.HOME import BASE
 
-__all__ = ["ToyGaussian"]
+__all__ = ["NAME"]
 
 
 @dataclass(frozen=True)
-class ToyGaussian(GOEGaussian):
-    """A Gaussian mechanism."""
+class NAME(BASE):
+    """A toy."""
 '''
 ENTRY = """
     Entry(
@@ -42,20 +42,6 @@ ENTRY = """
         approximate=True,
     ),
 """
-TEXTBOOK = '''
-"""Half of the Laplace noise, under another name."""
-
-from dataclasses import dataclass
-
-from dpaudit.algorithms.textbook.sums import Laplace
-
-__all__ = ["ToyLaplace"]
-
-
-@dataclass(frozen=True)
-class ToyLaplace(Laplace):
-    """A number, at twice the epsilon that it claims."""
-'''
 TEXTBOOK_ENTRY = """
     _entry(
         name="toy-laplace",
@@ -96,6 +82,12 @@ class ToyFirst(Attack):
 '''
 
 
+def mechanism(home: str, base: str, name: str) -> str:
+    """Return a module that has a mechanism of the house under a name of its own."""
+    text = MECHANISM.lstrip().replace("HOME", home)
+    return text.replace("BASE", base).replace("NAME", name)
+
+
 def insert(path: Path, before: str, text: str) -> None:
     content = path.read_text(encoding="utf-8")
     assert content.count(before) == 1
@@ -119,11 +111,15 @@ def copy(tmp_path_factory) -> Path:
         else:
             shutil.copy(ROOT / part, root / part)
     covariance, textbook = (root / "algorithms" / n for n in ("covariance", "textbook"))
-    (covariance / "toy_gaussian.py").write_text(MECHANISM.lstrip())
+    (covariance / "toy_gaussian.py").write_text(
+        mechanism("covariance.gaussian", "GOEGaussian", "ToyGaussian")
+    )
     where = "from dpaudit.algorithms.covariance.toy_gaussian import ToyGaussian\n"
     insert(covariance / "entries.py", "\n__all__", where)
     append(covariance / "entries.py", "COVARIANCE = (\n", ENTRY)
-    (textbook / "toy_laplace.py").write_text(TEXTBOOK.lstrip())
+    (textbook / "toy_laplace.py").write_text(
+        mechanism("textbook.sums", "Laplace", "ToyLaplace")
+    )
     where = "from dpaudit.algorithms.textbook.toy_laplace import ToyLaplace\n"
     insert(textbook / "entries.py", "\n__all__", where)
     append(textbook / "entries.py", "TEXTBOOK = (\n", TEXTBOOK_ENTRY)

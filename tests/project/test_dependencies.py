@@ -11,8 +11,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -32,8 +32,8 @@ DISTRIBUTIONS = {
 }
 
 
-def declared(requirements: list[str]) -> frozenset[str]:
-    """Return the normalised distribution names of a list of requirements."""
+def declared(requirements: Iterable[str]) -> frozenset[str]:
+    """Return the normalised distribution names of requirements."""
     names = (re.match(r"[\w.-]+", requirement) for requirement in requirements)
     return frozenset(re.sub(r"[-_.]+", "-", name[0]).lower() for name in names if name)
 
@@ -42,12 +42,10 @@ CORE = declared(PROJECT["project"]["dependencies"])
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 # Optional at run time, therefore imported only inside functions.
 OPTIONAL = declared(
-    [
-        requirement
-        for extra, requirements in EXTRAS.items()
-        if extra not in {"test", "lint", "bench"}
-        for requirement in requirements
-    ]
+    requirement
+    for extra, requirements in EXTRAS.items()
+    if extra not in {"test", "lint", "bench"}
+    for requirement in requirements
 )
 TEST = declared(EXTRAS["test"])
 NUMERICAL = frozenset({"numpy", "scipy", "dp-accounting"})
@@ -61,34 +59,28 @@ class Room:
     inside functions. Packages go by the name of their distribution.
     """
 
-    rooms: frozenset[str]
-    packages: frozenset[str] = CORE - {"click"}
-    lazy_rooms: frozenset[str] = field(default=frozenset())
-    lazy_packages: frozenset[str] = OPTIONAL
+    rooms: Set[str]
+    packages: Set[str] = CORE - {"click"}
+    lazy_rooms: Set[str] = frozenset()
+    lazy_packages: Set[str] = OPTIONAL
 
 
 VOCABULARY, DATASETS, CLI = "src/dpaudit", "src/dpaudit/datasets", "src/dpaudit/cli"
-EVERYTHING = frozenset(
-    {VOCABULARY, DATASETS, "algorithms", "attacks", "audit", "reports"}
-)
+EVERYTHING = {VOCABULARY, DATASETS, "algorithms", "attacks", "audit", "reports"}
 
 # A file belongs to the entry with the longest path above it.
 ROOMS = {
     VOCABULARY: Room(
-        rooms=frozenset({VOCABULARY, DATASETS}),
-        packages=NUMERICAL,
-        lazy_packages=frozenset(),
+        rooms={VOCABULARY, DATASETS}, packages=NUMERICAL, lazy_packages=set()
     ),
     DATASETS: Room(
-        rooms=frozenset({VOCABULARY, DATASETS}),
-        packages=NUMERICAL,
-        lazy_packages=frozenset({"scikit-learn"}),
+        rooms={VOCABULARY, DATASETS}, packages=NUMERICAL, lazy_packages={"scikit-learn"}
     ),
-    "algorithms": Room(rooms=frozenset({VOCABULARY, DATASETS, "algorithms"})),
-    "attacks": Room(rooms=frozenset({VOCABULARY, DATASETS, "attacks"})),
-    "audit": Room(rooms=frozenset({VOCABULARY, DATASETS, "attacks", "audit"})),
+    "algorithms": Room(rooms={VOCABULARY, DATASETS, "algorithms"}),
+    "attacks": Room(rooms={VOCABULARY, DATASETS, "attacks"}),
+    "audit": Room(rooms={VOCABULARY, DATASETS, "attacks", "audit"}),
     "audit/checks": Room(
-        rooms=frozenset({VOCABULARY, DATASETS, "algorithms", "attacks", "audit"}),
+        rooms={VOCABULARY, DATASETS, "algorithms", "attacks", "audit"},
         packages=CORE | TEST,
     ),
     # The user's own things are compared, too, whatever they are.
@@ -96,40 +88,38 @@ ROOMS = {
     # The single exception: the command line stands on top of the house. It may import
     # everything, but late, so that `dpaudit --help` answers at once.
     CLI: Room(
-        rooms=frozenset({VOCABULARY, CLI}),
-        packages=frozenset({"click"}),
+        rooms={VOCABULARY, CLI},
+        packages={"click"},
         lazy_rooms=EVERYTHING,
         lazy_packages=CORE | OPTIONAL,
     ),
     # The package itself hands out the estimator, late: see
     # test_the_package_hands_out_one_name_from_above.
     "src/dpaudit/__init__.py": Room(
-        rooms=frozenset({VOCABULARY}),
-        packages=frozenset(),
-        lazy_rooms=frozenset({"algorithms"}),
-        lazy_packages=frozenset(),
+        rooms={VOCABULARY},
+        packages=set(),
+        lazy_rooms={"algorithms"},
+        lazy_packages=set(),
     ),
     # Reads files of rows; what for is imported when there is one.
     "src/dpaudit/blocks.py": Room(
-        rooms=frozenset({VOCABULARY}),
-        packages=NUMERICAL,
-        lazy_packages=frozenset({"pyarrow"}),
+        rooms={VOCABULARY}, packages=NUMERICAL, lazy_packages={"pyarrow"}
     ),
     # The user's own things as mechanisms.
     "src/dpaudit/adapters": Room(
-        rooms=frozenset({VOCABULARY, "src/dpaudit/adapters"}),
+        rooms={VOCABULARY, "src/dpaudit/adapters"},
         packages=NUMERICAL,
-        lazy_packages=frozenset({"scikit-learn"}),
+        lazy_packages={"scikit-learn"},
     ),
     # Every pytest of an environment that has dpaudit imports it.
     "src/dpaudit/pytest_plugin.py": Room(
-        rooms=frozenset(),
-        packages=frozenset({"pytest"}),
-        lazy_rooms=frozenset({VOCABULARY, "audit"}),
-        lazy_packages=frozenset(),
+        rooms=set(),
+        packages={"pytest"},
+        lazy_rooms={VOCABULARY, "audit"},
+        lazy_packages=set(),
     ),
     # python -m dpaudit: starts the command line and does nothing else.
-    "src/dpaudit/__main__.py": Room(rooms=frozenset({CLI}), packages=frozenset()),
+    "src/dpaudit/__main__.py": Room(rooms={CLI}, packages=set()),
 }
 
 
@@ -322,7 +312,6 @@ def test_the_package_hands_out_one_name_from_above():
         for name, home in dpaudit._HOMES.items()
         if room_of_module(home) != VOCABULARY
     }
-
     assert imported == {"dpaudit.algorithms.estimators.private_pca.PrivatePCA"}
     assert looked_up == {"PrivatePCA": "dpaudit.algorithms.estimators.private_pca"}
 
@@ -351,7 +340,6 @@ def test_what_is_slow_to_import_is_left_out():
 @pytest.mark.parametrize("name", ["algorithms", "attacks", "audit", "reports"])
 def test_link_leads_to_the_folder(name):
     link = ROOT / "src" / "dpaudit" / name
-
     assert link.is_symlink()
     assert link.readlink().as_posix() == f"../../{name}"
     assert link.resolve() == (ROOT / name).resolve()

@@ -91,7 +91,6 @@ def expected_files() -> set[str]:
 def test_wheel_holds_the_package_and_nothing_else(wheel):
     names = set(payload(wheel))
     metadata = {name for name in names if name.startswith("dpaudit-")}
-
     assert expected_files() - names == set(), "missing: listed, with an __init__.py?"
     code = {name for name in names if name.endswith(".py")}
     assert code - expected_files() == set(), "shipped by mistake"
@@ -106,7 +105,6 @@ def test_wheel_asks_for_the_declared_requirements(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = archive.read(name).decode()
-
     required = [
         line.removeprefix("Requires-Dist: ")
         for line in metadata.splitlines()
@@ -119,7 +117,6 @@ def test_the_description_is_the_readme_without_what_is_not_beside_it(wheel):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         head, _, page = archive.read(name).decode().partition("\n\n")
-
     assert "Description-Content-Type: text/markdown\n" in f"{head}\n"
     assert page.startswith("# dpaudit\n")
     assert "docs/statistics.md" in page
@@ -162,7 +159,6 @@ def test_installed_package_comes_from_the_wheel(installed, tmp_path):
     script = "; ".join(f"import {name}; print({name}.__file__)" for name in names)
 
     files = run(installed / "python", "-c", script, cwd=tmp_path).splitlines()
-
     assert len(files) == len(names)
     for file in files:
         assert Path(file).is_relative_to(installed.parent), file

@@ -27,19 +27,17 @@ BESIDE = dict(zip(MECHANISMS, range(1, len(MECHANISMS) + 1), strict=True)) | {GO
 def claims_table(refuted=(OJA, AG_PUBLISHED), known=(AG_PUBLISHED, AG, GOE)):
     """Return verdicts; those that are known are held to an exact loss."""
     return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                "epsilon": 0.8,
-                "claim": ("false" if name in refuted else "kept")
-                if name in known
-                else "not known",
-                "exact_epsilon": 0.9 if name in known else nan,
-                "verdict": "REFUTED" if name in refuted else "NOT_REFUTED",
-                "samples": 0 if name in known else 400,
-            }
-            for name in MECHANISMS
-        ]
+        {
+            "mechanism": name,
+            "epsilon": 0.8,
+            "claim": ("false" if name in refuted else "kept")
+            if name in known
+            else "not known",
+            "exact_epsilon": 0.9 if name in known else nan,
+            "verdict": "REFUTED" if name in refuted else "NOT_REFUTED",
+            "samples": 0 if name in known else 400,
+        }
+        for name in MECHANISMS
     )
 
 
@@ -50,17 +48,15 @@ def errors_table(experiment, beside=BESIDE, bottoms=((DP_PCA, 0),)):
     """
     (variable,) = experiment.grid
     return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                variable: x,
-                "repetition": i,
-                "error": nan if (name, place) in bottoms else 0.01 * beside[name],
-            }
-            for name in experiment.mechanisms
-            for place, x in enumerate(experiment.grid[variable])
-            for i in range(experiment.repetitions)
-        ]
+        {
+            "mechanism": name,
+            variable: x,
+            "repetition": i,
+            "error": nan if (name, place) in bottoms else 0.01 * beside[name],
+        }
+        for name in experiment.mechanisms
+        for place, x in enumerate(experiment.grid[variable])
+        for i in range(experiment.repetitions)
     )
 
 

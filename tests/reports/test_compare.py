@@ -8,20 +8,12 @@ import numpy as np
 import pytest
 from executors import PickledThreads
 
-from dpaudit import ApproxDP, PureDP
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, GOEGaussian
-from dpaudit.claims import GaussianDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.reports import compare
 from dpaudit.reports.comparison.contenders import Contender, Setting, suitable
 from dpaudit.reports.comparison.figures import comparison_figure
-from dpaudit.reports.comparison.measures import (
-    MEASURES,
-    measured,
-    pair_of,
-    problem_of,
-)
+from dpaudit.reports.comparison.measures import MEASURES, measured, pair_of, problem_of
 from dpaudit.reports.comparison.page import answer, render
 from dpaudit.reports.comparison.run import WARNING, compared
 from dpaudit.reports.store import STORE
@@ -67,16 +59,8 @@ def claimless(data, rng):
     return noisy(data, rng, 1.0)
 
 
-def factory(epsilon, delta, relation):
+def calibrated(epsilon, delta, relation):
     return GOEGaussian.calibrated(epsilon, delta, relation=relation)
-
-
-def bold(epsilon):
-    return GOEGaussian.calibrated(2 * epsilon, 1e-5)
-
-
-def swapping(epsilon):
-    return GOEGaussian.calibrated(epsilon, 1e-5, relation="replace-one")
 
 
 class Truthful:
@@ -149,7 +133,6 @@ def test_measures_are_what_their_formulas_say():
     cosine = np.linalg.svd(v.T @ best, compute_uv=False).min()
     degrees = np.degrees(np.arccos(cosine))
     assert found["largest_angle_degrees"] == pytest.approx(degrees)
-
     none = problem.measure(np.full((1, 4, 2), np.nan))
     assert none["captured_variance"] == [0.0]
     assert none["largest_angle_degrees"] == [90.0]
@@ -254,7 +237,7 @@ def contender(own, **changes):
     ("own", "claim"),
     [
         (noisy, PureDP(1.0)),
-        (factory, ApproxDP(1.0, 1e-5)),
+        (calibrated, ApproxDP(1.0, 1e-5)),
         (Truthful, PureDP(1.0)),
         (Estimator, PureDP(1.0)),
         (GOEGaussian.calibrated, ApproxDP(1.0, 1e-5)),
@@ -281,8 +264,14 @@ def test_an_instance_stands_at_its_own_claim():
         (claimless, "takes no epsilon and states no claim"),
         (SimpleNamespace(claim=ApproxDP(1.0, 0.1), release=noisy), "promises nothing"),
         (lambda epsilon, budget: 1, "nothing is known of its parameters budget"),
-        (bold, "was asked for epsilon = 1 and delta = 1e-05, and claims"),
-        (swapping, "states its claim under replace-one, not add-remove"),
+        (
+            lambda epsilon: calibrated(2 * epsilon, 1e-5, "add-remove"),
+            "was asked for epsilon = 1 and delta = 1e-05, and claims",
+        ),
+        (
+            lambda epsilon: calibrated(epsilon, 1e-5, "replace-one"),
+            "states its claim under replace-one, not add-remove",
+        ),
         (Unseeded, "has fit and no random_state"),
         (3, "got an object of type int"),
     ],

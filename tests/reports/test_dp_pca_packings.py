@@ -10,6 +10,7 @@ from math import ceil, exp, log, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
 from dpaudit.errors import InputError
 from dpaudit.reports.sections.dp_pca.packings import (
@@ -24,10 +25,6 @@ GAUSSIAN = GaussianPacking(dimension=9, first=3.0, second=0.5, sine=0.3)
 HEAVY = HeavyPacking(dimension=9, first=3.0, second=0.5, share=0.02)
 PACKINGS = {"gaussian": GAUSSIAN, "heavy": HEAVY}
 packings = pytest.mark.parametrize("name", list(PACKINGS))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def directions(packing, size=4, seed=0):

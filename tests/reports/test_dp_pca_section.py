@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from dp_pca_tables import BESIDE, claims_table, dp_pca_tables
 from results_of import results_of
-from tiny_profile import install_tiny, tiny_plan
+from tiny_profile import tiny_plan
 
 from dpaudit.algorithms.streaming.dp_pca import DPPCA
 from dpaudit.errors import InputError
@@ -27,13 +27,7 @@ from dpaudit.reports.sections.dp_pca.section import SECTION
 from dpaudit.subspace import second_moment
 
 REFUTED = (measures.OJA, measures.AG_PUBLISHED)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def results(**tables):

@@ -123,13 +123,11 @@ def test_a_figure_stands_alone(svg):
     assert picture.tag == "{http://www.w3.org/2000/svg}svg"
     assert "prefers-color-scheme: dark" in (picture[0].text or "")
     assert "--ink" in (picture[0].text or "")
-
     # Colours are variables of the stylesheet.
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
     for variable in set(re.findall(r"var\((--[\w-]+)\)", svg)):
         # Once for light, once for dark.
         assert len(re.findall(rf"^\s*{variable}:", style, re.MULTILINE)) == 2
-
     # Nothing depends on the day, or comes from elsewhere.
     assert not re.search(r"<metadata|\b20\d\d-\d\d-\d\d", svg)
     fetched = re.findall(r"(?:href|src)=\"([^\"]*)\"|url\(([^)]*)\)", svg)

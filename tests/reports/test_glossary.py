@@ -5,10 +5,8 @@ from dataclasses import fields
 
 import dpaudit
 from dpaudit import Relation
-from dpaudit.algorithms import AnalyzeGauss
-from dpaudit.algorithms.catalogue import CATALOGUE
-from dpaudit.audit import AuditResult, Verdict
-from dpaudit.audit.layers.layer import Layer
+from dpaudit.algorithms import CATALOGUE, AnalyzeGauss
+from dpaudit.audit import AuditResult, Layer, Verdict
 from dpaudit.audit.replay.result import ReplayVerdict
 from dpaudit.cli import main
 from dpaudit.reports.glossary import GLOSSARY
@@ -17,10 +15,6 @@ CODE = {code for text in GLOSSARY.values() for code in re.findall("`([^`]+)`", t
 
 # Code that names nothing to look up.
 FORMULAS = {"(data, rng) -> array", "e^epsilon"}
-
-
-def prose(text):
-    return re.sub("`[^`]*`", "", text)
 
 
 def names():
@@ -44,7 +38,8 @@ def test_no_word_is_used_before_it_is_explained():
         for later in terms[place + 1 :]:
             flags = 0 if later.isupper() else re.IGNORECASE
             word = rf"\b{re.escape(later)}s?\b"
-            assert not re.search(word, prose(GLOSSARY[term]), flags), (term, later)
+            prose = re.sub("`[^`]*`", "", GLOSSARY[term])
+            assert not re.search(word, prose, flags), (term, later)
 
 
 def test_the_code_that_it_names_is_there():

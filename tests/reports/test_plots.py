@@ -47,9 +47,6 @@ def shapes(axes):
     return [(each, each[0].text) for each in group]
 
 
-# Verdicts
-
-
 def test_a_refuted_series_is_the_same_red_in_line_band_marker_and_name(axes):
     line = SOME.line("fell", 3)
     assert (line.colour, line.dash, line.label) == (REFUTED, FALLEN, "fell ✗")
@@ -104,9 +101,6 @@ def test_a_key_says_what_is_there_and_no_more(axes, narrow, names):
     assert said.count("name") == 2 * names
 
 
-# Names
-
-
 def test_names_that_are_moved_are_led_to_their_lines(axes):
     ends = [(Line(name, INK), (10, y)) for name, y in zip("abc", HEIGHTS, strict=True)]
     lines.name_ends(axes, ends)
@@ -145,9 +139,6 @@ def test_places_are_the_nearest_that_do_not_touch():
         others = found + rng.normal(scale=3, size=(2000, 3))
         off = ((others - wanted) ** 2).sum(axis=1)[allowed(others)]
         assert (off >= ((found - wanted) ** 2).sum() - 1e-9).all()
-
-
-# Hover words
 
 
 def test_a_mark_says_its_value_where_it_is_drawn(axes):
@@ -200,9 +191,6 @@ def test_tiles_and_panels_speak_where_they_are(axes):
 def test_nothing_speaks_on_a_phone(axes):
     plots.told(axes, [5.0], [0.5], ["first"])
     assert b"told" not in ElementTree.tostring(drawn(axes, narrow=True))
-
-
-# The figures
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ from streaming_tables import NOISES, ROWS, floor, table
 from streaming_tables import streaming_tables as tables
 from tiny_profile import tiny_plan
 
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
-from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
+from dpaudit.algorithms import DPPCA, MinibatchOja
 from dpaudit.errors import InputError
 from dpaudit.reports.experiment import run
 from dpaudit.reports.power_law import fit_power_law

@@ -47,7 +47,6 @@ def whole(tmp_path_factory):
 
 def test_a_whole_report_has_no_problem(whole):
     site = Site(whole)
-
     assert (missing(site), faults(site)) == ([], [])
     assert site.pages == ["index.html", "more/figures.html", "more/other.html"]
 
@@ -86,7 +85,6 @@ def test_whatever_is_fetched_from_elsewhere_is_found(extra, tmp_path):
 )
 def test_a_stylesheet_fetches_nothing_either(rule, tmp_path):
     (tmp_path / "style.css").write_text(rule, encoding="utf-8")
-
     (problem,) = found(tmp_path, '<link rel="stylesheet" href="style.css">')
 
     assert problem.startswith("style.css: the page fetches from elsewhere: ")
@@ -165,7 +163,6 @@ def test_links_that_lead_nowhere_are_found(address, wrong, tmp_path):
 )
 def test_what_is_wrong_with_a_page_is_found(extra, fault, tmp_path):
     (problem,) = found(tmp_path, extra)
-
     assert problem.startswith("index.html:")
     assert fault in problem
 
@@ -210,7 +207,6 @@ def test_exit_codes(whole, tmp_path):
     binary, empty = tmp_path / "binary.html", tmp_path / "empty"
     binary.write_bytes(b"\xff\xfe\x00")
     empty.mkdir()
-
     good = run(whole)
     assert (good.exit_code, good.stderr) == (0, "")
     assert "3 pages, 0.0 MB, all sections and figures" in good.stdout

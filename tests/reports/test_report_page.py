@@ -13,7 +13,7 @@ from dp_pca_tables import dp_pca_tables
 from lower_bounds_tables import lower_bounds_tables
 from recovery_tables import recovery_tables
 from theorems_tables import theorems_tables
-from tiny_profile import TINY, install_tiny, tiny_plan
+from tiny_profile import TINY, tiny_plan
 
 from dpaudit.algorithms import CATALOGUE
 from dpaudit.datasets import Dataset
@@ -49,13 +49,7 @@ FIGURES = [name for each in WHOLE for name in each.figures]
 # tables below.
 ELSEWHERE = {"dp_pca", "robust", "symmetric_noise", "theorems"}
 RUN = [each for each in WHOLE if each.name not in ELSEWHERE]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -134,27 +128,23 @@ def wall(refuted=("bad",), names=("good", "bad"), **columns):
 
 def exact(false=(), names=("good", "bad")):
     return pd.DataFrame(
-        [
-            {
-                "mechanism": name,
-                "epsilon": epsilon,
-                "claimed_epsilon": epsilon,
-                "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
-                "claim": "false" if (name, epsilon) in false else "kept",
-            }
-            for name in names
-            for epsilon in (0.1, 1.0, 10.0)
-        ]
+        {
+            "mechanism": name,
+            "epsilon": epsilon,
+            "claimed_epsilon": epsilon,
+            "exact_epsilon": 2 * epsilon if (name, epsilon) in false else epsilon,
+            "claim": "false" if (name, epsilon) in false else "kept",
+        }
+        for name in names
+        for epsilon in (0.1, 1.0, 10.0)
     )
 
 
 def variance(names=("good", "bad")):
     return pd.DataFrame(
-        [
-            {"mechanism": name, "epsilon": epsilon, "captured_share": 0.7 + 0.1 * i + s}
-            for i, name in enumerate(names)
-            for epsilon, s in ((0.1, 0.0), (1.0, 0.05), (10.0, 0.1))
-        ]
+        {"mechanism": name, "epsilon": epsilon, "captured_share": 0.7 + 0.1 * i + s}
+        for i, name in enumerate(names)
+        for epsilon, s in ((0.1, 0.0), (1.0, 0.05), (10.0, 0.1))
     )
 
 
@@ -165,13 +155,11 @@ SUITE += ("samples_to_refute",)
 def suite(*rows):
     """Return a suite from tuples of what `SUITE` names."""
     return pd.DataFrame(
-        [
-            audited(**dict(zip(SUITE, row, strict=True)), summary="what it does")
-            | {"claimed_delta": 0.0, "samples": 5000, "relation": "replace-one"}
-            | {"verdict": "NOT_REFUTED" if np.isnan(row[-1]) else "REFUTED"}
-            | {"claim": "not known"}
-            for row in rows
-        ]
+        audited(**dict(zip(SUITE, row, strict=True)), summary="what it does")
+        | {"claimed_delta": 0.0, "samples": 5000, "relation": "replace-one"}
+        | {"verdict": "NOT_REFUTED" if np.isnan(row[-1]) else "REFUTED"}
+        | {"claim": "not known"}
+        for row in rows
     )
 
 
@@ -263,7 +251,6 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
 
 def test_a_large_delta_is_put_into_words():
     (note,) = privacy.wall_notes(wall())
-
     assert note.startswith("While bad promises δ = 0, in truth about 50 of 100")
     assert privacy.wall_notes(wall([])) == []
     # Without a formula, what the audit has proved.
@@ -418,7 +405,6 @@ def test_no_name_is_more_than_text_on_the_page(hostile, shown, written):
 
 def test_no_name_is_more_than_text_in_markdown(hostile):
     text = (hostile / "report.md").read_text(encoding="utf-8")
-
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     # What Markdown would take for a tag, code, emphasis, a formula or a link.
@@ -541,9 +527,7 @@ def test_what_lies_beside_the_report_is_shown_and_its_own_files_replaced(tmp_pat
     Summary("quick", "1", (Findings("dice", "Dice", 1, 1, (table,)),)).save(bench)
     (bench / "bench.html").write_text("<script>alert(1)</script>")
     COMPARISON.save(tmp_path / "third-party")
-
     write_report(report, profile="tiny", sections=BESIDE)
-
     assert (report / "mine.txt").read_text(encoding="utf-8") == "keep"
     assert "<h1>" in (report / "index.html").read_text(encoding="utf-8")
     page = (report / "sections" / "auditor.html").read_text(encoding="utf-8")
@@ -573,7 +557,6 @@ def test_what_an_earlier_report_left_goes(tmp_path):
     with (tmp_path / "report" / writer.LIST).open("a", encoding="utf-8") as listed:
         listed.write(f"../beside.html\n{kept[0]}\nmechanisms\nnowhere.html\n")
     write("three.csv")
-
     left = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
     own = {"index.html", "three.csv", "mechanisms/mine.html", writer.LIST}
     assert left == {"beside.html", *(f"report/{name}" for name in own)}

@@ -56,7 +56,6 @@ def change(store, statement, *values):
 def test_a_record_comes_back_as_it_was(store):
     record = {"x": [0.1, nan, inf, -0.0], "y": None, "z": "text", "k": np.int64(3)}
     prepared(store).add("a", 5, record, seconds=1.0)
-
     (found,) = store.load(["a", "b"]).values()
     assert found["x"][0] == 0.1
     assert isnan(found["x"][1])
@@ -66,7 +65,6 @@ def test_a_record_comes_back_as_it_was(store):
 
 def test_a_record_says_where_it_is_from(store):
     prepared(store).add("a", 5, {}, seconds=1.25)
-
     asked = "SELECT versions, seed, seconds, machine FROM units"
     with closing(sqlite3.connect(store.path)) as db:
         ((about, *row),) = db.execute(asked)
@@ -81,7 +79,6 @@ def test_finished_work_is_not_done_again(store):
     first = carry_out(dice(3), store=prepared(store))
     told = []
     second = carry_out(dice(5), store=store, progress=told.append)
-
     assert list(second) == [f"die {k}" for k in range(5)]
     assert {name: second[name] for name in first} == first
     assert ASKED == [0, 1, 2, 3, 4]
@@ -97,7 +94,6 @@ def test_records_of_other_versions_are_named_and_not_used(tmp_path):
         StoreWarning, match=r"3 records.*other versions.*dpaudit 0\.0\.1"
     ):
         carry_out(dice(3), store=WorkStore(path))
-
     assert ASKED == [0, 1, 2] * 2
     for each in (old, WorkStore(path)):
         assert len(each.load([f"die {k}" for k in range(3)])) == 3
@@ -112,7 +108,6 @@ def test_a_damaged_record_is_named_and_its_work_done_again(store, column, value)
     change(store, f"UPDATE units SET {column} = ? WHERE name = 'die 1'", value)
     with pytest.warns(StoreWarning, match="1 of 3 records .* done again"):
         again = carry_out(dice(3), store=store)
-
     assert again == whole
     assert ASKED == [0, 1, 2, 1]
     assert carry_out(dice(3), store=store) == whole  # without a word
@@ -126,7 +121,6 @@ def test_a_damaged_file_is_set_aside(store, place):
         file.write(b"no database" * 300)
     with pytest.warns(StoreWarning, match=r"set aside as 'work\.db\.corrupt-1'"):
         store.prepare()
-
     assert carry_out(dice(3), store=store) == whole
     assert (store.path.parent / "work.db.corrupt-1").is_file()
 
@@ -142,7 +136,6 @@ def test_a_job_that_fails_stops_the_others_or_not(store):
     with pytest.raises(ValueError, match="no die"):
         carry_out(jobs, store=prepared(store))
     assert ASKED == [0, 1]
-
     found = carry_out(jobs, store=store, go_on=True)
     assert isinstance(found["bad"], Failure)
     assert ASKED == [0, 1, 2, 3]

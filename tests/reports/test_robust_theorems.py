@@ -7,6 +7,7 @@ from math import asin, cos, inf, log, pi, sqrt
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.robust.ggd import MinibatchGeodesicDescent
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -29,10 +30,6 @@ from dpaudit.reports.sections.theorems.scoreboard import experiments
 from dpaudit.subspace import top_components
 
 OWN = [grid.name for grid in GRIDS]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def own_experiments(draws, points):

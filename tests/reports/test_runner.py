@@ -8,12 +8,9 @@ import pytest
 from executors import PickledThreads
 from tiny_profile import tiny_plan
 
-from dpaudit.algorithms import CATALOGUE, names_of
-from dpaudit.algorithms.catalogue import Entry
-from dpaudit.claims import ApproxDP, PureDP
+from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import CATALOGUE, Entry, names_of
 from dpaudit.datasets import load_digits
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.profiles import PROFILES
 from dpaudit.reports.experiment import cells, run
 from dpaudit.reports.measures import BASELINE
@@ -77,7 +74,6 @@ def test_long_runs_are_cut_into_batches_with_streams_of_their_own():
         grid={"epsilon": (1.0,)},
         repetitions=259,
     )
-
     batches = [(cell.first, cell.size) for cell in cells(single)]
     assert batches == [(0, 256), (256, 3)]
     table = run(single)
@@ -94,7 +90,6 @@ def test_every_cell_has_a_stream_of_its_own():
 def test_references():
     table = run(experiment("variance-references"))
     shares = dict(zip(table["mechanism"], table["captured_share"], strict=True))
-
     rows = load_digits().rows
     values = np.linalg.svd(rows, compute_uv=False) ** 2
     best = values[:10].sum()
@@ -107,7 +102,6 @@ def test_references():
 
 def test_exact_privacy_tells_true_claims_from_false_ones():
     table = run(experiment("exact-privacy")).set_index(["mechanism", "epsilon"])
-
     broken = table.loc["symmetric-noise"]
     assert set(broken["claim"]) == {"false"}
     assert np.isinf(broken["exact_epsilon"]).all()
@@ -219,9 +213,7 @@ def test_run_times_are_measured_here_and_compared_with_the_baseline():
 
 def test_progress_ends_at_one():
     seen = []
-
     run(experiment("exact-privacy"), progress=seen.append)
-
     fractions = [step.fraction for step in seen]
     assert fractions == sorted(fractions)
     assert (fractions[0], fractions[-1]) == (0, 1)

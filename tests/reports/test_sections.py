@@ -6,7 +6,7 @@ from multiprocessing import get_context
 import pytest
 from click.testing import CliRunner
 from executors import PickledThreads
-from tiny_profile import install_tiny, tiny_plan
+from tiny_profile import tiny_plan
 
 import dpaudit.audit
 from dpaudit.cli import main
@@ -15,13 +15,7 @@ from dpaudit.reports.sections import all_sections, chosen_sections, plan
 from dpaudit.reports.sections.streaming import section as streaming
 
 CHOSEN = ("streaming", "suite")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +42,6 @@ def test_a_report_that_was_stopped_goes_on(whole, tmp_path):
     with pytest.raises(Stopped):
         write_report(tmp_path, profile="tiny", sections=CHOSEN, progress=progress)
     assert not (tmp_path / "index.html").exists()
-
     told = []
     write_report(tmp_path, profile="tiny", sections=CHOSEN, progress=told.append)
     assert told[0].done == 3
@@ -91,7 +84,6 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(streaming.measures, "streaming_errors", fails)
         written = write_report(tmp_path, profile="tiny", sections=CHOSEN)
-
     assert list(written.failed) == ["streaming"]
     page = page_of(tmp_path, "streaming")
     assert page.count('class="failed"') == 1
@@ -104,7 +96,6 @@ def test_a_section_that_fails_leaves_the_others(tmp_path, monkeypatch):
     assert r"This section failed: RuntimeError: the \<dice\> are gone" in text
     assert not (tmp_path / "streaming-rates.csv").exists()
     assert (tmp_path / "streaming-audits.csv").exists()
-
     # When it can be measured, only that is left to do.
     told = []
     options = {"sections": CHOSEN, "progress": told.append}
@@ -124,7 +115,6 @@ def test_a_section_that_cannot_be_told_or_drawn_leaves_the_others(
     written = write_report(
         tmp_path, profile="tiny", sections=CHOSEN, store=whole / "work.db"
     )
-
     assert set(written.failed) == {"streaming"}
     assert page_of(tmp_path, "streaming").count('class="failed"') == 1
     assert 'class="failed"' not in page_of(tmp_path, "suite")
@@ -136,7 +126,6 @@ def test_the_command_says_what_failed(tmp_path, monkeypatch):
     arguments = ["report", "--profile", "tiny", "--output", str(tmp_path / "new")]
     arguments += ["--workers", "1", "--section", "choosing"]
     result = CliRunner().invoke(main, arguments)
-
     assert result.exit_code == 3
     said = "section 'choosing' failed: RuntimeError: the <dice> are gone"
     assert said in result.stderr

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from results_of import results_of, verdicts
 from sklearn.svm import LinearSVC
-from tiny_profile import TINY, install_tiny, tiny_plan
+from tiny_profile import TINY, tiny_plan
 
 from dpaudit.datasets import Dataset
 from dpaudit.reports.experiment import run
@@ -23,13 +23,7 @@ from dpaudit.reports.site import render
 from dpaudit.subspace import second_moment
 
 SIZE = TINY["symmetric_noise"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny():
-    with pytest.MonkeyPatch.context() as patch:
-        install_tiny(patch)
-        yield
+pytestmark = pytest.mark.usefixtures("tiny")
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpaudit import Pair, PureDP, Relation
 from dpaudit.algorithms import CATALOGUE, Entry, names_of
-from dpaudit.audit import verify
-from dpaudit.audit.witness import Witness
-from dpaudit.claims import PureDP
+from dpaudit.audit import Witness, verify
 from dpaudit.cli import main
 from dpaudit.extras import how_to_install
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.reports.sections.libraries import audits as third_party
 from dpaudit.reports.sections.libraries.audits import (
     BUDGETS,

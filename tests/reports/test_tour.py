@@ -12,16 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpaudit.algorithms.third_party.subjects.shelf import (
-    OfLibrary,
-    Shelf,
-    subjects_of,
-)
+from dpaudit import InputError, Relation
+from dpaudit.algorithms.third_party.subjects.shelf import OfLibrary, Shelf, subjects_of
 from dpaudit.audit import Witness, verify
 from dpaudit.audit.replay.witness import ReplayWitness, verify_replay
 from dpaudit.cli import main
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.reports.sections.libraries import tour
 from dpaudit.reports.sections.libraries import visit as visiting
 from dpaudit.reports.sections.libraries.tour import SHELVES, stops, tour_table

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from dpaudit import ApproxDP, Claim, InputError, PureDP, Relation
 from dpaudit.checked import (
     Checked,
     Count,
@@ -12,9 +13,6 @@ from dpaudit.checked import (
     Nonnegative,
     Positive,
 )
-from dpaudit.claims import ApproxDP, Claim, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 
 
 @dataclass(frozen=True, kw_only=True)

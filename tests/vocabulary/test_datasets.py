@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpaudit import datasets
+from dpaudit import DataUnavailableError, InputError, datasets
 from dpaudit.datasets import covertype, mnist
 from dpaudit.datasets.files import IdxFile, parse_idx, read_idx
-from dpaudit.errors import DataUnavailableError, InputError
 from dpaudit.streams import stream
 from dpaudit.subspace import second_moment
 
@@ -79,27 +78,15 @@ def test_every_name_loads_or_says_what_it_needs(isolated):
         ("haystack", {"dimension": 1}, "dimension must be an integer >= 2"),
         ("haystack", {"n_components": 3}, "n_components must be .* >= 1 and <= 2"),
         ("haystack", {"inlier_share": 0}, r"inlier_share must be in \(0, 1\)"),
-        (
-            "haystack",
-            {"inlier_share": 0.01},
-            "one inlier and one outlier among 10 rows",
-        ),
-        (
-            "haystack",
-            {"inlier_share": 0.99},
-            "one inlier and one outlier among 10 rows",
-        ),
+        ("haystack", {"inlier_share": 0.01}, "one outlier among 10 rows"),
+        ("haystack", {"inlier_share": 0.99}, "one outlier among 10 rows"),
         ("haystack", {"rng": np.random}, "rng must be a numpy.random.Generator"),
         ("signal_in_noise", {"n_rows": 0}, "n_rows must be an integer >= 1"),
         ("signal_in_noise", {"dimension": 0}, "dimension must be an integer >= 1"),
         ("signal_in_noise", {"noise": -0.1}, "noise must be a finite number >= 0"),
         ("signal_in_noise", {"rng": 0}, "rng must be a numpy.random.Generator, got 0"),
         ("signal_in_noise", {"direction": [1.0, 0.0]}, r"direction .* shape \(3,\)"),
-        (
-            "signal_in_noise",
-            {"direction": [1, 1, 0]},
-            "direction must have orthonormal",
-        ),
+        ("signal_in_noise", {"direction": [1, 1, 0]}, "direction .* orthonormal"),
         ("stylised_genotypes", {"n_inliers": 1}, "n_inliers must be an integer >= 2"),
         ("stylised_genotypes", {"n_outliers": -1}, "n_outliers must be"),
         ("stylised_genotypes", {"dimension": 1}, "dimension must be"),

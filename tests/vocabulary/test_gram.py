@@ -41,9 +41,6 @@ def example(n=500, d=6, seed=0):
     return 0.4 * rng.standard_normal((n, d)) + 0.1
 
 
-# Against the definition
-
-
 @given(
     matrices,
     st.none() | st.floats(1e-3, 1e6),
@@ -53,7 +50,6 @@ def example(n=500, d=6, seed=0):
 def test_the_sum_of_outer_products(rows, row_norm, shift, block_rows):
     centre = None if shift is None else np.full(rows.shape[1], shift)
     found = gram(rows, row_norm=row_norm, centre=centre, block_rows=block_rows)
-
     expected = naive(rows, row_norm, centre)
     size = np.trace(expected)
     np.testing.assert_allclose(found.moment, expected, rtol=1e-13, atol=1e-14 * size)
@@ -64,7 +60,6 @@ def test_the_sum_of_outer_products(rows, row_norm, shift, block_rows):
 @given(matrices, st.none() | st.floats(1e-3, 1e6), st.none() | st.integers(1, 9))
 def test_the_sum_of_rows(rows, row_norm, block_rows):
     found = row_sum(rows, row_norm=row_norm, block_rows=block_rows)
-
     clipped = rows if row_norm is None else clip_rows(rows, row_norm)
     expected = [fsum(column) for column in clipped.T]
     size = np.abs(clipped).sum()
@@ -97,9 +92,6 @@ def test_the_input_is_left_alone():
     first = row_sum(iter([rows[:1]])).total
     first += 1.0
     np.testing.assert_array_equal(rows, kept)
-
-
-# Sources
 
 
 class Frame:
@@ -173,11 +165,9 @@ def test_sources_agree_to_rounding(source, block_rows, tmp_path):
     found = gram(data, row_norm=1.0, centre=centre, block_rows=block_rows)
     assert found.n_rows == 500
     np.testing.assert_allclose(found.moment, naive(rows, 1.0, centre), rtol=1e-12)
-
     data = SOURCES[source](rows, tmp_path)
     total = row_sum(data, row_norm=1.0, block_rows=block_rows).total
     np.testing.assert_allclose(total, clip_rows(rows, 1.0).sum(axis=0), rtol=1e-12)
-
     width, data = peek(SOURCES[source](rows, tmp_path))
     assert (width, gram(data).n_rows) == (6, 500)
 

@@ -9,6 +9,8 @@ import pytest
 
 from dpaudit.interrupts import raised_by_signal, telling_interrupts
 
+pytestmark = pytest.mark.usefixtures("heeds_interrupts")
+
 
 @contextmanager
 def handling(number, handler):
@@ -17,13 +19,6 @@ def handling(number, handler):
         yield
     finally:
         signal.signal(number, before)
-
-
-@pytest.fixture(autouse=True)
-def heeds_interrupts():
-    """Undo what shells do to what they run in the background: it ignores Ctrl-C."""
-    with handling(signal.SIGINT, signal.default_int_handler):
-        yield
 
 
 def verdict(function):

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
+from dpaudit import InputError, Pair, Relation
 
 ROWS = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
 

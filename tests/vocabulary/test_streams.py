@@ -52,53 +52,29 @@ def test_numbered_streams_are_the_same_whichever_are_asked_for(first, count):
     assert not any(rng.random() in every for other in others for rng in other)
 
 
-def of_a_spawned_one(rng):
-    return rng.spawn(1)[0].integers(2**63)
+def seeds_of(rng):
+    return rng.bit_generator.seed_seq
 
 
-def of_four_words(rng):
-    return np.random.RandomState(rng.bit_generator.seed_seq.generate_state(4)).rand()
+def named_alike(seeds):
+    return np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
 
 
-def of_words_of_64_bits(rng):
-    return rng.bit_generator.seed_seq.generate_state(1, np.uint64)[0]
+WAYS = {
+    "a spawned one": lambda rng: rng.spawn(1)[0].integers(2**63),
+    "four words": lambda rng: np.random.RandomState(
+        seeds_of(rng).generate_state(4)
+    ).rand(),
+    "words of 64 bits": lambda rng: seeds_of(rng).generate_state(1, np.uint64)[0],
+    "the sequence": lambda rng: np.random.default_rng(seeds_of(rng)).random(),
+    "its child": lambda rng: np.random.default_rng(seeds_of(rng).spawn(1)[0]).random(),
+    "its name": lambda rng: named_alike(seeds_of(rng)).generate_state(1, np.uint64)[0],
+    "a copy": lambda rng: copy.deepcopy(rng).random(),
+    "a pickle": lambda rng: pickle.loads(pickle.dumps(rng)).random(),
+}
 
 
-def of_the_sequence(rng):
-    return np.random.default_rng(rng.bit_generator.seed_seq).random()
-
-
-def of_its_child(rng):
-    return np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0]).random()
-
-
-def of_its_name(rng):
-    seeds = rng.bit_generator.seed_seq
-    named = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
-    return named.generate_state(1, np.uint64)[0]
-
-
-def of_a_copy(rng):
-    return copy.deepcopy(rng).random()
-
-
-def of_a_pickle(rng):
-    return pickle.loads(pickle.dumps(rng)).random()
-
-
-WAYS = [
-    of_a_spawned_one,
-    of_four_words,
-    of_words_of_64_bits,
-    of_the_sequence,
-    of_its_child,
-    of_its_name,
-    of_a_copy,
-    of_a_pickle,
-]
-
-
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_whatever_is_seeded_from_a_stream_is_its_own_and_noticed(way):
     """No two of a few thousand are alike, and each comes again."""
     found = [way(rng) for rng in streams(7, 1, first=0, count=3000)]

@@ -59,9 +59,6 @@ def pairs(draw):
     return v, random_basis(rng, d, rank)
 
 
-# Angles and distances
-
-
 @given(pairs())
 def test_angles_agree_with_scipy(pair):
     # SciPy sorts in descending order. Where small and large angles mix, it takes some
@@ -103,9 +100,6 @@ def test_distances_agree_with_the_projectors(pair):
         np.testing.assert_allclose(sine, spectral, atol=1e-13)
 
 
-# Variance
-
-
 @given(st.integers(0, 2**32), st.integers(1, 6), st.data())
 def test_top_components_are_the_eigenvectors_in_descending_order(seed, d, data):
     k = data.draw(st.integers(1, d))
@@ -134,9 +128,6 @@ def test_captured_variance_is_the_energy_of_the_projected_rows():
     rows, v = rng.standard_normal((9, 5)), random_basis(rng, 5, 2)
     captured = captured_variance(v, second_moment(rows))
     np.testing.assert_allclose(captured, np.sum((rows @ v) ** 2), rtol=1e-13)
-
-
-# Trial axes
 
 
 @pytest.mark.parametrize(

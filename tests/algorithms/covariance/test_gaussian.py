@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import ApproxDP, GaussianDP, Pair, Relation
 from dpaudit.algorithms import AnalyzeGauss, GOEGaussian
-from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 KINDS = pytest.mark.parametrize("kind", [AnalyzeGauss, GOEGaussian])
@@ -29,9 +28,6 @@ def deviations(kind, d, sigma):
     rows, columns = np.triu_indices(d)
     ratio = 1 if kind is AnalyzeGauss else np.sqrt(2)
     return np.where(rows == columns, ratio, 1.0) * sigma
-
-
-# Calibration
 
 
 @KINDS
@@ -94,9 +90,6 @@ def test_the_published_claim_is_false_in_part():
         assert published(high, delta, ADD_REMOVE).delta(high) > delta
 
 
-# Loss
-
-
 @KINDS
 @RELATIONS
 @settings(max_examples=20)
@@ -124,9 +117,6 @@ def test_the_loss_is_the_ratio_of_normal_densities(relation, kind, seed, d, sigm
     assert exact == pytest.approx(np.linalg.norm((means[0] - means[1]) / scale))
     worst = mechanism.exact_claim(mechanism.worst_case()).parameters["mu"]
     assert exact <= worst * (1 + 1e-12)
-
-
-# Releases
 
 
 def test_a_release_is_the_statistic_plus_noise():

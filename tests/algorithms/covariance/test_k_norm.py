@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms import KNormCovariance, SymmetrisedWishart
 from dpaudit.algorithms.covariance.heat_bath import log_weight, redraw
 from dpaudit.algorithms.covariance.k_norm import LARGEST
@@ -21,15 +23,9 @@ from dpaudit.algorithms.covariance.nuclear_law import (
     coupled_eigenvalues,
 )
 from dpaudit.claims import NO_LOSS
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 TYPE_I_ERROR = 1e-9
 ADD_REMOVE, REPLACE_ONE = Relation
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def descending(matrices):

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import InputError, Pair, Relation
 from dpaudit.algorithms.covariance.laplace_covariance import (
     LaplaceCovariance,
     triangle_sensitivity,
 )
 from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 
@@ -31,9 +30,6 @@ def triangle(matrix):
 def moved(x, y):
     """The l1 norm of the upper triangle of x x^T - y y^T."""
     return float(np.abs(triangle(np.outer(x, x) - np.outer(y, y))).sum())
-
-
-# Sensitivities
 
 
 @pytest.mark.parametrize(
@@ -107,9 +103,6 @@ def test_the_bound_over_all_dimensions_holds_and_is_attained(relation):
     change = mechanism.statistic(pair.data) - mechanism.statistic(pair.neighbour)
     measured = float(mechanism.sensitivity.measure(change))
     assert measured == pytest.approx(mechanism.sensitivity.value, rel=1e-12)
-
-
-# The mechanism
 
 
 @pytest.mark.parametrize("relation", list(Relation))

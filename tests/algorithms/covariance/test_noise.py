@@ -102,9 +102,6 @@ def test_the_covariance_of_a_gaussian_is_diagonal(case):
     )
 
 
-# Symmetric Laplace matrices
-
-
 def laplace(d, scale, seed=0, size=SIZE):
     return symmetric_laplace(size, d, scale=scale, rng=np.random.default_rng(seed))
 
@@ -171,9 +168,6 @@ def test_the_entries_of_the_factor_are_independent(d, degrees, scale):
     )
 
 
-# The tests can fail
-
-
 def test_a_wrong_sampler_is_caught():
     exact, laws = gaussian(3, 1.0, 2.0), gaussian_laws(3, 1.0, 2.0)
     assert_plausible(fit_p_values(triangle(exact), laws))
@@ -188,9 +182,6 @@ def test_a_wrong_sampler_is_caught():
     entries = bartlett(wishart_draws(3, 4, 1.0), 1.0)
     with pytest.raises(AssertionError, match="p = "):
         assert_plausible(fit_p_values(entries, bartlett_laws(3, 5)))
-
-
-# Exact properties
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])

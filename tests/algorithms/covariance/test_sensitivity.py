@@ -7,18 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaudit import InputError, Relation, UnsupportedError
 from dpaudit.algorithms import (
     AnalyzeGauss,
     GOEGaussian,
     SymmetricNoise,
     SymmetrisedWishart,
 )
-from dpaudit.algorithms.covariance.second_moment import (
-    second_moment_sensitivity,
-)
+from dpaudit.algorithms.covariance.second_moment import second_moment_sensitivity
 from dpaudit.algorithms.covariance.symmetric_noise import semi_definite_trace
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 NORMS = ["frobenius", "upper-triangle", "nuclear"]
@@ -90,9 +87,6 @@ def test_norms_are_those_of_a_batch(seed, d):
         np.testing.assert_allclose(measured, [one(s) for s in batch], rtol=1e-12)
 
 
-# Clipping
-
-
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -113,18 +107,12 @@ def test_rows_beyond_the_norm_are_clipped(mechanism):
     )
 
 
-# Semi-definite differences
-
-
 def test_the_trace_of_a_semi_definite_difference():
     row = np.array([[0.6, 0.8]])
     assert semi_definite_trace(row.T @ row) == pytest.approx(1.0, rel=1e-14)
     assert semi_definite_trace(-2 * row.T @ row) == pytest.approx(2.0, rel=1e-14)
     with pytest.raises(UnsupportedError, match="reach from -1 to 1"):
         semi_definite_trace(np.diag([1.0, -1.0]))
-
-
-# Bad input
 
 
 @pytest.mark.parametrize("mechanism_class", [AnalyzeGauss, GOEGaussian])

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetricNoise
-from dpaudit.claims import PureDP
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 
 TYPE_I_ERROR = 1e-9
 SIZE = 20_000

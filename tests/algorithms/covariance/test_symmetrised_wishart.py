@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpaudit import ApproxDP, Pair, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms import SymmetrisedWishart
 from dpaudit.audit.layers.exact import ExactOutcome, exact_verdict
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.errors import UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 
 TYPE_I_ERROR = 1e-9
 

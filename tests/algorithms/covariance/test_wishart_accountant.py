@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.covariance.wishart_accountant import (
     MAX_EXCESS,
     efficient_excess,
@@ -19,9 +20,7 @@ from dpaudit.algorithms.covariance.wishart_accountant import (
     smallest_excess,
 )
 from dpaudit.claims import NO_LOSS
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.neighbours import Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9

@@ -10,15 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import GOEGaussian, WishartApproximate
 from dpaudit.algorithms.covariance.wishart_accountant import (
     neighbours_delta,
     pair_delta,
 )
-from dpaudit.algorithms.covariance.wishart_approximate import WishartApproximate
 from dpaudit.claims import NO_LOSS, ApproxDP, GaussianDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 ADD_REMOVE, REPLACE_ONE = Relation
 BUDGETS = [(1.0, 1e-3), (0.1, 1e-5), (5.0, 1e-9)]
@@ -38,9 +36,6 @@ def neighbours(relation):
     if relation is ADD_REMOVE:
         return rows, rows[1:]
     return rows, np.vstack([[0.5, -0.3, 0.2], rows[1:]])
-
-
-# The published rule
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -73,9 +68,6 @@ def test_a_published_rule_without_degrees_is_refused(epsilon, delta):
     with pytest.raises(InputError, match=f"epsilon must be at most {largest:.4f}"):
         WishartApproximate.as_published(epsilon, delta)
     assert WishartApproximate.as_published(largest * 0.999, delta).excess == 1
-
-
-# Calibration
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -161,9 +153,6 @@ def test_the_spread_is_near_that_of_the_goe_and_far_below_the_papers(relation, d
     assert fewest < published
 
 
-# The noise
-
-
 @pytest.mark.parametrize(("d", "excess"), [(1, 1), (3, 2), (3, 60)])
 def test_the_noise_is_wishart(d, excess):
     # Null hypothesis: u^T E u/scale is chi-square with d + excess degrees of freedom
@@ -176,9 +165,6 @@ def test_the_noise_is_wishart(d, excess):
     total = stats.chi2(size * (d + excess))
     assert 5e-10 <= total.cdf(values.sum()) <= 1 - 5e-10
     assert np.linalg.eigvalsh(noise).min() > 0
-
-
-# Privacy losses
 
 
 @given(
@@ -219,9 +205,6 @@ def test_the_loss_off_the_supports_is_infinite():
     np.testing.assert_array_equal(
         mechanism.in_support(releases, somebody), [True, False, False]
     )
-
-
-# Exact claims
 
 
 @pytest.mark.parametrize("relation", list(Relation))

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, PureDP, Relation
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 ADD_REMOVE, REPLACE_ONE = Relation

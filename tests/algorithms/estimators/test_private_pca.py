@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpaudit import PrivatePCA
+from dpaudit import ApproxDP, Claim, GaussianDP, PrivatePCA, PureDP, Relation
 from dpaudit.algorithms import (
     CATALOGUE,
     GOEGaussian,
@@ -22,11 +22,9 @@ from dpaudit.algorithms import (
 from dpaudit.algorithms.estimators.budget import Budget
 from dpaudit.algorithms.estimators.private_mean import GaussianMean, LaplaceMean
 from dpaudit.algorithms.estimators.recommendation import recommend
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.errors import InputError, MechanismError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.gram import gram, row_sum
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import captured_variance_share, projector_distance, top_components
 
 PAGE = Path(__file__).parents[3] / "docs" / "private-pca.md"

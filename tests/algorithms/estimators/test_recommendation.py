@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms import entry
 from dpaudit.algorithms.estimators.recommendation import (
     GRID,
@@ -15,8 +16,6 @@ from dpaudit.algorithms.estimators.recommendation import (
     recommend,
     shipped_grid,
 )
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import cells
 from dpaudit.reports.sections import plan
 

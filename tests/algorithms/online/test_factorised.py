@@ -9,23 +9,17 @@ from math import comb, pi, sqrt
 
 import numpy as np
 import pytest
+from seeded import rng
 
-from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums
+from dpaudit import GaussianDP, InputError, Pair, Relation
+from dpaudit.algorithms import FactorisedOnlinePCA, FactorisedSums, TreeAggregation
 from dpaudit.algorithms.online import toeplitz
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
-from dpaudit.claims import GaussianDP
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 POLES = [None, 1, 8]
 poles = pytest.mark.parametrize("poles", POLES)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def lower(series):
@@ -33,9 +27,6 @@ def lower(series):
     return np.array(
         [[series[t - s] if s <= t else 0.0 for s in range(n)] for t in range(n)]
     )
-
-
-# The coefficients
 
 
 def test_the_root_is_the_binomial_series():
@@ -104,9 +95,6 @@ def test_the_noise_is_two_fifths_of_that_of_a_tree():
     # A declared length that is much too long.
     grown = [FactorisedSums.from_mu(1.0, poles=16, length=10**k) for k in (4, 6)]
     assert grown[1].deviation() < 1.2 * grown[0].deviation()
-
-
-# Noise and promise
 
 
 @poles

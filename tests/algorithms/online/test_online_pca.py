@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import binom
+from seeded import in_ball, rng
 
-from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, Relation
+from dpaudit.algorithms import DoublingOnlinePCA, FollowPerturbedLeader, OnlinePCA
 from dpaudit.algorithms.online.doubling_rules import (
     CalibratedRule,
     Epochs,
@@ -22,8 +24,6 @@ from dpaudit.algorithms.online.doubling_rules import (
 )
 from dpaudit.algorithms.online.entries import ONLINE
 from dpaudit.algorithms.online.fenwick import tree_height
-from dpaudit.algorithms.online.online_pca import OnlinePCA
-from dpaudit.algorithms.online.perturbed_leader import FollowPerturbedLeader
 from dpaudit.algorithms.online.planted import EagerRule, ExactTestDoubling
 from dpaudit.algorithms.online.prefix_sums import replaced_row
 from dpaudit.algorithms.online.subspace_sequence import (
@@ -31,9 +31,7 @@ from dpaudit.algorithms.online.subspace_sequence import (
     leading_bases,
     orient,
 )
-from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.mechanism import (
     HasComponents,
@@ -41,7 +39,6 @@ from dpaudit.mechanism import (
     HasGaussianSteps,
     HasTranscript,
 )
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 MU = gaussian_mu(2.0, 1e-3)
@@ -58,15 +55,6 @@ FORMS = {
 }
 forms = pytest.mark.parametrize("form", FORMS)
 entries = pytest.mark.parametrize("entry", ONLINE, ids=lambda entry: entry.name)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def in_ball(count, dimension, seed=1):
-    rows = rng(seed).standard_normal((count, dimension))
-    return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 # The catalogue

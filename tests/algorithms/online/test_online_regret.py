@@ -4,6 +4,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.online.noise import PublishedStepNoise
 from dpaudit.algorithms.online.online_pca import OnlinePCA
@@ -17,10 +18,6 @@ from dpaudit.algorithms.online.regret import (
     theorem_18_bound,
 )
 from dpaudit.errors import InputError
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def stream(deviations, count=60):

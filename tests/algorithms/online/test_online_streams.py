@@ -4,17 +4,16 @@ import json
 
 import numpy as np
 import pytest
+from seeded import rng
 
-from dpaudit.algorithms.online.doubling import DoublingOnlinePCA
+from dpaudit.algorithms import DoublingOnlinePCA, OnlinePCA, TreeAggregation
 from dpaudit.algorithms.online.factorised import FactorisedOnlinePCA, FactorisedSums
-from dpaudit.algorithms.online.online_pca import OnlinePCA
 from dpaudit.algorithms.online.perturbed_leader import (
     FollowPerturbedLeader,
     StepwiseSums,
 )
 from dpaudit.algorithms.online.planted import FreshNoiseTree
 from dpaudit.algorithms.online.subspace_sequence import SubspaceSequence
-from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.errors import InputError, UnsupportedError
 
 LENGTH = 45
@@ -38,10 +37,6 @@ MAKERS = {
     ),
 }
 makers = pytest.mark.parametrize("name", MAKERS)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 ROWS = rng(7).standard_normal((LENGTH, 4)) * [1.0, 0.7, 0.2, 0.2]
@@ -137,9 +132,6 @@ def test_memory_is_of_the_order_of_the_poles():
         stream.add(row)
     numbers = sum(v.size for v in stream.state().values() if v.dtype.kind == "f")
     assert numbers <= (6 + 1) * d * (d + 1) / 2 + 4 * d
-
-
-# Refusals
 
 
 @pytest.mark.parametrize(

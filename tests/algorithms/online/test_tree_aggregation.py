@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from online_oracles import nodes_of_row
 from scipy.stats import multivariate_normal
+from seeded import in_ball, rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Pair, UnsupportedError
 from dpaudit.algorithms.online.fenwick import (
     accumulate,
     differences,
@@ -25,9 +27,7 @@ from dpaudit.algorithms.online.perturbed_leader import StepwiseSums
 from dpaudit.algorithms.online.planted import FreshNoiseTree, ReusedNoiseTree
 from dpaudit.algorithms.online.tree_aggregation import TreeAggregation
 from dpaudit.algorithms.online.triangles import pack, pack_rows, unpack
-from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_epsilon, gaussian_mu
 from dpaudit.mechanism import (
     HasExactClaim,
@@ -35,7 +35,6 @@ from dpaudit.mechanism import (
     HasPrivacyLoss,
     HasTranscript,
 )
-from dpaudit.neighbours import Pair
 from dpaudit.testing import run_conformance
 
 LENGTHS = [1, 2, 3, 5, 7, 8, 12, 16, 31, 33]
@@ -49,15 +48,6 @@ MECHANISMS = {
     "fresh": FreshNoiseTree.planted(2.0, 1e-3, length=9),
 }
 mechanisms = pytest.mark.parametrize("name", MECHANISMS)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def in_ball(count, dimension, seed=1):
-    rows = rng(seed).standard_normal((count, dimension))
-    return rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 # The tree

@@ -9,16 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_objectives import bregman_projection, frobenius_projection
+from seeded import rng
 
 from dpaudit.algorithms.robust.fantope import (
     bregman_logs,
     clipped_eigenvalues,
     renormalised_logs,
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def symmetric(d, trials=1, seed=0, scale=1.0):
@@ -56,7 +53,6 @@ def test_the_conditions_of_kkt_hold(seed, d, data):
     most = multiplier[p < 1].max(initial=-np.inf)
     assert most <= least + slack
     assert free.sum() == 0 or np.ptp(multiplier[free]) <= slack
-
     logs = bregman_logs(values, r)
     assert np.all(logs <= 0)
     assert np.isclose(np.exp(logs).sum(), r, rtol=1e-12)

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
+from dpaudit import ApproxDP, InputError, PureDP, Relation
 from dpaudit.algorithms.robust.fantope import Euclidean
 from dpaudit.algorithms.robust.ggd import (
     GeodesicDescent,
@@ -17,18 +19,11 @@ from dpaudit.algorithms.robust.initialisation import (
 )
 from dpaudit.algorithms.shared.batches import WithReplacement
 from dpaudit.algorithms.shared.step_sizes import HalvingSteps
-from dpaudit.claims import ApproxDP, PureDP
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import principal_angles, projector_distance
 from dpaudit.testing import run_conformance
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def by_hand(rows, start, etas):
@@ -158,9 +153,6 @@ def test_zero_residuals_and_no_inliers_are_well_defined():
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
-
-
-# Claims that are false
 
 
 def test_planted_claims_conform():

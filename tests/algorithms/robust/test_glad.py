@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_objectives import glad, glad_gradient
+from seeded import rng
 
 from dpaudit.algorithms.robust.glad import spherise, term_sum
 from dpaudit.algorithms.robust.grassmannian import geodesic_step, polar, to_tangent
 from dpaudit.errors import InputError
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def bases_of(d, r, trials=1, seed=0):

@@ -21,7 +21,9 @@ from robust_objectives import (
 )
 from scipy import stats
 from scipy.linalg import expm, logm
+from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation, UnsupportedError
 from dpaudit.algorithms.robust.descent import NoisyDescent
 from dpaudit.algorithms.robust.entries import ROBUST
 from dpaudit.algorithms.robust.glad import spherise
@@ -66,10 +68,8 @@ from dpaudit.algorithms.shared.step_sizes import HalvingSteps, RootSteps
 from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
 from dpaudit.attacks import GaussianTranscript, Target
 from dpaudit.audit.layers.layer import view_transcript
-from dpaudit.claims import ApproxDP, GaussianDP
 from dpaudit.codec import encode, rebuild
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 from dpaudit.mechanism import (
     HasCanonicalPairs,
@@ -79,7 +79,6 @@ from dpaudit.mechanism import (
     HasWorstCase,
     Mechanism,
 )
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import projector_distance, top_components
 from dpaudit.testing import run_conformance
 
@@ -104,10 +103,6 @@ for _name, (_full, _few) in KINDS.items():
 forms = pytest.mark.parametrize("form", list(FORMS))
 on_glad = pytest.mark.parametrize("form", [form for form in FORMS if "ggd" in form])
 on_reaper = pytest.mark.parametrize("form", [form for form in FORMS if "reap" in form])
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # The steps

@@ -9,13 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from robust_objectives import frobenius_projection, glad, reaper, reaper_subgradient
+from seeded import rng
 
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.reaper import reaper_term_sum, reaper_terms
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def points_of_h(d, r, trials=1, seed=0, scale=1.0):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.optimize
+from seeded import rng
 
 from dpaudit.algorithms.robust.grassmannian import (
     geodesic_step,
@@ -13,10 +14,6 @@ from dpaudit.algorithms.robust.grassmannian import (
     to_tangent,
 )
 from dpaudit.subspace import principal_angles
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("shape", [(1, 2, 1), (4, 5, 1), (4, 3, 2), (3, 6, 4)])

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from robust_objectives import frobenius_projection, glad, reaper, reaper_subgradient
 from scipy.optimize import Bounds, LinearConstraint, minimize
+from seeded import rng
 
+from dpaudit import InputError, PureDP
 from dpaudit.algorithms.robust.ggd import GeodesicDescent
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.grassmannian import squared_distance
@@ -14,17 +16,11 @@ from dpaudit.algorithms.robust.reweighted import (
     IterativeReaper,
     least_squares_eigenvalues,
 )
-from dpaudit.claims import PureDP
 from dpaudit.datasets import haystack
-from dpaudit.errors import InputError
 from dpaudit.testing import run_conformance
 
 HAY = haystack(400, 8, 2, inlier_share=0.6, rng=np.random.default_rng(0))
 KINDS = pytest.mark.parametrize("kind", [IterativeReaper, FastMedianSubspace])
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize(("d", "r"), [(2, 1), (5, 2), (8, 5)])

@@ -6,7 +6,9 @@ Type-I error: 1e-9 for each test of a law, 1e-8 in all, at fixed seeds.
 import numpy as np
 import pytest
 from normal_law import looks_standard_normal
+from seeded import rng
 
+from dpaudit import GaussianDP, InputError, PureDP, Relation, UnsupportedError
 from dpaudit.algorithms.covariance.gaussian import GOEGaussian
 from dpaudit.algorithms.robust.glad import spherise
 from dpaudit.algorithms.robust.initialisation import (
@@ -18,9 +20,6 @@ from dpaudit.algorithms.robust.initialisation import (
     WishartStart,
     check_start,
 )
-from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import principal_angles, top_components
 
 ROWS = spherise(np.random.default_rng(0).standard_normal((40, 4)) * [9, 5, 1, 1])
@@ -34,10 +33,6 @@ STARTS = {
     "published": PublishedStart(0.5),
     "principal": PrincipalStart(),
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("name", list(STARTS))

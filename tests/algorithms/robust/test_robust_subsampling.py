@@ -11,28 +11,18 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 from dp_accounting.pld import privacy_loss_distribution
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
+from seeded import rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, UnsupportedError
 from dpaudit.algorithms.shared.batch_mixtures import (
     multinomial_numbers,
     poisson_numbers,
 )
-from dpaudit.algorithms.shared.batches import (
-    WithReplacement,
-    poisson_batches,
-)
+from dpaudit.algorithms.shared.batches import WithReplacement, poisson_batches
 from dpaudit.algorithms.shared.subsampling import noise_multiplier, subsampled_delta
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-# Batches
 
 
 def members(batches, count):
@@ -94,9 +84,6 @@ def test_places_are_filled_uniformly():
     assert stats.chisquare(seen).pvalue > TYPE_I_ERROR
 
 
-# Noise
-
-
 @pytest.mark.parametrize("steps", [1, 30])
 def test_without_subsampling_the_noise_is_gaussian(steps):
     multiplier = noise_multiplier(1.0, 1e-5, rate=1.0, steps=steps)
@@ -145,9 +132,6 @@ def test_the_noise_is_not_lost_in_the_grid(rate, epsilon, delta):
 
 def test_where_hardly_a_row_is_ever_read_hardly_any_noise_is_needed():
     assert noise_multiplier(1.0, 1e-2, rate=1e-4, steps=3) < 0.11
-
-
-# A replaced row
 
 
 @pytest.mark.parametrize(
@@ -242,9 +226,6 @@ def test_bad_input_is_named(change, error, message):
     options = {"epsilon": 1.0, "delta": 1e-5, "rate": 0.1, "steps": 3} | change
     with pytest.raises(error, match=message):
         noise_multiplier(**options)
-
-
-# Likelihoods
 
 
 def test_the_numbers_under_poisson_sampling_are_binomial():

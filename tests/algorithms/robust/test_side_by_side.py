@@ -8,21 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from seeded import rng
 
-from dpaudit.algorithms.robust.ggd import GeodesicDescent
+from dpaudit.algorithms import GeodesicDescent, PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.initialisation import PrincipalStart
 from dpaudit.algorithms.robust.parts import FixedNoise, PublishedNoise
-from dpaudit.algorithms.robust.private_ggd import PrivateGGD, PrivateSGGD
 from dpaudit.algorithms.robust.private_reaper import (
     PrivateGradientReaper,
     PrivateStochasticGradientReaper,
     PrivateStochasticMirrorReaper,
 )
-from dpaudit.algorithms.shared.batches import (
-    PoissonBatches,
-    padded_with_zeros,
-    taken,
-)
+from dpaudit.algorithms.shared.batches import PoissonBatches, padded_with_zeros, taken
 from dpaudit.claims import ApproxDP
 from dpaudit.datasets import haystack
 from dpaudit.subspace import top_components
@@ -30,10 +26,6 @@ from dpaudit.subspace import top_components
 CLAIM = ApproxDP(1.0, 1e-3)
 FULL = {"noise": FixedNoise(1e-12), "claim": CLAIM}
 ALL = {**FULL, "batches": PoissonBatches(rate=1.0, batch_size=40.0)}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 DATA = [haystack(40, 5, 2, inlier_share=0.7, rng=rng(seed)).rows for seed in (1, 2, 3)]

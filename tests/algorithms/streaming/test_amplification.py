@@ -84,9 +84,6 @@ def test_the_tails_that_are_not_summed_are_added():
     assert exact <= rough <= exact + 1e-3
 
 
-# Normal noise
-
-
 @pytest.mark.parametrize(
     ("epsilon", "delta", "count"),
     # The last is beyond the range of the theorem's closed form.

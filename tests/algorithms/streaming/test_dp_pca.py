@@ -9,23 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
+from dpaudit import ApproxDP, InputError
+from dpaudit.algorithms import DPPCA, PublishedDPPCA, TopEigenvalue
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, Tail
 from dpaudit.algorithms.streaming.minibatch_pca import default_steps
 from dpaudit.algorithms.streaming.moments import StreamedMoments
-from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 
 MAKERS = {"corrected": DPPCA.calibrated, "published": PublishedDPPCA.as_published}
 # So little noise that nothing fails on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def spiked(n, d, ratio=0.25, seed=0):

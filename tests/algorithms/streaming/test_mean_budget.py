@@ -83,9 +83,6 @@ def test_more_uses_cost_their_root():
     assert one.mu / four.mu == pytest.approx(2.0, rel=1e-3)
 
 
-# The paper
-
-
 def test_the_published_split_is_the_papers():
     epsilon, delta, d = 0.7, 1e-5, 6
     noise = PublishedSplit(epsilon, delta).noise(d)

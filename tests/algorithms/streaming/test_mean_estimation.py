@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, PublishedSplit
 from dpaudit.algorithms.streaming.mean_estimation import (
@@ -24,10 +25,6 @@ from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
 MAKERS = [MeanEstimation.calibrated, MeanEstimation.as_published]
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def sensitivity(mechanism, count, dimension):
@@ -300,8 +297,7 @@ def test_bad_arguments_are_named(make, name, bad):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)],
+    ("name", "bad"), [("scale", 0.0), ("power", -1.0), ("zeta", 0.0), ("zeta", 1.0)]
 )
 def test_bad_tails_are_named(name, bad):
     with pytest.raises(InputError, match=f"{name} must be .*{bad!r}"):

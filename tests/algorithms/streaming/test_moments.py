@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import rng
 
 from dpaudit.algorithms.streaming import moment_products
 from dpaudit.algorithms.streaming.moments import (
@@ -21,10 +22,6 @@ from dpaudit.errors import InputError
 from dpaudit.rows import clip_rows
 
 COUNT, DIMENSION = 12, 3
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 ROWS = 2 * rng().standard_normal((COUNT, DIMENSION))

@@ -12,15 +12,14 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import gram_schmidt, prepared, rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.attacks import GaussianTranscript, Target
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.neighbours import Relation
 
 TYPE_I_ERROR = 1e-9
 STEPS = HarmonicSteps(3.0, 1.0)
@@ -49,31 +48,16 @@ def sensitivity_of_sum(mechanism):
     )
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def gram_schmidt(matrix):
-    columns = []
-    for column in matrix.T:
-        for earlier in columns:
-            column = column - (earlier @ column) * earlier
-        columns.append(column / np.sqrt(column @ column))
-    return np.array(columns).T
-
-
 def clipped(product, bound):
     norm = np.linalg.norm(product)
     return product if bound is None or norm <= bound else product * (bound / norm)
 
 
-def prepared(mechanism, data):
+def matrices_of(mechanism, data):
     """The matrices A_i that a mechanism sees."""
     if np.ndim(data) == 3:
         return data
-    lengths = np.linalg.norm(data, axis=1, keepdims=True)
-    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
-    rows = data * np.minimum(1.0, norm / lengths)
+    rows = prepared(mechanism, data)
     return rows[:, :, None] * rows[:, None]
 
 
@@ -197,7 +181,7 @@ def test_default_steps_are_in_the_unit_of_the_products():
 
 def by_hand(mechanism, data, generator, size):
     """Noise, noisy sums and ends, in the order of the paper, run by run."""
-    matrices, k = prepared(mechanism, data), mechanism.rank
+    matrices, k = matrices_of(mechanism, data), mechanism.rank
     steps, d = mechanism.iterations, matrices.shape[1]
     batch = len(matrices) // steps
     starts = generator.standard_normal((size, d, k))
@@ -288,7 +272,7 @@ def test_the_sum_moves_almost_as_far_as_it_can_on_the_worst_pair(form):
         assert len(pair.data) % mechanism.iterations == 0
         basis = np.eye(d)[:, :k]
         first, second = (
-            prepared(mechanism, side)[-1] for side in (pair.data, pair.neighbour)
+            matrices_of(mechanism, side)[-1] for side in (pair.data, pair.neighbour)
         )
         share = moved(first, second, basis, mechanism.clip)
         share /= sensitivity_of_sum(mechanism)

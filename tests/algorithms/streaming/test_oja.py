@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import linalg
+from seeded import rng
 
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.moments import StreamedMoments, as_moments
@@ -12,10 +13,6 @@ from dpaudit.errors import InputError
 ROWS = np.random.default_rng(0).standard_normal((23, 3))
 MATRICES = np.random.default_rng(1).standard_normal((23, 3, 3))
 STEPS = HarmonicSteps(2.0, 3.0)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def by_hand(matrices, batch, start):
@@ -90,14 +87,8 @@ def test_where_there_is_no_direction_there_is_no_number():
             lambda: Oja(0.1, 30).draw(ROWS, 1, rng=rng()),
             "batch_size must be at most the number of rows, 23, got 30",
         ),
-        (
-            lambda: Oja([0.1]).draw(ROWS, 1, rng=rng()),
-            "step_sizes must be at least 23",
-        ),
-        (
-            lambda: Oja(0.1).draw(ROWS, -1, rng=rng()),
-            "size must be an integer >= 0",
-        ),
+        (lambda: Oja([0.1]).draw(ROWS, 1, rng=rng()), "step_sizes must be at least 23"),
+        (lambda: Oja(0.1).draw(ROWS, -1, rng=rng()), "size must be an integer >= 0"),
         (
             lambda: Oja(0.1).draw(np.zeros((3, 2, 4)), 1, rng=rng()),
             "data must be square matrices",

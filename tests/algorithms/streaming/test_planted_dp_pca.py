@@ -6,16 +6,13 @@ Type-I error: 1e-9 for each null hypothesis that is named (the seeds are fixed).
 import numpy as np
 from scipy import stats
 from scipy.special import ndtr
+from seeded import rng
 
 from dpaudit.algorithms.streaming.moments import StreamedMoments
 from dpaudit.algorithms.streaming.planted import OverlappingDPPCA
 
 TYPE_I_ERROR = 1e-9
 EPSILON, DELTA = 3.5, 1e-5
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def test_the_mean_reads_the_whole_batch():

@@ -10,21 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
+from dpaudit import ApproxDP, InputError, Pair, Profile, UnsupportedError
 from dpaudit.algorithms.streaming.planted import UnthresholdedHistogram
 from dpaudit.algorithms.streaming.private_histogram import CountNoise, PrivateHistogram
 from dpaudit.algorithms.streaming.sparse_counts import SparseCounts
-from dpaudit.claims import ApproxDP, Profile
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.mechanism import HasCanonicalPairs, HasExactClaim, HasPrivacyLoss
-from dpaudit.neighbours import Pair
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def law_of_bin(noise, count, cells):
@@ -88,9 +83,6 @@ def test_a_lax_delta_needs_no_threshold_beyond_a_row():
     assert CountNoise.calibrated(1.0, 0.9).threshold == 1.0
 
 
-# Laws
-
-
 def test_counts_have_the_law_of_the_algorithm():
     # Null hypothesis: c + Lap(b) where that is at least T, else 0.
     mechanism = PrivateHistogram.calibrated(0.5, 1e-2, bins=3)
@@ -139,9 +131,6 @@ def test_the_window_shows_the_bins_that_it_names():
     nothing = mechanism.draw(np.empty(0), 2, rng=rng())
     np.testing.assert_array_equal(nothing, np.zeros((2, 3)))
     assert mechanism.draw(values, 0, rng=rng()).shape == (0, 3)
-
-
-# Exact privacy of pairs
 
 
 def test_the_loss_of_a_release_is_the_ratio_of_densities():
@@ -224,9 +213,6 @@ def test_what_it_offers():
     first, second = planted.canonical_pairs()
     np.testing.assert_array_equal(planted.worst_case().data, first.data)
     assert planted.counts(second.data)[0] == planted.counts(second.neighbour)[0] + 1
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import prepared, rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation
 from dpaudit.algorithms.shared.step_sizes import HarmonicSteps
 from dpaudit.algorithms.streaming.amplification import amplified_multiplier
 from dpaudit.algorithms.streaming.moments import own_products
 from dpaudit.algorithms.streaming.noisy_oja import batch_sensitivity
 from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_mu
-from dpaudit.neighbours import Relation
 
 ROWS = np.random.default_rng(0).standard_normal((12, 3))
 STEPS = HarmonicSteps(2.0, 3.0)
@@ -29,10 +28,6 @@ FORMS = {
     "clipped products": replace(BASE, row_norm=None, clip=0.7),
     "both": replace(BASE, row_norm=1.5, clip=0.4),
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 # What amplification needs
@@ -79,12 +74,6 @@ def test_the_published_noise_is_the_papers():
 
 
 # Runs
-
-
-def prepared(mechanism, rows):
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
-    return rows * np.minimum(1.0, norm / lengths)
 
 
 # The last of rows so long that they are read in parts, four at a time.
@@ -152,12 +141,7 @@ def test_the_canonical_pair_takes_any_length_of_rows():
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [
-        ("clip", np.nan),
-        ("step_sizes", 0.0),
-        ("step_sizes", -1.0),
-        ("n_components", 2),
-    ],
+    [("clip", np.nan), ("step_sizes", 0.0), ("step_sizes", -1.0), ("n_components", 2)],
 )
 def test_bad_arguments_are_named(name, bad):
     with pytest.raises(InputError) as caught:

@@ -6,19 +6,14 @@ Nothing here is random from run to run: seeds are fixed.
 import numpy as np
 import pytest
 from budget_oracles import composed_delta
+from seeded import rng
 
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit import ApproxDP, InputError
+from dpaudit.algorithms import DPPCA, RankKDPPCA
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit
-from dpaudit.algorithms.streaming.rank_k_dp_pca import RankKDPPCA
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.subspace import projector_distance
 
 LOUD = {"epsilon": 400.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def graded(n, deviations, seed=0):

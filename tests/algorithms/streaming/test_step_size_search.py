@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import prepared, rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, Relation, UnsupportedError
 from dpaudit.algorithms.shared.step_sizes import ConstantSteps, HarmonicSteps
-from dpaudit.algorithms.streaming.step_size_search import (
-    StepSizeSearch,
-    step_size_grid,
-)
-from dpaudit.claims import ApproxDP, GaussianDP
-from dpaudit.errors import InputError, UnsupportedError
+from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch, step_size_grid
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.neighbours import Relation
 
 ROWS = np.random.default_rng(0).standard_normal((30, 3))
 BASE = StepSizeSearch(
@@ -38,13 +34,6 @@ FORMS = {
 forms = pytest.mark.parametrize("form", list(FORMS))
 
 
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-# The grid
-
-
 def test_the_grid_is_the_union_of_the_papers_rings():
     for rounds in (1, 2, 4):
         expected = set()
@@ -60,9 +49,6 @@ def test_the_grid_is_the_union_of_the_papers_rings():
     pairs = [(each.numerator, each.offset) for each in scaled]
     expected = [(3.0 * one, 5.0 * two) for one in (0.1, 1, 10) for two in (0.1, 1, 10)]
     np.testing.assert_allclose(pairs, expected)
-
-
-# Calibration
 
 
 @pytest.mark.parametrize("count", [1, 4, 9])
@@ -87,15 +73,6 @@ def test_the_default_candidates_are_about_the_default_steps():
     assert len(grid) == 9
     assert grid[4] == HarmonicSteps(15.0, 1.0)
     assert grid[0] == HarmonicSteps(3.75, 0.25)
-
-
-# Runs and choice
-
-
-def prepared(mechanism, rows):
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    norm = np.inf if mechanism.row_norm is None else mechanism.row_norm
-    return rows * np.minimum(1.0, norm / lengths)
 
 
 def product(mechanism, row, w):
@@ -181,9 +158,6 @@ def test_the_canonical_pair_differs_in_the_last_row_of_the_first_part(share):
         assert first % mechanism.iterations == 0
     with pytest.raises(UnsupportedError, match="no pair is made for a share of"):
         replace(BASE, share=0.001).worst_case()
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,14 @@ Type-I error: 2e-9 for each of the 31 cases of conformance (the seed is fixed).
 
 import numpy as np
 import pytest
+from seeded import rng
 
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import DPPCA, Oja, PrivateHistogram, PrivateOja, StepSizeSearch
 from dpaudit.algorithms.streaming.entries import STREAMING
 from dpaudit.algorithms.streaming.minibatch_oja import BlockOja, MinibatchOja
-from dpaudit.algorithms.streaming.oja import Oja
-from dpaudit.algorithms.streaming.private_histogram import PrivateHistogram
-from dpaudit.algorithms.streaming.private_oja import PrivateOja
-from dpaudit.algorithms.streaming.step_size_search import StepSizeSearch
 from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.codec import encode, rebuild
-from dpaudit.errors import InputError
 from dpaudit.mechanism import (
     HasCanonicalPairs,
     HasComponents,
@@ -24,7 +21,6 @@ from dpaudit.mechanism import (
     HasPrivacyLoss,
     HasTranscript,
 )
-from dpaudit.neighbours import Pair, Relation
 from dpaudit.testing import run_conformance
 
 GAUSSIAN = np.random.default_rng(0).standard_normal((400, 10))
@@ -45,10 +41,6 @@ HISTOGRAMS = {name for name in PROMISES if "histogram" in name}
 VALUES = HISTOGRAMS | {name for name in PROMISES if "mean" in name or "top" in name}
 STEPS = {"minibatch-oja", "block-oja"}
 entries = pytest.mark.parametrize("entry", STREAMING, ids=lambda entry: entry.name)
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def made(entry):

@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
+from seeded import rng
 
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.thresholded_counts import GaussianCounts
 from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("escape", [1e-12, 1e-5, 0.01, 0.3])

@@ -8,18 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import rng
 
+from dpaudit import ApproxDP, InputError, PureDP
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.private_histogram import CountNoise
 from dpaudit.algorithms.streaming.top_eigenvalue import TopEigenvalue
-from dpaudit.claims import ApproxDP, PureDP
-from dpaudit.errors import InputError
 
 TYPE_I_ERROR = 1e-9
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def group_values(mechanism, rows):
@@ -90,9 +86,6 @@ def test_a_row_can_move_a_group():
         assert (labels[0] != labels[1]).sum() == 1
 
 
-# The release
-
-
 @pytest.mark.parametrize("bins", [1, 2, 4])
 def test_the_estimate_is_the_left_edge_of_the_fullest_bin(bins):
     mechanism = TopEigenvalue.calibrated(5.0, 1e-2, bins_per_octave=bins)
@@ -151,9 +144,6 @@ def test_it_finds_the_scale_of_many_rows():
         assert not np.isnan(draws).any()
         assert draws.min() >= 49 / 2.5
         assert draws.max() <= 49 * 1.5
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

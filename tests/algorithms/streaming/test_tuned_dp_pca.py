@@ -6,9 +6,9 @@ Type-I error: 1e-9 for each test that names a null hypothesis (the seeds are fix
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms import DPPCA, build
 from dpaudit.algorithms.streaming.mean_budget import CalibratedSplit, GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import POWER_STEPS, scale_rows
 from dpaudit.algorithms.streaming.moments import StreamedMoments
@@ -18,10 +18,6 @@ from dpaudit.codec import encode, rebuild
 from dpaudit.errors import InputError
 
 LOUD = {"epsilon": 200.0, "delta": 0.1, "group_constant": 400.0}
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def spiked(n, d, seed=0):
@@ -132,8 +128,7 @@ def test_the_worst_pair_shows_the_mean_at_nearly_its_full_sensitivity(norm):
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [("scale_share", 0.0), ("scale_share", 1.0), ("n_components", 2)],
+    ("name", "bad"), [("scale_share", 0.0), ("scale_share", 1.0), ("n_components", 2)]
 )
 def test_bad_arguments_are_named(name, bad):
     with pytest.raises(InputError, match=f"{name}.* must be .*got {bad!r}"):

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.covariance.gaussian import GOEGaussian
+from dpaudit import ApproxDP, InputError, Relation
+from dpaudit.algorithms import GOEGaussian, TwoStagePCA, build
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.minibatch_pca import scale_rows
 from dpaudit.algorithms.streaming.moments import (
@@ -19,21 +20,13 @@ from dpaudit.algorithms.streaming.moments import (
     RowMoments,
     StreamedMoments,
 )
-from dpaudit.algorithms.streaming.two_stage_pca import TwoStagePCA
 from dpaudit.algorithms.streaming.windows import Ball
-from dpaudit.claims import ApproxDP
 from dpaudit.datasets.streaming_models import signal_in_noise
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import projector_distance, top_components
 
 # So little noise that nothing is bottom on a few hundred rows.
 LOUD = {"epsilon": 200.0, "delta": 0.1}
 PAIRS = ("far row", "two directions", "two bins", "threshold", "far from zero")
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def graded(n, deviations, seed=0):

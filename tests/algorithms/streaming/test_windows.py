@@ -4,16 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from seeded import rng
 
 from dpaudit.algorithms.streaming.mean_budget import GaussianSplit
 from dpaudit.algorithms.streaming.mean_estimation import MeanEstimation, _totals
 from dpaudit.algorithms.streaming.moments import FixedGradients
 from dpaudit.algorithms.streaming.windows import Ball, Tail
 from dpaudit.errors import InputError
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("d", [1, 3, 1000])

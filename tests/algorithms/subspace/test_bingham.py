@@ -37,13 +37,6 @@ def diagonal_draws(values, size, seed=0):
     return VectorBingham(np.diag(values)).draw(size, rng=np.random.default_rng(seed))
 
 
-def random_rotation(d, rng):
-    return np.linalg.qr(rng.standard_normal((d, d))).Q
-
-
-# The normalising constant
-
-
 @pytest.mark.parametrize("value", [-1e6, -3.0, 0.0, 1e6])
 def test_in_one_dimension_the_constant_is_the_density(value):
     assert float(log_bingham_normaliser([value])) == pytest.approx(value, abs=1e-14)
@@ -61,10 +54,7 @@ def test_in_two_dimensions_the_constant_is_a_bessel_function():
 
 
 @pytest.mark.parametrize("share", [0.01, 1.0, 100.0])
-@pytest.mark.parametrize(
-    ("d", "rank"),
-    [(3, 1), (10, 9), (54, 30), (200, 1)],
-)
+@pytest.mark.parametrize(("d", "rank"), [(3, 1), (10, 9), (54, 30), (200, 1)])
 def test_for_a_projector_the_constant_is_a_hypergeometric_function(d, rank, share):
     # About share = 1 the mass moves from the many small eigenvalues to the large one.
     height = share * d / 2
@@ -84,11 +74,8 @@ def test_the_constant_is_the_sum_of_its_power_series(seed):
     assert float(log_bingham_normaliser(values)) == pytest.approx(expected, abs=3e-14)
 
 
-spectra = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12)
-
-
 @settings(max_examples=20)
-@given(spectra, st.floats(-100, 100))
+@given(st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=12), st.floats(-100, 100))
 def test_properties_of_the_constant(values, shift):
     variants = [values, np.add(values, shift), values[::-1]]
     found, shifted, reordered = log_bingham_normaliser(variants)
@@ -117,9 +104,6 @@ def test_bad_eigenvalues_are_refused(bad):
         log_bingham_normaliser(bad)
 
 
-# The envelope
-
-
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=300))
 def test_the_envelope_solves_its_equation(gaps):
     values = -np.array([[0.0, *gaps]])
@@ -129,13 +113,7 @@ def test_the_envelope_solves_its_equation(gaps):
     np.testing.assert_allclose(weights, 1 / (b - 2 * values[0]), rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [0.0, -1.0, -5.0, -1e4],
-        np.linspace(0, 40, 30),
-    ],
-)
+@pytest.mark.parametrize("values", [[0.0, -1.0, -5.0, -1e4], np.linspace(0, 40, 30)])
 def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
     # Null hypothesis: each of 50,000 proposals is accepted with this probability.
     _, share = naive_draws(values, 1, rng=np.random.default_rng(0))
@@ -143,9 +121,6 @@ def test_the_acceptance_is_what_a_naive_sampler_accepts(values):
     count = round(50_000 * share)
     assert stats.binomtest(count, 50_000, acceptance).pvalue >= TYPE_I_ERROR
     assert stats.binomtest(count, 50_000, 0.8 * acceptance).pvalue < TYPE_I_ERROR
-
-
-# Draws: goodness of fit
 
 
 @pytest.mark.parametrize("gap", [0.0, 5.0, 2000.0])
@@ -181,7 +156,7 @@ def test_in_eight_dimensions_moments_are_derivatives_of_the_constant(spread):
     rng = np.random.default_rng(5)
     size, d = 40_000, 8
     values = np.sort(rng.uniform(0, spread, d))[::-1]
-    basis = random_rotation(d, rng)
+    basis = np.linalg.qr(rng.standard_normal((d, d))).Q
     law = VectorBingham(basis @ np.diag(values) @ basis.T)
     draws = law.draw(size, rng=rng) @ basis
     expected, variance = mean_squares(values)
@@ -218,9 +193,6 @@ def test_a_huge_spread_leaves_a_normal_law(spread):
     scaled = draws[:, 1] * np.sqrt(2 * spread)
     assert stats.kstest(scaled, stats.norm.cdf).pvalue >= TYPE_I_ERROR
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1.0, rtol=1e-14)
-
-
-# Draws: stacks, chunks, shapes
 
 
 def test_stacked_draws_follow_each_matrix():

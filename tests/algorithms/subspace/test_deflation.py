@@ -11,26 +11,13 @@ from bingham_oracles import TYPE_I_ERROR, marginal_cdf, series
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
+from seeded import random_pair
 
-from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, PureDP, Relation
+from dpaudit.algorithms import DeflationExponential, ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.frames import uniform_frames
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
-
-
-def random_pair(seed, relation, n, d):
-    rows = np.random.default_rng(seed).standard_normal((n + 1, d))
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
-
-
-# Calibration
 
 
 @pytest.mark.parametrize("row_norm", [1.0, 3.0])
@@ -98,9 +85,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         DeflationExponential(**options)
-
-
-# The law
 
 
 def second_angle_share(draws, values, coefficient):
@@ -171,9 +155,6 @@ def test_large_batches_are_drawn_in_parts():
     assert none.shape == (0,)
 
 
-# Loss
-
-
 def naive_log_density(frame, moment, coefficients):
     """Column by column, with a basis of the complement from a singular decomposition.
 
@@ -231,10 +212,7 @@ def test_no_frame_loses_more_than_the_bounds_of_the_proof(
     rng = np.random.default_rng(seed)
     k = int(rng.integers(1, d + 1))
     mechanism = DeflationExponential(
-        n_components=k,
-        epsilon=epsilon,
-        relation=relation,
-        shares=rng.random(k) + 0.05,
+        n_components=k, epsilon=epsilon, relation=relation, shares=rng.random(k) + 0.05
     )
     pair = random_pair(seed, relation, n, d)
     eigenvectors = np.linalg.eigh(mechanism.moment(pair.data)).eigenvectors

@@ -17,33 +17,19 @@ from matrix_bingham_oracles import (
     wide_gap_acceptance,
 )
 from scipy import stats
+from seeded import random_pair
 
-from dpaudit.algorithms import build, entry
-from dpaudit.algorithms.subspace.exact_exponential import (
-    ExactExponential,
-    MatrixACG,
-)
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, Pair, Relation, UnsupportedError
+from dpaudit.algorithms import ExponentialMechanism, build, entry
+from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
 
 def assert_plausible(p_values):
     assert min(p_values) >= TYPE_I_ERROR / len(p_values)
-
-
-def random_pair(seed, relation, n, d):
-    rows = np.random.default_rng(seed).standard_normal((n + 1, d))
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
-
-
-# The law
 
 
 def test_complements_are_matrix_bingham_with_the_opposite_sign():
@@ -97,9 +83,6 @@ def test_no_rows_give_the_uniform_law(k, d):
     assert np.abs(squares.mean(axis=0) - k / d).max() <= radius
 
 
-# Releases
-
-
 def test_the_estimate_of_acceptance():
     mechanism = ExactExponential(n_components=2)
     rows = np.repeat(np.eye(4), [9000, 9000, 1, 1], axis=0)
@@ -111,9 +94,6 @@ def test_the_estimate_of_acceptance():
         assert ExactExponential(n_components=k).acceptance(rows, rng=rng) == 1.0
     with pytest.raises(InputError, match="size must be"):
         mechanism.acceptance(rows, size=0, rng=rng)
-
-
-# Construction
 
 
 def test_it_is_built_as_it_is_written():
@@ -137,9 +117,6 @@ def test_the_coefficient_is_that_of_one_component(relation, row_norm):
     for k in (1, 2, 5):
         mechanism = build("exponential-pca-acg", n_components=k, **options)
         assert mechanism.coefficient == one.coefficient
-
-
-# Loss
 
 
 def log_normaliser(values, k):

@@ -10,12 +10,11 @@ import pytest
 from bingham_oracles import TYPE_I_ERROR, angle_p_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeded import random_pair
 
-from dpaudit.algorithms import build
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
+from dpaudit import InputError, Pair, Relation
+from dpaudit.algorithms import ExponentialMechanism, build
 from dpaudit.claims import NO_LOSS, PureDP
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Pair, Relation
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 
@@ -24,13 +23,6 @@ def pure_epsilon(mechanism, pair):
     exact = mechanism.exact_claim(pair)
     assert isinstance(exact, PureDP)
     return exact.parameters["epsilon"]
-
-
-def rows_of(seed, n, d):
-    return np.random.default_rng(seed).standard_normal((n, d))
-
-
-# Construction
 
 
 def test_it_is_built_as_it_is_written():
@@ -63,9 +55,6 @@ def test_more_components_are_refused_with_a_hint():
     assert "exponential-pca-deflation" in str(caught.value)
 
 
-# Releases
-
-
 @RELATIONS
 def test_releases_have_the_density_of_the_definition(relation):
     # d = 2: twice the angle to the first eigenvector is von Mises, its concentration
@@ -82,9 +71,6 @@ def test_releases_have_the_density_of_the_definition(relation):
     assert angle_p_value(turned, 1.3 * gap) < TYPE_I_ERROR
 
 
-# Loss
-
-
 def density_on_the_circle(mechanism, rows, points):
     """The density with respect to the uniform law; trapezoidal rule, d = 2."""
     norms = np.maximum(np.linalg.norm(rows, axis=1), mechanism.row_norm)
@@ -96,13 +82,6 @@ def density_on_the_circle(mechanism, rows, points):
         return np.exp(mechanism.coefficient * ((u @ clipped.T) ** 2).sum(axis=1))
 
     return weight(points) / weight(grid).mean(), weight(grid) / weight(grid).mean()
-
-
-def random_pair(seed, relation, n, d):
-    rows = rows_of(seed, n + 1, d)
-    if relation is Relation.ADD_REMOVE:
-        return Pair(rows, rows[:-1])
-    return Pair(rows[:-1], np.vstack([rows[:-2], rows[-1:]]))
 
 
 @RELATIONS
@@ -156,9 +135,6 @@ def test_neighbours_with_the_same_moment_lose_nothing():
     pair = Pair([[0.6, -0.8]], [[-0.6, 0.8]])
     mechanism = build("exponential-pca", relation=Relation.REPLACE_ONE)
     assert mechanism.exact_claim(pair) == NO_LOSS
-
-
-# Epsilon is the supremum
 
 
 @RELATIONS

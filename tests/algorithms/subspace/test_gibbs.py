@@ -12,20 +12,13 @@ import itertools
 import numpy as np
 import pytest
 from bingham_oracles import angle_p_value
-from matrix_bingham_oracles import (
-    TYPE_I_ERROR,
-    plane_p_values,
-    same_law_p_values,
-)
+from matrix_bingham_oracles import TYPE_I_ERROR, plane_p_values, same_law_p_values
 
-from dpaudit.algorithms import build, entry
+from dpaudit import InputError, PureDP, Relation, UnsupportedError
+from dpaudit.algorithms import ExponentialMechanism, build, entry
 from dpaudit.algorithms.subspace.exact_exponential import ExactExponential, MatrixACG
-from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
 from dpaudit.algorithms.subspace.frames import uniform_frames
 from dpaudit.algorithms.subspace.gibbs import GibbsExponential, PlaneRotations
-from dpaudit.claims import PureDP
-from dpaudit.errors import InputError, UnsupportedError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import captured_variance
 from dpaudit.testing import run_conformance
 
@@ -40,9 +33,6 @@ def moved(values, frames, sweeps, seed=0):
     chains = PlaneRotations(values, frames)
     chains.sweep(sweeps, rng=np.random.default_rng(seed))
     return chains.frames
-
-
-# The stationary law
 
 
 @pytest.mark.parametrize("gap", [1.0, 8.0, 1000.0])
@@ -86,10 +76,7 @@ def test_starts_that_are_far_apart_soon_meet():
     assert np.sqrt(variances.sum() / size) < 0.1 * means.mean()
 
 
-@pytest.mark.parametrize(
-    ("values", "k"),
-    [([50.0, 30.0, 20.0, 15.0, 0.0, 0.0], 3)],
-)
+@pytest.mark.parametrize(("values", "k"), [([50.0, 30.0, 20.0, 15.0, 0.0, 0.0], 3)])
 def test_it_has_the_law_of_exact_draws(values, k):
     exact = MatrixACG(values, k).draw(3000, rng=np.random.default_rng(1))
     start = uniform_frames(3000, len(values), k, rng=np.random.default_rng(2))
@@ -134,9 +121,6 @@ def test_draws_are_those_of_the_exact_mechanism_where_it_draws_vectors(relation,
         for make in (GibbsExponential, ExactExponential)
     )
     np.testing.assert_array_equal(gibbs, exact)
-
-
-# The chains
 
 
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (8, 8), (30, 4)])
@@ -191,9 +175,6 @@ def test_no_chain_depends_on_the_others():
         assert abs(products.sum()) / np.sqrt(len(products)) < 7
 
 
-# Construction
-
-
 def test_it_is_built_as_it_is_written():
     mechanism = GibbsExponential(n_components=2, epsilon=1.0)
     assert mechanism == GibbsExponential.calibrated(1.0, n_components=2)
@@ -219,9 +200,6 @@ def test_it_is_built_as_it_is_written():
 def test_bad_options_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         GibbsExponential(**options)
-
-
-# Diagnostics
 
 
 def test_diagnostics_of_chains_that_mix():
@@ -277,9 +255,6 @@ def test_bad_diagnostics_are_refused(options, message):
     mechanism = GibbsExponential(n_components=2)
     with pytest.raises(InputError, match=message):
         mechanism.diagnostics(np.eye(5), rng=np.random.default_rng(0), **options)
-
-
-# Conformance
 
 
 def test_it_conforms():

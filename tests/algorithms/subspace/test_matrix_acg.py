@@ -44,9 +44,6 @@ def random_values(seed, d):
     return scale * 10.0 ** rng.uniform(-8, 0, d)
 
 
-# The envelope
-
-
 @settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 7))
 def test_the_acceptance_probability_is_never_above_one(seed, d):
@@ -63,8 +60,7 @@ def test_the_acceptance_probability_is_never_above_one(seed, d):
 
 
 @pytest.mark.parametrize(
-    ("values", "k"),
-    [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2)],
+    ("values", "k"), [([5.0, 3.0, 0.0], 1), ([30.0, 10.0, 5.0, 0.0], 2)]
 )
 def test_no_frame_that_an_optimiser_finds_is_above_the_envelope(values, k):
     sampler, d = MatrixACG(values, k), len(values)
@@ -127,9 +123,6 @@ def test_gaps_before_the_last_component_do_not_matter_much(values):
 def test_bad_arguments_are_refused():
     with pytest.raises(InputError, match="k must be an integer >= 1 and <= 2, got 3"):
         MatrixACG([1.0, 0.0], 3)
-
-
-# The law
 
 
 @pytest.mark.parametrize("gap", [1.0, 8.0, 1000.0])

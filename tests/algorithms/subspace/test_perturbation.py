@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaudit import InputError, Relation
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
     projector_sensitivity,
     turned_pair,
 )
-from dpaudit.errors import InputError
-from dpaudit.neighbours import Relation
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation
@@ -55,9 +54,6 @@ def with_gap(d, k, gap, rng):
     return (basis * (values + 1)) @ basis.T
 
 
-# The bound
-
-
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("excess", ["1e-12", "0.1", "1", "1e4", "1e9"])
 def test_the_closed_form_keeps_all_its_digits(relation, excess):
@@ -86,15 +82,9 @@ def test_unknown_relations_are_named():
             function("swap")
 
 
-# Never exceeded
-
-
 @settings(max_examples=50)
 @given(
-    st.integers(0, 2**32),
-    st.sampled_from(CASES),
-    st.floats(1e-3, 30.0),
-    st.booleans(),
+    st.integers(0, 2**32), st.sampled_from(CASES), st.floats(1e-3, 30.0), st.booleans()
 )
 def test_no_row_moves_more(seed, case, excess, in_plane):
     relation, d, k = case
@@ -112,9 +102,6 @@ def test_no_row_moves_more(seed, case, excess, in_plane):
     bound = projector_sensitivity(max(gaps), relation)
     if not np.isnan(bound):
         assert moved(one, other, k) <= bound * (1 + 1e-9) + 1e-12
-
-
-# Attained
 
 
 @pytest.mark.parametrize(("relation", "d", "k"), CASES)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from seeded import gram_schmidt, rng
 
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, Relation
 from dpaudit.algorithms.subspace.frames import orthonormalise
 from dpaudit.algorithms.subspace.power_method import (
     LaplacePowerMethod,
@@ -16,15 +18,8 @@ from dpaudit.algorithms.subspace.power_method import (
     step_sensitivity,
 )
 from dpaudit.attacks import GaussianTranscript, Target
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta, gaussian_mu
-from dpaudit.mechanism import (
-    HasExactClaim,
-    HasGaussianSteps,
-    HasTranscript,
-)
-from dpaudit.neighbours import Relation
+from dpaudit.mechanism import HasExactClaim, HasGaussianSteps, HasTranscript
 from dpaudit.subspace import second_moment
 
 ADD_REMOVE, REPLACE_ONE = Relation
@@ -34,19 +29,6 @@ LAPLACE = LaplacePowerMethod(
     n_components=2, iterations=3, unit_scale=0.7, claim=PureDP(1.0)
 )
 ROWS = np.random.default_rng(0).standard_normal((20, 3))
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-def gram_schmidt(matrix):
-    columns = []
-    for column in matrix.T:
-        for earlier in columns:
-            column = column - (earlier @ column) * earlier
-        columns.append(column / np.sqrt(column @ column))
-    return np.array(columns).T
 
 
 # Sensitivity of a step

@@ -11,23 +11,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy import stats
+from seeded import rng
 
+from dpaudit import ApproxDP, InputError, Pair, Relation
+from dpaudit.algorithms import PrivateSubspace, PublishedPrivateSubspace
 from dpaudit.algorithms.subspace.perturbation import (
     gap_sensitivity,
     projector_sensitivity,
 )
-from dpaudit.algorithms.subspace.private_subspace import PrivateSubspace
-from dpaudit.algorithms.subspace.published_private_subspace import (
-    PublishedPrivateSubspace,
-)
-from dpaudit.claims import ApproxDP
-from dpaudit.errors import InputError
 from dpaudit.gaussian import gaussian_delta
-from dpaudit.mechanism import (
-    HasExactClaim,
-    HasTranscript,
-)
-from dpaudit.neighbours import Pair, Relation
+from dpaudit.mechanism import HasExactClaim, HasTranscript
 
 ADD_REMOVE, REPLACE_ONE = Relation
 TYPE_I_ERROR = 1e-9
@@ -35,10 +28,6 @@ MAKERS = {
     "corrected": PrivateSubspace.calibrated,
     "published": PublishedPrivateSubspace.as_published,
 }
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 def gap_and_projector(mechanism, data):
@@ -144,12 +133,7 @@ def test_the_published_claim_is_false(epsilon, delta, k, relation):
 @pytest.mark.parametrize("share", [0.1, 0.7])
 def test_every_stage_spends_its_share(share, row_norm, relation):
     mechanism = PrivateSubspace.calibrated(
-        0.8,
-        1e-4,
-        n_components=2,
-        relation=relation,
-        row_norm=row_norm,
-        gap_share=share,
+        0.8, 1e-4, n_components=2, relation=relation, row_norm=row_norm, gap_share=share
     )
     assert mechanism.claim == ApproxDP(0.8, 1e-4)
     assert (mechanism.relation, mechanism.row_norm) == (relation, row_norm)

@@ -2,20 +2,15 @@
 
 import numpy as np
 import pytest
+from seeded import rng
 
-from dpaudit.algorithms.subspace.deflation import DeflationExponential
-from dpaudit.algorithms.subspace.exact_exponential import ExactExponential
+from dpaudit.algorithms import DeflationExponential, ExactExponential, GibbsExponential
 from dpaudit.algorithms.subspace.exponential import ExponentialMechanism
-from dpaudit.algorithms.subspace.gibbs import GibbsExponential
 from dpaudit.errors import InputError
 
 KINDS = pytest.mark.parametrize(
     "kind", [ExactExponential, DeflationExponential, GibbsExponential]
 )
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
 
 
 @KINDS

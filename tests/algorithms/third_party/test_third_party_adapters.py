@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dpaudit import DPAuditError, InputError, Relation
 from dpaudit.algorithms import CATALOGUE, build, entry, names_of
 from dpaudit.algorithms.third_party import opendp
 from dpaudit.algorithms.third_party.base import (
@@ -23,10 +24,8 @@ from dpaudit.algorithms.third_party.diffprivlib import (
 )
 from dpaudit.algorithms.third_party.opendp import OpenDPEigenvector, OpenDPPCA
 from dpaudit.cli import main
-from dpaudit.errors import DPAuditError, InputError
 from dpaudit.extras import how_to_install
 from dpaudit.mechanism import HasBatchedDraw
-from dpaudit.neighbours import Relation
 
 NAMES = names_of("third-party")
 EIGENVECTORS = ("diffprivlib-bingham", "opendp-eigenvector")

@@ -17,10 +17,9 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from dpaudit import InputError, Relation, UnsupportedError
-from dpaudit.algorithms import build, names_of
+from dpaudit.algorithms import DPSGD, build, names_of
 from dpaudit.algorithms.shared.batches import AllRows
 from dpaudit.algorithms.training import dp_sgd
-from dpaudit.algorithms.training.dp_sgd import DPSGD
 from dpaudit.algorithms.training.planted import BatchClippedSGD, FixedBatchSGD
 
 ROWS = np.array([[0.3, -1.0, 1.0], [2.0, 2.0, 0.0], [-0.5, 4.0, 3.0]])

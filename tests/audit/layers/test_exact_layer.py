@@ -17,11 +17,7 @@ from dpaudit import (
     Relation,
     ZeroConcentratedDP,
 )
-from dpaudit.algorithms import (
-    AnalyzeGauss,
-    GOEGaussian,
-    SymmetricNoise,
-)
+from dpaudit.algorithms import AnalyzeGauss, GOEGaussian, SymmetricNoise
 from dpaudit.audit.layers.exact import ExactOutcome, exact_profile, exact_verdict
 from dpaudit.gaussian import gaussian_delta
 from dpaudit.mechanism import HasExactClaim

@@ -16,14 +16,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpaudit import (
-    GaussianDP,
-    InputError,
-    MechanismError,
-    Pair,
-    PureDP,
-    Relation,
-)
+from dpaudit import GaussianDP, InputError, MechanismError, Pair, PureDP, Relation
 from dpaudit.algorithms import AnalyzeGauss, SymmetricNoise, SymmetrisedWishart
 from dpaudit.audit.layers import consistency, whitebox
 from dpaudit.audit.layers.consistency import loss_consistency
@@ -86,8 +79,8 @@ def gaussian_profile(epsilon, mu):
     return quad(excess, start, start + 12, epsabs=0, epsrel=1e-9, limit=200)[0]
 
 
-def laplace_profile(epsilon, largest):
-    return np.maximum(-np.expm1((epsilon - largest) / 2), 0.0)
+def sure(mechanism, pair=PAIR, **options):
+    return white_box(mechanism, pair, confidence=SURE, **options)
 
 
 def contains(result, truth, slack=1e-9):
@@ -101,9 +94,7 @@ def contains(result, truth, slack=1e-9):
 @pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
 def test_the_gaussian_profile_is_inside(mu):
     epsilons = [0.0, mu / 2, mu, 1.5 * mu]
-    result = white_box(
-        GaussianSum(1 / mu), PAIR, epsilon=epsilons, confidence=SURE, max_samples=20_000
-    )
+    result = sure(GaussianSum(1 / mu), epsilon=epsilons, max_samples=20_000)
     truth = np.array([gaussian_profile(e, mu) for e in epsilons])
     assert contains(result, truth)
     assert np.all(result.delta_high - result.delta_low < 0.05)
@@ -112,10 +103,8 @@ def test_the_gaussian_profile_is_inside(mu):
 
 def test_the_laplace_profile_is_inside_and_release_by_release_will_do():
     epsilons = np.array([0.0, 0.3, 0.7, 1.5])
-    result = white_box(
-        LaplaceSum(), PAIR, epsilon=epsilons, confidence=SURE, max_samples=5000
-    )
-    assert contains(result, laplace_profile(epsilons, 1.0))
+    result = sure(LaplaceSum(), epsilon=epsilons, max_samples=5000)
+    assert contains(result, np.maximum(-np.expm1((epsilons - 1) / 2), 0.0))
 
 
 @pytest.mark.parametrize("dimension", [2, 4])
@@ -124,9 +113,7 @@ def test_infinite_losses_count_as_one(dimension):
     mechanism = SymmetricNoise.as_published(1.0)
     pair = mechanism.worst_case(dimension)
     epsilons = np.array([0.0, 0.5, 1.0, 3.0])
-    result = white_box(
-        mechanism, pair, epsilon=epsilons, confidence=SURE, max_samples=10_000
-    )
+    result = sure(mechanism, pair, epsilon=epsilons, max_samples=10_000)
     forward = np.full(4, 1 - np.exp(-1))
     backward = np.maximum(1 - np.exp(epsilons - 1), 0.0)
     assert contains(result, [forward, backward])
@@ -139,11 +126,10 @@ def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
     """Half of all losses are epsilon itself, give or take the last bits."""
     wishart = SymmetrisedWishart.calibrated(0.7)
     for mechanism, pair in ((LaplaceSum(0.3), PAIR), (wishart, wishart.worst_case())):
-        result = white_box(
+        result = sure(
             mechanism,
             pair,
             epsilon=mechanism.claim.parameters["epsilon"],
-            confidence=SURE,
             max_samples=5000,
         )
         assert result.delta_low[0] == 0
@@ -167,9 +153,7 @@ def test_a_pure_claim_with_equality_does_not_fall_to_rounding():
 def test_small_deltas_are_bounded_within_a_tenth(mechanism, pair, proposal):
     claim = mechanism.claim
     epsilon = claim.epsilon(1e-8)
-    result = white_box(
-        mechanism, pair, epsilon=epsilon, confidence=SURE, proposal=proposal
-    )
+    result = sure(mechanism, pair, epsilon=epsilon, proposal=proposal)
     truth = gaussian_profile(epsilon, claim.parameters["mu"])
     assert contains(result, truth)
     assert np.all(result.high_by_direction < 1.1 * truth)
@@ -182,11 +166,10 @@ def test_small_deltas_are_bounded_within_a_tenth(mechanism, pair, proposal):
 def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
     mechanism = AnalyzeGauss.from_mu(0.5)
     epsilon = GaussianDP(0.5).epsilon(1e-7)
-    result = white_box(
+    result = sure(
         mechanism,
         mechanism.worst_case(),
         epsilon=epsilon,
-        confidence=SURE,
         proposal="auto",
         max_samples=50_000,
     )
@@ -200,9 +183,7 @@ def test_a_mechanism_that_clips_is_tilted_by_copies_of_its_row():
 def test_given_datasets_serve_all_epsilons():
     epsilons = np.array([2.5, 3.5])
     proposal = (np.array([-2.5]), np.array([3.5]))
-    result = white_box(
-        GaussianSum(), PAIR, epsilon=epsilons, confidence=SURE, proposal=proposal
-    )
+    result = sure(GaussianSum(), epsilon=epsilons, proposal=proposal)
     truth = np.array([gaussian_profile(e, 1.0) for e in epsilons])
     assert contains(result, truth)
     assert np.all(result.high_by_direction < 1.15 * truth)
@@ -218,27 +199,15 @@ def test_bad_proposals_cost_width_and_not_validity():
     truth = gaussian_profile(1.0, 1.0)
     for shift in (-1.0, -3.0, 8.0):
         proposal = (np.array([-shift]), np.array([1.0 + shift]))
-        result = white_box(
-            GaussianSum(),
-            PAIR,
-            epsilon=1.0,
-            confidence=SURE,
-            proposal=proposal,
-            max_samples=20_000,
-        )
+        result = sure(GaussianSum(), epsilon=1.0, proposal=proposal, max_samples=20_000)
         assert contains(result, truth)
 
 
 def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
     """A pilot that saw too little: later releases exceed its ceiling."""
     monkeypatch.setattr("dpaudit.audit.layers.whitebox.ceiling", lambda *a: 1e-3)
-    result = white_box(
-        GaussianSum(),
-        PAIR,
-        epsilon=1.0,
-        confidence=SURE,
-        proposal=(np.array([-1.0]), None),
-        max_samples=1000,
+    result = sure(
+        GaussianSum(), epsilon=1.0, proposal=(np.array([-1.0]), None), max_samples=1000
     )
     assert result.high_by_direction[0, 0] == 1.0
     assert result.low_by_direction[0, 0] <= gaussian_profile(1.0, 1.0)
@@ -247,12 +216,11 @@ def test_an_order_disproved_late_ends_the_upper_bound(monkeypatch):
 
 def test_bounded_support_is_not_translated():
     mechanism = SymmetricNoise.as_published(1.0)
-    result = white_box(
+    result = sure(
         mechanism,
         mechanism.worst_case(),
         epsilon=1.0,
         proposal="translate",
-        confidence=SURE,
         max_samples=2000,
     )
     assert contains(result, [[1 - np.exp(-1)], [0.0]])
@@ -299,13 +267,7 @@ def test_results_narrow_step_by_step_and_repeat():
 
 
 def test_epsilon_is_bounded_from_both_sides():
-    result = white_box(
-        GaussianSum(),
-        PAIR,
-        epsilon=np.linspace(0, 3, 7),
-        confidence=SURE,
-        max_samples=20_000,
-    )
+    result = sure(GaussianSum(), epsilon=np.linspace(0, 3, 7), max_samples=20_000)
     truth = GaussianDP(1.0).epsilon(0.05)
     assert truth - 0.6 < result.epsilon_lower(0.05) <= truth
     assert truth <= result.epsilon_upper(0.05) < truth + 0.6

@@ -10,12 +10,11 @@ from replay_cases import rows
 from scipy.special import softmax
 from scipy.stats import laplace
 
-from dpaudit import ApproxDP, Pair, PureDP
+from dpaudit import ApproxDP, MechanismError, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
 from dpaudit.audit.replay.chances import Chances, noisy_maximum
 from dpaudit.audit.replay.laws import Family
-from dpaudit.errors import MechanismError
 
 PAIR = Pair(rows(1, 0), rows(1, 0, 1))
 LONG = np.random.default_rng(0).uniform(-9, 9, 20)
@@ -123,10 +122,7 @@ def test_the_loss_of_a_choice_is_exact(mechanism):
             lambda x, rng: (counts(x) + rng.exponential(2.0, 3)).argmax(),
             Family.EXPONENTIAL,
         ),
-        (
-            lambda x, rng: np.argmin(-counts(x) - rng.laplace(0, 2.0, 3)),
-            Family.LAPLACE,
-        ),
+        (lambda x, rng: np.argmin(-counts(x) - rng.laplace(0, 2.0, 3)), Family.LAPLACE),
     ],
 )
 def test_a_noisy_maximum_is_one_choice(mechanism, family):

@@ -332,9 +332,7 @@ def test_primitives_of_any_library_can_be_registered(monkeypatch):
     module.Noise = Noise
     monkeypatch.setitem(sys.modules, "tables", module)
     register("tables.Noise.add", "laplace", value="x", scale="self.b")
-
     result = judged(lambda x, rng: Noise(2.0).add(float(len(x))))
-
     assert (str(result.verdict), result.loss) == ("NOT_REFUTED", pytest.approx(0.5))
     assert not hasattr(Noise.add, "__wrapped__")
     register("tables.Noise.add", "laplace", value="x", scale="b")

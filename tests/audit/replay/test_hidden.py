@@ -9,9 +9,8 @@ import pytest
 from replay_cases import WRONG, rows
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit.replay import invariant, replay
+from dpaudit.audit.replay import invariant, replay, verify_replay
 from dpaudit.audit.replay.hidden import repeats_needed
-from dpaudit.audit.replay.witness import verify_replay
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
 ALIKE = 0.7

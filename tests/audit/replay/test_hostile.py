@@ -114,10 +114,6 @@ def frozen(x, rng):
     return total(x) + scipy.stats.laplace.rvs(scale=1.0, random_state=rng)
 
 
-def noisy_argmax(x, rng):
-    return int(np.argmax(np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3)))
-
-
 def argmax_of_canvas(x, rng):
     scores = np.zeros(3)
     scores[:] = np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3)
@@ -126,7 +122,10 @@ def argmax_of_canvas(x, rng):
 
 FOLLOWED = [
     *(in_place, out_argument, object_array, spawned, module_level, new_generator),
-    *(frozen, catches_everything, noisy_argmax, argmax_of_canvas),
+    *(frozen, catches_everything, argmax_of_canvas),
+    lambda x, rng: int(
+        np.argmax(np.array([total(x), 1.0, 0.5]) + rng.laplace(0, 2.0, 3))
+    ),
 ]
 NOT_REFUTED = [
     *(out_of_draws, exits_at_random, generator_function),

@@ -161,9 +161,6 @@ def test_both_readings_are_of_the_same_draws():
     assert sum(each.executions == 10 for each in found) > 0  # in a later turn
 
 
-# Columns
-
-
 def observed():
     rng = np.random.default_rng(8)
     made = []

@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace
 
-from dpaudit import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+from dpaudit import ApproxDP, GaussianDP, InputError, PureDP, ZeroConcentratedDP
 from dpaudit.audit.replay.comparison import compare, loss
 from dpaudit.audit.replay.composition import Composition
 from dpaudit.audit.replay.declarations import KERNELS
 from dpaudit.audit.replay.kernels import Trusted
 from dpaudit.audit.replay.noise import discrete_gaussian_log_sum
-from dpaudit.errors import InputError
 
 WHOLE = np.arange(-300, 301)
 

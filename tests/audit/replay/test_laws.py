@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from replay_cases import rows
 
-from dpaudit import GaussianDP, Pair
+from dpaudit import GaussianDP, InputError, Pair
 from dpaudit.algorithms.catalogue import CATALOGUE, build
 from dpaudit.audit.replay import replay
 from dpaudit.audit.replay.comparison import compare, loss
 from dpaudit.audit.replay.executor import execute
 from dpaudit.audit.replay.tape import EAGER
-from dpaudit.errors import InputError
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
 

@@ -88,7 +88,6 @@ def test_witnesses_are_confirmed_from_another_seed(tmp_path):
     file = tmp_path / "witness.json"
     result.witness.save(file)
     witness = load_witness(file)
-
     assert witness.to_dict() == result.witness.to_dict()
     older = {k: v for k, v in witness.to_dict().items() if k != "batches"}
     assert ReplayWitness.from_dict(older).batches == "secret"

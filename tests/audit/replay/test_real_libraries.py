@@ -105,10 +105,7 @@ def test_choices_of_diffprivlib_have_the_probabilities_that_it_draws_by():
         return law, np.exp(law.log[0])
 
     flat = m.Exponential(
-        epsilon=1.0,
-        sensitivity=2.0,
-        utility=[0.0, 1.0, 3.0],
-        measure=[1.0, 2.0, 0.5],
+        epsilon=1.0, sensitivity=2.0, utility=[0.0, 1.0, 3.0], measure=[1.0, 2.0, 0.5]
     )
     _, found = chances("Exponential", self=flat, value=None)
     assert found == pytest.approx(np.diff(flat._probabilities, prepend=0))
