@@ -1,6 +1,7 @@
 """Assertions on privacy claims: budgets, seeds, records, sentences."""
 
 import json
+import shlex
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def test_a_broken_promise_fails_with_a_witness(auditor, records, tmp_path):
     message = str(failure.value)
     assert message.startswith("leaking_sum breaks its claim PureDP(epsilon=1.0):")
     assert "leaking_sum: REFUTED at confidence 0.999999" in message
-    assert f"dpaudit verify {path}" in message
+    assert f"dpaudit verify {shlex.quote(str(path))}" in message
     assert "--mechanism" not in message
     assert verify(Witness.load(path), seed=1).confirmed
 
@@ -101,7 +102,7 @@ def test_a_witness_of_what_has_no_name_asks_for_the_mechanism(auditor):
     def inner(data, rng):
         return leaking_sum(data, rng)
 
-    with pytest.raises(AssertionError, match=r"json --mechanism MODULE:OBJECT"):
+    with pytest.raises(AssertionError, match=r"json'? --mechanism MODULE:OBJECT"):
         auditor.assert_dp(inner, **options, name="a/b c")
 
 
