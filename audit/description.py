@@ -22,6 +22,7 @@ import random
 import sys
 import sysconfig
 import types
+import warnings
 from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
@@ -151,8 +152,11 @@ def _reduced(value: Any) -> list[Any] | None:
     if isinstance(value, (*_WRAPPERS, *_SEEDED)):
         return None
     try:
-        registered: Any = copyreg.dispatch_table.get(kind)
-        reduced = registered(value) if registered else value.__reduce_ex__(4)
+        with warnings.catch_warnings():
+            # Of what will not be pickled in some later Python; it may be an error.
+            warnings.simplefilter("ignore")
+            registered: Any = copyreg.dispatch_table.get(kind)
+            reduced = registered(value) if registered else value.__reduce_ex__(4)
     except Exception:  # it cannot be pickled
         reduced = (None, None, getattr(value, "__dict__", None))
     if isinstance(reduced, str):

@@ -112,6 +112,13 @@ def having(subject, **attributes):
     return subject
 
 
+class Closing(sqlite3.Connection):
+    """A connection that nobody has to close."""
+
+    def __del__(self):
+        self.close()
+
+
 class Noisy:
     """A mechanism that asks itself."""
 
@@ -290,7 +297,7 @@ def variable(scale):
 
 
 def database(scale):
-    db = sqlite3.connect(":memory:")
+    db = sqlite3.connect(":memory:", factory=Closing)
     db.execute("CREATE TABLE t AS SELECT ? AS scale", (scale,))
     return db
 
