@@ -25,6 +25,8 @@ __all__ = ["fresh_seed", "position", "stream", "streams"]
 
 _BLOCK = 256  # streams that get their words at once
 _WORDS = 4  # of 64 bits, which begin a stream of PCG64
+# NumPy's stubs know no other seed sequences than its own.
+_PCG64: Any = PCG64
 
 
 def stream(seed: int, *key: int) -> Generator:
@@ -46,7 +48,7 @@ def stream(seed: int, *key: int) -> Generator:
     """
     seed = check_count("seed", seed, minimum=0)
     words = SeedSequence(seed, spawn_key=key).generate_state(_WORDS, np.uint64)
-    return Generator(PCG64(_Seeds(words, (seed, key), ())))
+    return Generator(_PCG64(_Seeds(words, (seed, key), ())))
 
 
 def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]:
@@ -80,7 +82,7 @@ def streams(seed: int, *key: int, first: int, count: int) -> Iterator[Generator]
         words = source.random_raw(_BLOCK * _WORDS).reshape(_BLOCK, _WORDS)
         place = max(first - start, 0)
         for row in words[place : end - start]:
-            yield Generator(PCG64(_Seeds(row, name, (place,))))
+            yield Generator(_PCG64(_Seeds(row, name, (place,))))
             place += 1
 
 
