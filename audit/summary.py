@@ -115,7 +115,7 @@ def summarise(
             min(1.0, _OCCURRENCES / pair_audit.portfolio.memory),
         ),
         exact=_exact(mechanism, pair, state.claim),
-        trajectory=tuple(state.trajectory),
+        trajectory=() if by_bits else tuple(state.trajectory),
         roc=() if strongest is None else strongest.roc,
         warnings=(
             *signs.warnings,
