@@ -96,7 +96,9 @@ def _sizes(sides: list[Array], data: float) -> tuple[Ints, Ints, Array]:
     exponent = np.where(fine, np.minimum(exponent, within), exponent)
 
     exact = lattice > SMALLEST
-    reach = np.where(exact & (exponent > lattice), np.inf, reach)
+    finest = exact & (exponent > lattice)
+    # What is beyond the bits of a lattice has last bits of its own.
+    reach = np.where(finest, np.ldexp(1.0, lattice + _LATTICE), reach)
     exponent = np.where(exact, np.minimum(exponent, lattice), exponent)
 
     for size, own in ((float(large.max(initial=0.0)), True), (data, False)):

@@ -96,6 +96,16 @@ def test_what_is_exact_stays_so(exact):
     assert not np.signbit(ours[ours == 0]).any()
 
 
+def test_what_is_beyond_a_lattice_has_last_bits():
+    """Large integers, and once in a while 1e20 by two ways: split with 2^-22."""
+    integers = np.random.default_rng(0).integers(2**32, 2**33, size=(20, 1))
+    ours, _, canon = canonical(integers)
+    assert (ours == integers).all()
+    far = np.array([[1e20], [np.nextafter(1e20, 0)]])
+    one, other = canon(batch(far)).numbers("x")
+    assert one == other
+
+
 @pytest.mark.parametrize("offset", [1.7e9, -3e5, 1e12])
 def test_columns_that_vary_little_keep_their_noise(offset):
     noise = np.random.default_rng(0).laplace(size=(50, 1)) * abs(offset) * 2.0**-31
