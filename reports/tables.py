@@ -97,6 +97,7 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
             ),
             audited=point(row, "{}_lower", "≥"),
             refuted=row["verdict"] == "REFUTED",
+            founded=row["verdict"] != "NO_VERDICT",
             false=row["claim"] == "false",
             kept=row["claim"] == "kept",
             verdict=verdict(row["verdict"]),
@@ -142,6 +143,8 @@ def _hint(row: Row) -> str:
         return (
             f"{row['event'][:1].upper()}{row['event'][1:]} (attack: {row['attack']})."
         )
+    if row["verdict"] == "NO_VERDICT":
+        return "Its releases were seen not to be independent draws."
     blind = f"blind to events rarer than {delta(row['rarest_event'])}"
     if not math.isfinite(row["detectable_epsilon"]):
         return f"Its last event could have shown no violation; {blind}."

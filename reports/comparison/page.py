@@ -212,6 +212,8 @@ def _hint(kind: str, group: Sequence[Row]) -> str:
     """Return what an audit rests on, or why there is none."""
     if "samples" not in group[0]:
         return kind.partition(": ")[2]
+    if kind == "NO_VERDICT":
+        return "its releases were seen not to be independent draws"
     most = max(each["samples"] for each in group)
     pair = "its own worst pair" if group[0]["own_pair"] else "a pair made of the data"
     return (

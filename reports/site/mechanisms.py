@@ -49,6 +49,11 @@ class Standing:
         return bool(self.audits)
 
     @property
+    def founded(self) -> bool:
+        """Whether none of its audits came to no verdict."""
+        return all(row.founded for row in self.audits)
+
+    @property
     def refuted(self) -> bool:
         """Whether releases refute a claim."""
         return any(row.refuted for row in self.audits)
@@ -70,6 +75,8 @@ class Standing:
             return "REFUTED"
         if self.false:
             return "FALSE by formula"
+        if not self.founded:
+            return "NO VERDICT"
         return "NOT REFUTED" if self.audited else "not audited here"
 
     @property

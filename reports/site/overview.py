@@ -22,11 +22,13 @@ _MISTAKES = ("mistake that we made on purpose", "mistakes that we made on purpos
 
 
 def _counted(found: Mapping[str, Standing]) -> list[Standing]:
-    """Return the audited claims of papers and ours."""
+    """Return the audited claims of papers and ours, of which a verdict came."""
     return [
         each
         for each in found.values()
-        if each.audited and not each.planted and each.family != _SUITE
+        if each.audited
+        and (each.founded or each.false)
+        and not (each.planted or each.family == _SUITE)
     ]
 
 
@@ -119,6 +121,11 @@ def context(found: Mapping[str, Standing]) -> dict[str, Any]:
         "any": min(1.0, sum(row.alpha for row in rows)),
         "kept": [each for each in standing if each.kept],
         "unknown": [each for each in standing if not each.kept],
+        "undecided": [
+            each.name
+            for each in found.values()
+            if not (each.founded or each.false or each.planted)
+        ],
         "left_out": [
             each.name
             for each in found.values()

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -549,6 +550,14 @@ def test_the_page_says_what_was_found(found):
     ):
         assert said in page
     assert not re.search(r"<b>odd|verified|is private|are private", page)
+
+
+def test_what_came_to_no_verdict_is_not_shown_as_standing(found):
+    audits = [each | {"verdict": "NO_VERDICT"} for each in found.audits]
+    page = render(replace(found, audits=audits), {})
+    assert '<span class="badge open">NO VERDICT</span>' in page
+    assert "its releases were seen not to be independent draws" in page
+    assert '<span class="badge standing">' not in page
 
 
 def test_the_best_is_named_among_those_that_stand(found):

@@ -25,6 +25,7 @@ FORMULA = standing("formula", "subspace", claim="false")
 PLANTED = standing("planted", "robust", "REFUTED", planted=True)
 MISSED = standing("missed", "robust", planted=True)
 SUITE = standing("suite", "textbook", "REFUTED")
+UNDECIDED = standing("undecided", "online", "NO_VERDICT")
 SILENT = Standing("silent", "online")
 
 
@@ -33,7 +34,7 @@ SILENT = Standing("silent", "online")
     [
         ((), "No privacy claim was audited"),
         ((SILENT, SUITE, PLANTED), "No privacy claim was audited"),
-        ((SOUND,), "None of one audited privacy claim fell"),
+        ((SOUND, UNDECIDED), "None of one audited privacy claim fell"),
         ((SOUND, BROKEN, PLANTED), "One of two audited privacy claims fell"),
         ((SOUND, BROKEN, FORMULA, SUITE), "Two of three audited privacy claims fell"),
     ],
@@ -70,6 +71,16 @@ def test_many_audits_may_err_more_often_than_one():
     assert said["alpha"] == pytest.approx(0.001)
     assert said["any"] == pytest.approx(0.004)
     assert context({})["any"] == 0
+
+
+def test_what_came_to_no_verdict_does_not_stand():
+    said = context(by_name(SOUND, UNDECIDED, SILENT))
+    assert said["undecided"] == ["undecided"]
+    assert [each.name for each in said["unknown"]] == ["sound"]
+    assert said["left_out"] == ["silent"]
+    assert UNDECIDED.verdict == "NO VERDICT"
+    (row,) = UNDECIDED.audits
+    assert row.hint == "Its releases were seen not to be independent draws."
 
 
 def test_what_was_not_audited_is_not_among_what_stands():
