@@ -179,8 +179,9 @@ def _varies(entries: Array) -> NDArray[np.bool_]:
 def _least(size: int) -> int:
     """Return how often a number occurs that does not repeat by accident.
 
-    Of n numbers two are equal by accident with probability n^2 2^-31, and three with
-    probability n^3 2^-62 / 6: canonical ones have about 2^30 values.
+    Canonical numbers of one size have 2^29 values or more. Of n spread evenly over
+    these two are equal by accident with probability n^2 2^-30 at most, 1/16 for
+    2^13, and three with probability n^3 2^-58 / 6, 0.01 for 2^18.
     """
     return 2 if size <= _MANY else 3
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.arrays import Array
-from dpaudit.attacks import BITS, PORTFOLIO, Attack, Parameters, Target
+from dpaudit.attacks import PORTFOLIO, Attack, Parameters, Target
 from dpaudit.audit.betting.events import Events, ScoreRecord, count_hits
 from dpaudit.audit.betting.excess import violation
 from dpaudit.audit.betting.families import NullFamily
@@ -51,7 +51,7 @@ _TRIAL = 1000  # up to this many releases every attack scores, later those in us
 _LOOK, _SAME = 3, 1e-6  # outputs whose scores are compared, and how far they may differ
 _LAYOUTS = 8  # that have attacks of their own: the most frequent ones
 _SEEN = 8  # outputs of a layout, of both sides, before it has: the first needs none
-_OWN = {type(attack) for attack in PORTFOLIO + BITS}
+_LEARNERS = {type(attack) for attack in PORTFOLIO if attack.learns}
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,8 @@ class Portfolio:
     def only_output(self) -> str | None:
         """What all past outputs were, if they had no numbers and were all alike."""
         if len(self._counts) == 1 and not self._numeric:
-            return next(iter(self._counts)).removeprefix("value ")
+            only = next(iter(self._counts))
+            return only.removeprefix("value ").removeprefix("shapes ")
         return None
 
     @property
@@ -539,8 +540,8 @@ class Portfolio:
                     _check_company(fitted, self._target, pool)
             honest = self._honest_scores(fitted, *pools)
         except Exception as error:
-            # A learner of dpaudit's own asks the mechanism for nothing.
-            if not (attack.learns and type(attack) in _OWN):
+            # These ask the mechanism for nothing: whatever fails is dpaudit's.
+            if type(attack) not in _LEARNERS:
                 raise
             self._broken[attack.name] = said(error)
             contender.fitted, contender.fitted_on = None, sys.maxsize

@@ -19,11 +19,11 @@ was fixed before, so everything that is proved of an audit holds for it as it st
 
 **What may still go wrong.** A real number of positive probability (an atom) whose
 images lie kappa u s apart falls on either side of a boundary with probability
-kappa u s / h, which is 2^-22 for kappa = 1: over the draw of U, once per audit, pair
-and atom, and not once per release. A fixed grid would have atoms that lie on a boundary
-for ever. Where y is continuous, an event of cells changes its probability by the mass
-within kappa u s of its boundaries, of the order kappa 2^-22 per release; that is below
-what an audit of a million releases can tell.
+kappa u s / h, at most 2^-22 for kappa = 1 and s the entry's own size: over the draw of
+U, once per audit, pair and atom, and not once per release. On a fixed grid some atoms
+would lie on a boundary for ever. Where y is continuous, an event of cells changes its
+probability by the mass within kappa u s of its boundaries; docs/statistics.md says what
+that can do to an audit.
 
 Grids have steps (`dpaudit.audit.canonical.grid`) that follow from sizes of entries
 (`dpaudit.audit.canonical.sizes`), which are learned (`dpaudit.audit.canonical.canon`).
