@@ -15,6 +15,7 @@ from dpaudit.attacks import (
     Target,
 )
 from dpaudit.attacks.base import flatten
+from dpaudit.audit.canonical import Canon
 from dpaudit.audit.portfolio import FittedAttack, Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.outputs import Batch, Output
@@ -90,6 +91,21 @@ def test_floating_point_dust_is_no_evidence():
     near = np.abs(raw - 1) < 1e-6
     assert len(np.unique(raw[near])) > 1
     assert len(np.unique(fitted.score(target, on_data)[near])) == 1
+
+
+def test_the_grid_of_scores_has_an_offset_that_is_drawn():
+    """A score that lies on a boundary of some grid lies on that of few: 2^-22 each."""
+    rng = np.random.default_rng(0)
+    sides = ordinary(rng.normal(size=20)), ordinary(rng.normal(size=20))
+    for seed in range(10):
+        portfolio = Portfolio(TARGET, [Identity()], Canon(seed, 0))
+        portfolio.begin(*sides)
+        portfolio.prepare()
+        fitted = portfolio.fitted(0)
+        at = (np.arange(64) / 64 + 1) * fitted.resolution
+        some = ordinary(at)
+        below = fitted.rounded(some, np.nextafter(at, 0))
+        np.testing.assert_array_equal(fitted.rounded(some, at), below)
 
 
 def test_nan_scores_are_lowest():
