@@ -21,9 +21,9 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import families_for
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.betting.strategy import plan_bets
+from dpaudit.audit.fitted import FittedAttack
 from dpaudit.audit.freezing import freeze, thaw
 from dpaudit.audit.pair_audit import Look, PairAudit, shows
-from dpaudit.audit.portfolio import FittedAttack
 from dpaudit.audit.sampling import Sampler, fingerprint
 from dpaudit.audit.search.pair_search import PairSearch
 from dpaudit.audit.settings import Settings, reference_point

@@ -137,7 +137,7 @@ def _in_words(event: StrongestEvent) -> str:
     Examples
     --------
     >>> from dpaudit.attacks import PORTFOLIO
-    >>> from dpaudit.audit.portfolio import FittedAttack
+    >>> from dpaudit.audit.fitted import FittedAttack
     >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
     >>> fitted = FittedAttack(identity, {}, 1e-9, "")
     >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()))

@@ -14,9 +14,9 @@ from dpaudit.audit.betting.events import Events
 from dpaudit.audit.betting.families import verdict_family
 from dpaudit.audit.betting.sequential import SequentialTest
 from dpaudit.audit.canonical import BITS_ONLY, Canon, Grid
+from dpaudit.audit.fitted import FittedAttack, rests_on_bits
 from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
-from dpaudit.audit.portfolio import FittedAttack, rests_on_bits
 from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
 from dpaudit.audit.witness import Witness

@@ -16,7 +16,8 @@ from dpaudit.attacks import (
 )
 from dpaudit.attacks.base import flatten
 from dpaudit.audit.canonical import Canon
-from dpaudit.audit.portfolio import FittedAttack, Portfolio
+from dpaudit.audit.fitted import FittedAttack
+from dpaudit.audit.portfolio import Portfolio
 from dpaudit.audit.sampling import DATA, NEIGHBOUR
 from dpaudit.outputs import Batch, Output
 
