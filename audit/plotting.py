@@ -36,7 +36,8 @@ def draw(result: "AuditResult") -> Figure:
 
 def _bound(axes: Axes, result: "AuditResult") -> None:
     releases, lower = np.array(result.trajectory, dtype=np.float64).reshape(-1, 2).T
-    axes.step(releases, lower, where="post", color=_BLUE, label="proven, at least")
+    if len(releases):
+        axes.step(releases, lower, where="post", color=_BLUE, label="proven, at least")
     allowed = result.allowed_epsilon
     if np.isfinite(allowed):
         axes.axhline(allowed, color=_RED, linestyle="--", label="the claim allows")

@@ -102,7 +102,7 @@ def summarise(
         event=None if strongest is None else _in_words(strongest),
         log_evidence=0.0 if by_bits else log_evidence,
         detectable_epsilon=None
-        if refuted
+        if verdict.refutes_claim
         else detectable_epsilon(
             verdict.family.claim_only(),
             events.less_likely,
@@ -116,7 +116,7 @@ def summarise(
         ),
         exact=_exact(mechanism, pair, state.claim),
         trajectory=() if by_bits else tuple(state.trajectory),
-        roc=() if strongest is None else strongest.roc,
+        roc=() if by_bits or strongest is None else strongest.roc,
         warnings=(
             *signs.warnings,
             *unreadable(pair_audit),

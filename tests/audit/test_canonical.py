@@ -328,7 +328,7 @@ def test_a_refutation_by_last_bits_says_so(monkeypatch):
     assert found.verdict is Verdict.NOT_REFUTED
     assert BITS_ONLY in found.warnings
     assert (found.epsilon_lower, found.delta_lower, found.witness) == (0.0, 0.0, None)
-    assert (found.trajectory, found.refuted_at) == ((), None)
+    assert (found.trajectory, found.roc, found.refuted_at) == ((), (), None)
     # Without that look it is a refutation, which nobody's replay confirms.
     monkeypatch.setattr(Portfolio, "rests_on_bits", lambda *_: False)
     witness = audit(split, **settings, max_samples=100, seed=3).witness

@@ -113,3 +113,11 @@ def test_a_page_of_one_audit(result, tmp_path):
     assert ">REFUTED</span>" in page
     write_page(result, tmp_path / "page.html")
     assert "epsilon_lower" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_page_without_a_verdict_draws_nothing(result):
+    page = page_of(result.withdrawn())
+    assert "NO VERDICT" in page
+    assert "Nothing follows from these releases." in page
+    assert "<figure" not in page
+    assert "<figure" in page_of(result)
