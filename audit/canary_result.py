@@ -7,7 +7,7 @@ from dpaudit.audit.bounds.result import Bound
 from dpaudit.audit.result import UNFOUNDED, Verdict
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Relation
-from dpaudit.printable import printable
+from dpaudit.printable import printable, told_apart
 
 __all__ = ["CanaryAudit"]
 
@@ -101,13 +101,14 @@ class CanaryAudit:
                     *warnings,
                 )
             )
+        shown, most = told_apart(self.bound.value, self.epsilon)
         return "\n".join(
             (
                 f"{printable(self.name)}: {self.verdict} at confidence "
                 f"{self.bound.confidence:g} ({runs}, {self.seconds:.1f} s)",
                 f"  claim          {self.claim} under {self.relation}",
-                f"  epsilon_lower  {self.bound.value:.4g}  (at delta = "
-                f"{self.bound.delta:.3g}, where the claim allows {self.epsilon:.4g})",
+                f"  epsilon_lower  {shown}  (at delta = {self.bound.delta:.3g}, "
+                f"where the claim allows {most})",
                 f"  p-value        {self.p_value:.3g}  (of the claim's epsilon at that "
                 "delta)",
                 f"  guesses        {counts['correct']} of {counts['guesses']} right; "

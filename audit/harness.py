@@ -97,10 +97,8 @@ def audit(
         Whether to stop as soon as the claim is refuted, or to go on to `max_samples`
         for tighter lower bounds.
     refine : float
-        In [0, 1]: the share of `max_samples` for which an audit that would stop at its
-        refutation goes on, for bounds that are near what they can be (0.25 is plenty).
-        It does so for no longer than the refutation itself took, or a second: if that
-        is what ends it, then bounds, and not the verdict, depend on the machine.
+        >= 0: an audit that would stop at its refutation goes on for so many times as
+        many releases, within `max_samples`, for better bounds.
     layer : {"black-box", "transcript", "replay"}
         What the attacker sees: final releases, or every noisy value on the way. With
         "replay" the mechanism is recorded and replayed instead (`dpaudit.audit.replay`,
@@ -223,8 +221,6 @@ def audit(
         clock = Clock(state, before)
         for _ in state.rounds():
             clock.lap()
-            if clock.refined_long_enough():
-                state.stop_refining()
             if recorder is not None:
                 recorder.note(state)
             if progress is not None:

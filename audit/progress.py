@@ -8,7 +8,6 @@ from dpaudit.printable import printable
 
 __all__ = ["Clock", "Progress"]
 
-_LEAST_REFINING = 2.0  # seconds: of these, one may go into imports
 _FEWEST_LAPS = 3  # before a round, after the pilot, and after one more
 
 
@@ -76,7 +75,6 @@ class Clock:
         self._started = time.perf_counter()
         # After every round: the releases a side, and the seconds of this process.
         self._laps = [(state.samples, 0.0)]
-        self._refuted: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -96,15 +94,6 @@ class Clock:
             return False
         (_, before), (_, now) = self._laps[-2:]
         return now + (now - before) > most
-
-    def refined_long_enough(self) -> bool:
-        """Say whether more time was spent on bounds than a refutation took."""
-        if self._state.refuted_at is None:
-            return False
-        now = self._laps[-1][1]
-        if self._refuted is None:
-            self._refuted = now
-        return now - self._refuted > max(_LEAST_REFINING, self._refuted)
 
     @property
     def _pace(self) -> float:

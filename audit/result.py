@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.audit.layers.exact import ExactVerdict
 from dpaudit.audit.layers.layer import Layer
 from dpaudit.audit.witness import Witness
-from dpaudit.claims import Claim, GaussianDP
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.gaussian import gaussian_mu
 from dpaudit.neighbours import Relation
-from dpaudit.printable import printable
+from dpaudit.printable import printable, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,8 @@ UNFOUNDED = (
     "dpaudit.adapters.from_command"
 )
 """Why there is no verdict, and how to go on."""
+
+_BY_THE_VERDICT = "; that it is more is what the verdict says"
 
 
 class Verdict(StrEnum):
@@ -271,16 +273,23 @@ class AuditResult:
 
     def _bounds(self) -> list[str]:
         """Return what the releases say."""
+        # Where a bound is at the claim's own point, the verdict speaks of it.
+        own = self.refuted and isinstance(self.claim, PureDP | ApproxDP)
+        at_delta, at_epsilon = f"{self.at_delta:.3g}", f"{self.at_epsilon:.4g}"
         lines = [
-            f"  epsilon_lower  {self.epsilon_lower:.4g}  (at delta = "
-            f"{self.at_delta:.3g}, where the claim allows {self.allowed_epsilon:.4g})",
-            f"  delta_lower    {self.delta_lower:.4g}  (at epsilon = "
-            f"{self.at_epsilon:.4g}, where the claim allows {self.allowed_delta:.3g})",
+            "  epsilon_lower  "
+            + _held(
+                self.epsilon_lower, self.allowed_epsilon, own, f"delta = {at_delta}"
+            ),
+            "  delta_lower    "
+            + _held(
+                self.delta_lower, self.allowed_delta, own, f"epsilon = {at_epsilon}"
+            ),
         ]
         if self.mu_lower is not None:
+            allowed = self.claim.parameters["mu"]
             lines.append(
-                f"  mu_lower       {self.mu_lower:.4g}  (the claim allows "
-                f"{self.claim.parameters['mu']:.4g})"
+                "  mu_lower       " + _held(self.mu_lower, allowed, self.refuted)
             )
         if self.attack is not None:
             lines.append(
@@ -318,3 +327,14 @@ class AuditResult:
             f"epsilon >= {self.detectable_epsilon:.4g} at delta = {self.at_delta:.3g}"
             f"{as_mu} on its best event would have been refuted with 90 % power; {rare}"
         )
+
+
+def _held(bound: float, allowed: float, refuted: bool, at: str = "") -> str:
+    """Return a bound beside what a claim allows there, with digits to tell them apart.
+
+    Whether the claim is refuted there may be known where the bound is not above it.
+    """
+    shown, most = told_apart(bound, allowed)
+    where = f"at {at}, where the" if at else "the"
+    verdict = _BY_THE_VERDICT if refuted and bound <= allowed else ""
+    return f"{shown}  ({where} claim allows {most}{verdict})"

@@ -72,15 +72,12 @@ class Settings:
             given = getattr(self, field)
             if not isinstance(given, str | None):
                 raise InputError(f"{field} must be a string or None, got {given!r}")
-        refine = check_nonnegative("refine", self.refine)
-        if refine > 1:
-            raise InputError(f"refine must be at most 1, got {self.refine!r}")
         for field, checked in {
             "confidence": check_confidence("confidence", self.confidence),
             "max_samples": check_count("max_samples", self.max_samples, minimum=2),
             "seed": check_count("seed", self.seed, minimum=0),
             "stop_when_refuted": bool(self.stop_when_refuted),
-            "refine": float(refine),
+            "refine": check_nonnegative("refine", self.refine),
             "layer": Layer(self.layer),
             "bits": bool(self.bits),
             "attacks": attacks,

@@ -122,7 +122,7 @@ class AuditState:
         self._stop, self._bits = stops, settings.bits
         self.limit = settings.max_samples
         self.refuted_at: int | None = None
-        self._refine = math.ceil(settings.refine * settings.max_samples)
+        self._refine = settings.refine
         self._search, self._workers = search, workers or Workers()
         self.trail = Trail([], {})
         self.trajectory: list[tuple[int, float]] = []
@@ -139,11 +139,6 @@ class AuditState:
     def finished(self) -> bool:
         """Whether there is nothing more to play for."""
         return self.samples >= self.limit
-
-    def stop_refining(self) -> None:
-        """End an audit that goes on for its bounds alone."""
-        if self._refining:
-            self.limit = self.samples
 
     @property
     def _refining(self) -> bool:
@@ -336,7 +331,8 @@ class AuditState:
         if self.refuted_at is None and self.verdict.refutes_claim:
             self.refuted_at = self.samples
             if self._stop:
-                self.limit = min(self.limit, self.samples + self._refine)
+                more = math.ceil(min(self._refine * self.samples, self.limit))
+                self.limit = min(self.limit, self.samples + more)
 
     def _report(self, asked: int, arm: int, score: float, releases: int) -> None:
         self._search.report(arm, score, releases)

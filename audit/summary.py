@@ -12,7 +12,7 @@ from dpaudit.audit.result import AuditResult, Verdict
 from dpaudit.audit.settings import name_of
 from dpaudit.audit.state import AuditState, StrongestEvent
 from dpaudit.audit.stored_witness import stored_mechanism
-from dpaudit.audit.witness import Witness, current_versions
+from dpaudit.audit.witness import Witness, current_versions, reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import InputError, UnsupportedError
 from dpaudit.neighbours import Pair
@@ -99,7 +99,7 @@ def summarise(
         at_epsilon=state.at_epsilon,
         mu_lower=None if mu is None else 0.0 if by_bits else mu.lower_bound,
         attack=None if strongest is None else strongest.fitted.attack.name,
-        event=None if strongest is None else _in_words(strongest),
+        event=None if strongest is None else _in_words(strongest, state.at_epsilon),
         log_evidence=0.0 if by_bits else log_evidence,
         detectable_epsilon=None
         if verdict.refutes_claim
@@ -131,8 +131,8 @@ def summarise(
     return result.withdrawn() if signs.refute_it else result
 
 
-def _in_words(event: StrongestEvent) -> str:
-    """Say what an event is, the way round that is likelier on D, and how often it was.
+def _in_words(event: StrongestEvent, epsilon: float) -> str:
+    """Say what an event is, and how often it was: see `reaching_tells`.
 
     Examples
     --------
@@ -140,11 +140,13 @@ def _in_words(event: StrongestEvent) -> str:
     >>> from dpaudit.audit.fitted import FittedAttack
     >>> identity = next(each for each in PORTFOLIO if each.name == "identity")
     >>> fitted = FittedAttack(identity, {}, 1e-9, "")
-    >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()))
-    "the release < 0.3123 in 83 of 100 on D, 31 of 100 on D'"
+    >>> _in_words(StrongestEvent(fitted, 0.31234, (17, 100, 69, 100), ()), 1.0)
+    "the release >= 0.3123 in 17 of 100 on D, 69 of 100 on D'"
+    >>> _in_words(StrongestEvent(fitted, 0.31234, (60, 100, 99, 100), ()), 1.0)
+    "the release < 0.3123 in 40 of 100 on D, 1 of 100 on D'"
     """
     hits, n, hits_neighbour, m = event.counts
-    reached = hits * m >= hits_neighbour * n
+    reached = reaching_tells(event.counts, epsilon)
     if not reached:
         hits, hits_neighbour = n - hits, m - hits_neighbour
     words = event.fitted.attack.event(event.threshold, reached=reached)

@@ -19,7 +19,7 @@ from dpaudit.audit.independence import signs_seen
 from dpaudit.audit.layers.layer import Layer, view_transcript
 from dpaudit.audit.result import UNFOUNDED
 from dpaudit.audit.sampling import DATA, NEIGHBOUR, Sampler
-from dpaudit.audit.witness import Witness
+from dpaudit.audit.witness import Witness, reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
@@ -51,8 +51,10 @@ class Verification:
     confidence : float
     samples : int
         Fresh releases on either side.
+    event : str
+        In words.
     hits, hits_neighbour : int
-        How many of them hit the event.
+        How many of them hit it.
     log_evidence : float
     seed : int
     warnings : tuple of str
@@ -69,6 +71,7 @@ class Verification:
     relation: Relation
     confidence: float
     samples: int
+    event: str
     hits: int
     hits_neighbour: int
     log_evidence: float
@@ -89,8 +92,9 @@ class Verification:
         lines = (
             f"{printable(self.name)}: violation of {self.claim} under {self.relation} "
             f"{outcome} at confidence {self.confidence:g}",
-            f"  event          {self.hits} of {self.samples:,} fresh releases on the "
-            f"data, {self.hits_neighbour} of {self.samples:,} on the neighbour",
+            f"  event          {printable(self.event)} in {self.hits:,} of "
+            f"{self.samples:,} fresh releases on D, {self.hits_neighbour:,} of "
+            f"{self.samples:,} on D'",
             f"  evidence       e^{self.log_evidence:.1f} (seed {self.seed})",
             *(f"  WARNING        {printable(warning)}" for warning in self.warnings),
         )
@@ -104,6 +108,7 @@ def verify(
     confidence: float = 0.999,
     max_samples: int | None = None,
     seed: int | None = None,
+    stop_when_confirmed: bool = True,
 ) -> Verification:
     """Test a witness's event on fresh releases.
 
@@ -124,6 +129,10 @@ def verify(
         and at most a million, for who forges one might ask for years.
     seed : int, optional
         From the operating system by default: fresh randomness.
+    stop_when_confirmed : bool
+        Whether to stop as soon as the violation is confirmed. Otherwise `max_samples`
+        releases a side are drawn: their number being fixed, and the event, the counts
+        may go into a bound (`dpaudit.audit.bounds`, ``dpaudit bound``).
 
     Raises
     ------
@@ -168,7 +177,7 @@ def verify(
     second, scored_neighbour = _at_most(_MOST, *witness.counts[2:])
     first_look: tuple[list[Batch], list[Batch]] = [], []
     kept: tuple[list[Batch], list[Batch]] = [], []
-    while seen < limit and not test.refutes_claim:
+    while seen < limit and not (stop_when_confirmed and test.refutes_claim):
         size = min(limit - seen, max(_SMALLEST_ROUND, math.ceil((_GROWTH - 1) * seen)))
         # The alternative: what the witness saw, and what was seen since.
         event = Events.single(
@@ -199,6 +208,8 @@ def verify(
         if rests_on_bits(fitted, witness.threshold, family, 0, target, canon, both):
             confirmed = False
             warnings.append(BITS_ONLY)
+    if not (reached := reaching_tells(witness.counts, witness.at_epsilon)):
+        hits = seen - hits
     again = Sampler(mechanism, witness.pair, seed)
     signs = signs_seen(sampler, named, lambda: _repeats(again, first_look))
     warnings += signs.warnings
@@ -211,6 +222,7 @@ def verify(
         relation=witness.pair.relation,
         confidence=1 - alpha,
         samples=seen,
+        event=attack.event(witness.threshold, reached=reached),
         hits=int(hits[DATA]),
         hits_neighbour=int(hits[NEIGHBOUR]),
         log_evidence=float(test.log_wealth[0]),

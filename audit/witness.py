@@ -34,7 +34,7 @@ from dpaudit.validation import (
     check_positive,
 )
 
-__all__ = ["Witness", "current_versions"]
+__all__ = ["Witness", "current_versions", "reaching_tells"]
 
 _LARGEST_COUNT = 2**53  # up to which doubles count exactly
 _STEPS = 64  # of the grid of scores
@@ -233,6 +233,26 @@ def current_versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
     }
+
+
+def reaching_tells(counts: tuple[int, int, int, int], epsilon: float) -> bool:
+    """Say whether reaching a threshold shows a larger delta at `epsilon` than missing.
+
+    Parameters
+    ----------
+    counts : tuple of int
+        How many scores reached the threshold, of how many, on D; the same on D'.
+    epsilon : float
+
+    Examples
+    --------
+    >>> reaching_tells((60, 100, 10, 100), 1.0), reaching_tells((60, 100, 99, 100), 1.0)
+    (True, False)
+    """
+    hits, n, hits_neighbour, m = counts
+    p, q, factor = hits / n, hits_neighbour / m, math.exp(min(epsilon, 700.0))
+    reached = max(p - factor * q, q - factor * p)
+    return reached >= max((1 - p) - factor * (1 - q), (1 - q) - factor * (1 - p))
 
 
 def _seen(counts: Any, side: str) -> tuple[int, int]:

@@ -8,7 +8,10 @@ import math
 from typing import Any
 
 from dpaudit.algorithms import entry
-from dpaudit.audit import AuditResult, audit
+from dpaudit.audit import AuditResult, Witness, audit, verify
+from dpaudit.audit.bounds import Counts, clopper_pearson
+from dpaudit.audit.bounds.clopper_pearson import lower_proportion, upper_proportion
+from dpaudit.audit.witness import reaching_tells
 from dpaudit.claims import Claim
 from dpaudit.errors import UnsupportedError
 from dpaudit.mechanism import HasExactClaim, HasTrueEpsilon, HasWorstCase, Mechanism
@@ -17,16 +20,21 @@ from dpaudit.reports.experiment import CONFIDENCE, DELTA, Cell, Experiment, Reco
 
 __all__ = [
     "BASELINE",
+    "REFINE",
     "audit_experiment",
+    "audited",
     "audited_privacy",
     "audited_suite",
-    "audits",
+    "counted",
     "exact",
     "exact_privacy",
     "worst_case",
 ]
 
 BASELINE = "non-private-pca"
+
+REFINE = 10.0
+"""How many times as many releases follow on a refutation, for the event's sake."""
 
 _ROUNDING = 1 + 1e-9
 
@@ -56,12 +64,15 @@ def exact_privacy(cell: Cell) -> list[Record]:
 def audited_privacy(cell: Cell) -> list[Record]:
     """Audit the claim on the mechanism's worst pair.
 
-    See `audits`; the exact privacy is that of the same pair.
+    The exact privacy is that of the same pair. Where the claim is refuted, the bounds
+    are those that `counted` proves, else those of the audit.
     """
     mechanism = cell.build()
     pair = worst_case(mechanism)
-    result, first = audits(cell, mechanism, pair)
-    witness = None if first is None else first.witness
+    result = audited(cell, mechanism, pair)
+    witness, bounds = result.witness, {}
+    if witness is not None:
+        bounds = counted(cell, mechanism, result, witness)
     return [
         {
             "source": entry(cell.mechanism).source,
@@ -74,15 +85,17 @@ def audited_privacy(cell: Cell) -> list[Record]:
             "epsilon_lower": result.epsilon_lower,
             "delta_lower": result.delta_lower,
             "samples": result.samples,
-            "samples_to_refute": math.nan if first is None else first.samples,
-            "attack": (first or result).attack,
-            "event": (first or result).event,
+            "max_samples": cell.options["max_samples"],
+            "samples_to_refute": _number(result.refuted_at),
+            "attack": result.attack,
+            "event": None,
             "log_evidence": result.log_evidence,
             "detectable_epsilon": _number(result.detectable_epsilon),
             "rarest_event": result.rarest_event,
             "confidence": result.confidence,
             "seed": result.seed,
             "witness": None if witness is None else json.dumps(witness.to_dict()),
+            **bounds,
         }
     ]
 
@@ -115,27 +128,63 @@ def audit_experiment(
     return Experiment(mechanisms=mechanisms, options=settings, **(usual | options))
 
 
-def audits(
-    cell: Cell, mechanism: Mechanism, pair: Pair
-) -> tuple[AuditResult, AuditResult | None]:
-    """Audit to the end, for the tightest bounds, and up to a refutation, if there is.
+def audited(cell: Cell, mechanism: Mechanism, pair: Pair) -> AuditResult:
+    """Audit, and refine the events of what is refuted.
 
-    The second audit says how many releases a refutation takes. Both get the user's
-    seed itself, so that ``dpaudit audit`` with that seed repeats them.
+    It gets the user's seed itself, so that ``dpaudit audit`` with that seed repeats it.
     """
-    settings: dict[str, Any] = {
-        "pair": pair,
-        "confidence": cell.options["confidence"],
-        "max_samples": cell.options["max_samples"],
-        "seed": cell.seed,
-        "name": cell.mechanism,
+    return audit(
+        mechanism,
+        pair=pair,
+        confidence=cell.options["confidence"],
+        max_samples=cell.options["max_samples"],
+        seed=cell.seed,
+        name=cell.mechanism,
+        refine=REFINE,
+    )
+
+
+def counted(
+    cell: Cell, mechanism: Mechanism, result: AuditResult, witness: Witness
+) -> Record:
+    """Count a witness's event in fresh releases, and return what the counts prove.
+
+    The event was fixed by the audit and the number of releases beforehand. So each of
+    Clopper and Pearson's limits, p >= p_L on D and q <= q_U on D', fails with
+    probability at most (1 - confidence) / 2, and where both hold
+
+        epsilon >= ln((p_L - delta) / q_U),   delta >= p_L - e^epsilon q_U,
+
+    and the same of the complement, likelier on D'. ``dpaudit verify --to-the-end`` with
+    the next seed repeats the counts, ``dpaudit bound`` the bound on epsilon.
+    """
+    n, claimed = cell.options["max_samples"], result.at_epsilon
+    again = verify(
+        witness,
+        mechanism=mechanism,
+        confidence=result.confidence,
+        max_samples=n,
+        seed=cell.seed + 1,
+        stop_when_confirmed=False,
+    )
+    seen = Counts(again.hits, n, again.hits_neighbour, n)
+    # On which side it is likelier was fixed by the audit, too.
+    hits, drawn, hits_neighbour, drawn_neighbour = witness.counts
+    reached = reaching_tells(witness.counts, witness.at_epsilon)
+    if (hits * drawn_neighbour >= hits_neighbour * drawn) != reached:
+        seen = seen.swapped
+    alpha = (1 - result.confidence) / 2
+    p = lower_proportion(seen.hits, n, alpha)
+    q = upper_proportion(seen.hits_neighbour, n, alpha)
+    sides = (p, q), (1 - q, 1 - p)
+    bound = clopper_pearson(seen, delta=result.at_delta, confidence=result.confidence)
+    return {
+        "epsilon_lower": bound.value,
+        "delta_lower": max(0.0, *(x - math.exp(claimed) * y for x, y in sides)),
+        "event": again.event,
+        "hits": again.hits,
+        "hits_neighbour": again.hits_neighbour,
     }
-    result = audit(mechanism, stop_when_refuted=False, **settings)
-    if not result.refuted:
-        return result, None
-    first = audit(mechanism, **settings)
-    # It looks at other moments, and may just miss what all releases together show.
-    return result, first if first.refuted else result
 
 
 def worst_case(mechanism: Mechanism) -> Pair:

@@ -10,15 +10,18 @@ import pandas as pd
 
 from dpaudit.arrays import Array
 from dpaudit.reports.escaping import file_name, plain
-from dpaudit.reports.words import count, delta, number, percent, verdict
+from dpaudit.reports.measures import REFINE
+from dpaudit.reports.words import beyond, count, delta, number, percent, verdict
 
 __all__ = [
     "Printed",
     "Quartiles",
     "Row",
     "fallen",
+    "fell",
     "grouped",
     "point",
+    "proved",
     "quarters",
     "quartiles",
     "records",
@@ -95,7 +98,7 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
                 if row["claim"] == "not known"
                 else point(row, "exact_{}")
             ),
-            audited=point(row, "{}_lower", "≥"),
+            audited=(f"ε {proved(row, 'epsilon')}", f"δ {proved(row, 'delta')}"),
             refuted=row["verdict"] == "REFUTED",
             founded=row["verdict"] != "NO_VERDICT",
             false=row["claim"] == "false",
@@ -104,18 +107,17 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
             hint=_hint(row),
             samples=row["samples"],
             releases=count(
-                row["samples_to_refute"]
-                if row["verdict"] == "REFUTED"
-                else row["samples"]
+                row["max_samples" if row["verdict"] == "REFUTED" else "samples"]
             ),
+            fell=fell(row),
             confidence=percent(row["confidence"]),
             alpha=1 - row["confidence"],
             command=(
                 f"dpaudit audit {quote(plain(row['mechanism']))} "
-                f"--epsilon {row['claimed_epsilon']:g} --seed {row['seed']} "
-                f"--confidence {row['confidence']:g} --max-samples {row['samples']} "
-                "--to-the-end"
+                f"--epsilon {row['claimed_epsilon']:g} --refine {REFINE:g} "
+                f"--seed {row['seed']} {_size(row)}"
             ),
+            verify=_verify(row),
             witness_file=(
                 witness_file(row["mechanism"])
                 if isinstance(row["witness"], str)
@@ -131,17 +133,46 @@ def witness_file(mechanism: str) -> str:
     return f"witness-{file_name(mechanism)}.json"
 
 
-def point(row: Row, column: str, sign: str = "=") -> tuple[str, str]:
+def point(row: Row, column: str) -> tuple[str, str]:
     """Return an epsilon and a delta in words; `column` has a place for which."""
     epsilon, at = row[column.format("epsilon")], row[column.format("delta")]
-    return f"ε {sign} {number(epsilon)}", f"δ {sign} {delta(at)}"
+    return f"ε = {number(epsilon)}", f"δ = {delta(at)}"
+
+
+def proved(row: Row, kind: str) -> str:
+    """Return the audit's bound on ``"epsilon"`` or ``"delta"``, with its sign."""
+    text = number if kind == "epsilon" else delta
+    refuted = row["verdict"] == "REFUTED"
+    return beyond(row[f"{kind}_lower"], row[f"claimed_{kind}"], text, refuted=refuted)
+
+
+def fell(row: Row) -> str | None:
+    """Say after how many releases a side the claim was refuted, if it was."""
+    if row["verdict"] != "REFUTED":
+        return None
+    return f"refuted after {count(row['samples_to_refute'])}"
+
+
+def _verify(row: Row) -> str:
+    """Return the command that counts the event of a witness again."""
+    return (
+        f"dpaudit verify {witness_file(row['mechanism'])} --to-the-end "
+        f"--seed {row['seed'] + 1} {_size(row)}"
+    )
+
+
+def _size(row: Row) -> str:
+    return f"--confidence {row['confidence']:g} --max-samples {row['max_samples']}"
 
 
 def _hint(row: Row) -> str:
     """Return what convicts a mechanism, or what the audit could not have seen."""
     if isinstance(row["witness"], str):
+        event, drawn = row["event"], f"{row['max_samples']:,}"
         return (
-            f"{row['event'][:1].upper()}{row['event'][1:]} (attack: {row['attack']})."
+            f"{event[:1].upper()}{event[1:]} in {int(row['hits']):,} of {drawn} fresh "
+            f"releases on D, {int(row['hits_neighbour']):,} of {drawn} on D' (attack: "
+            f"{row['attack']})."
         )
     if row["verdict"] == "NO_VERDICT":
         return "Its releases were seen not to be independent draws."

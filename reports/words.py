@@ -6,10 +6,11 @@ Few digits, real minus signs, no exponents in E.
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from dpaudit.printable import printable
+from dpaudit.printable import printable, told_apart
 
 __all__ = [
     "aligned",
+    "beyond",
     "count",
     "delta",
     "duration",
@@ -90,8 +91,40 @@ def delta(value: float) -> str:
     if value == 0 or value >= 0.01:
         return f"{value:.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
-    power = "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
-    return power if mantissa == "1.0" else f"{mantissa} × {power}"
+    power = _power(exponent)
+    return power.removeprefix(" × ") if mantissa == "1.0" else mantissa + power
+
+
+def _power(exponent: str) -> str:
+    return " × 10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+
+
+def beyond(
+    value: float, claimed: float, text: Callable[[float], str], *, refuted: bool
+) -> str:
+    """Return a lower bound as it stands beside what is claimed, with its sign.
+
+    With as many digits as it takes to see that it is more. Where it is not, and the
+    claim was refuted all the same, there is what the refutation says.
+
+    Examples
+    --------
+    >>> beyond(1.94, 1.0, number, refuted=True)
+    '≥ 1.94'
+    >>> beyond(1.0004, 1.0, number, refuted=True)
+    '≥ 1.0004'
+    >>> beyond(1.0001e-5, 1e-5, delta, refuted=True)
+    '≥ 1.0001 × 10⁻⁵'
+    >>> beyond(0.0, 0.0, delta, refuted=True), beyond(0.9, 1.0, number, refuted=False)
+    ('> 0', '≥ 0.90')
+    """
+    if refuted and value <= claimed:
+        return f"> {text(claimed)}"
+    if value <= claimed or text(value) != text(claimed):
+        return f"≥ {text(value)}"
+    shown, _ = told_apart(value, claimed)
+    mantissa, _, exponent = shown.partition("e")
+    return f"≥ {mantissa}{_power(exponent) if exponent else ''}"
 
 
 def percent(share: float) -> str:

@@ -61,8 +61,8 @@ ONLINE: tuple[Entry, ...] = (
     ),
     _entry(
         name="follow-perturbed-leader-published",
-        source="Dwork, Talwar, Thakurta, Zhang, STOC 2014, Algorithm 3",
-        summary="the same with noise for one step, held to it as a whole: false",
+        source="Dwork et al., STOC 2014, Algorithm 3; the claim is planted",
+        summary="its noise is for one step, the claim for the whole: the paper says no",
         constructor=FollowPerturbedLeader.as_published,
         falls=Fall(15_000),
     ),

@@ -201,5 +201,5 @@ def _commands(standings: Mapping[str, mechanisms.Standing]) -> list[str]:
     rows = [row for each in standings.values() for row in each.audits]
     return [
         *(row.command for row in rows if row.refuted),
-        *(f"dpaudit verify {row.witness_file}" for row in rows if row.witness_file),
+        *(row.verify for row in rows if row.witness_file),
     ]

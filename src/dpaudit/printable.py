@@ -7,9 +7,10 @@ sequence and repaint the screen.
 
 import traceback
 
-__all__ = ["printable", "said"]
+__all__ = ["printable", "said", "told_apart"]
 
 _LONGEST = 500
+_ALL_DIGITS = 17
 _MARK = "[...]"
 
 
@@ -48,6 +49,27 @@ def printable(text: object, *, longest: int = _LONGEST) -> str:
         else character.encode("unicode_escape", "backslashreplace").decode("ascii")
         for character in whole
     )
+
+
+def told_apart(value: float, other: float, digits: int = 4) -> tuple[str, str]:
+    """Return two numbers with as many digits as it takes to see that they differ.
+
+    Parameters
+    ----------
+    value, other : float
+    digits : int, optional
+        The fewest significant ones.
+
+    Examples
+    --------
+    >>> told_apart(1.94143, 1.0), told_apart(1.0000312, 1.0), told_apart(0.5, 0.5)
+    (('1.941', '1'), ('1.00003', '1'), ('0.5', '0.5'))
+    """
+    while True:
+        shown, beside = f"{value:.{digits}g}", f"{other:.{digits}g}"
+        if shown != beside or value == other or digits == _ALL_DIGITS:
+            return shown, beside
+        digits += 1
 
 
 def said(error: BaseException) -> str:

@@ -117,7 +117,6 @@ def test_audit_refutes_and_writes_a_witness_that_verifies(folder):
     assert printed["confidence"] == 0.999
     assert printed["refuted_at"] <= 200 < printed["samples"]
     assert printed["epsilon_lower"] >= 1
-    # How long bounds are refined goes by the clock, so they are not known in advance.
     assert 0 < printed["delta_lower"] < 1 - math.exp(-1)
     assert printed["event"].startswith("the exact privacy loss is infinite in ")
     assert printed["seconds"] > 0

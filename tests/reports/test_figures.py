@@ -215,7 +215,7 @@ def test_bars_reach_what_was_proved_and_marks_what_was_claimed_and_is_true(
     axes, lower, bars
 ):
     row = {"claimed_delta": 0.5, "delta_lower": lower, "exact_delta": 0.9}
-    row["mechanism"] = "m"
+    row |= {"mechanism": "m", "verdict": "NOT_REFUTED"}
     privacy._bar(axes, 0, row, "delta", float, str, False)
     assert [bar.get_width() for bar in axes.patches] == bars
     assert [bar.get_x() for bar in axes.patches] == [0.0, 0.5][: len(bars)]

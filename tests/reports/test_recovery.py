@@ -227,7 +227,7 @@ def test_notes_follow_the_data():
     assert "dp-smd-reap is ahead of dp-sggd up to step 2." in notes
     assert "dp-ggd finds nothing with the printed noise" in notes
     assert "Corrected, 6 of 6 come within 0.01" in notes
-    assert "dp-sggd takes 100 steps, as published 4 steps" in notes
+    assert "dp-sggd from step 100 on, as published from step 4 on" in notes
     assert "As published, dp-sgd-reap is the first by the clock, with 6.67 ms" in notes
     assert "Corrected, dp-sggd is the first by the clock, with 667 ms to 0.01." in notes
     lost = TABLES["robust-recovery"].assign(error=0.8)

@@ -243,7 +243,7 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
     assert "is contradicted, for unseen by the exact loss alone; of the other" in note
     none = privacy.verdict_note(wall([], claimed_epsilon=10.0))
     assert none.startswith("None of two claims fell at ε = 10: nothing found there")
-    assert "in truth about 25 of 100" in privacy.wall_notes(table)[0]
+    assert "in at least 25 of 100" in privacy.wall_notes(table)[0]
     (text,) = utility_answer(table, exact(), variance(("good", "unseen")))
     assert "good keeps 75.0 % with pure privacy" in text
     assert "Under a false claim, unseen keeps 85.0 %" in text
@@ -251,11 +251,14 @@ def test_a_claim_that_only_the_formula_refutes_has_fallen():
 
 def test_a_large_delta_is_put_into_words():
     (note,) = privacy.wall_notes(wall())
-    assert note.startswith("While bad promises δ = 0, in truth about 50 of 100")
+    above = "promises δ = 0 at ε = 1, the privacy loss is above 1 in at least"
+    assert note == f"While bad {above} 50 of 100 releases on one of the two datasets."
     assert privacy.wall_notes(wall([])) == []
-    # Without a formula, what the audit has proved.
-    (note,) = privacy.wall_notes(wall(exact_delta=np.nan, claim="not known"))
-    assert "in truth about 40 of 100" in note
+    # Without a formula, what the audit has proved: rounded down.
+    unknown = {"exact_delta": np.nan, "claim": "not known", "delta_lower": 0.397}
+    (note,) = privacy.wall_notes(wall(**unknown))
+    assert f"{above} 39 of 100 releases" in note
+    assert note.endswith(", at 99.9 % confidence.")
 
 
 def test_the_notes_on_the_suite_follow_the_data():
@@ -283,10 +286,10 @@ def test_the_page_is_whole_and_fetches_nothing(shown, page, in_markdown):
     for name, heading in SECTIONS.items():
         assert f'<section id="{name}">' in page
         assert f"<h2>{heading}</h2>" in page or f"<h1>{heading}</h1>" in page
-    assert "The release &gt;= 3 in 3 of 5 on D, 1 of 7 on D&#39;" in page
+    assert "The release &gt;= 3 in 300 of 1,000 fresh releases on D, 10 of" in page
     assert "| 10⁻⁸ | 4 | 2.00 s |" in in_markdown
     assert page.count('<td data-label="Interval">') == 5
-    assert page.count('data-label="Steps to 0.01"') == 12
+    assert page.count('data-label="Within 0.01 from"') == 12
 
 
 HOSTILE = (

@@ -90,8 +90,11 @@ def test_times_are_medians():
             {
                 **{"refuted": True, "verdict": "REFUTED"},
                 "witness_file": "witness-m.json",
-                "hint": "The release >= 3 in 3 of 5 on D, 1 of 7 on D' "
-                "(attack: support).",
+                "hint": "The release >= 3 in 300 of 1,000 fresh releases on D, 10 of "
+                "1,000 on D' (attack: support).",
+                **{"releases": "1,000", "fell": "refuted after 70"},
+                "verify": "dpaudit verify witness-m.json --to-the-end --seed 1 "
+                "--confidence 0.999 --max-samples 1000",
             },
         ),
     ],
@@ -166,19 +169,21 @@ def test_the_fastest_and_the_slowest_fit_are_named():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "after", "shown"), [("REFUTED", 70.0, "70"), ("NOT_REFUTED", nan, "90")]
+    ("verdict", "lower", "fell", "shown"),
+    [
+        ("REFUTED", 0.1, "refuted after 70", "> 0.10"),
+        ("NOT_REFUTED", 0.05, None, "≥ 0.05"),
+    ],
 )
-def test_the_suite_has_the_truth_beside_the_bound(verdict, after, shown):
+def test_the_suite_has_the_truth_beside_the_bound(verdict, lower, fell, shown):
     told = {"summary": "what it does", "source": "a paper", "relation": "replace-one"}
     row = audited(
         **told,
         claimed_epsilon=0.1,
         claimed_delta=1e-5,
         true_epsilon=inf,
-        epsilon_lower=0.5,
+        epsilon_lower=lower,
         verdict=verdict,
-        samples=90,
-        samples_to_refute=after,
     )
     assert suite_rows(row) == [
         Printed(
@@ -186,10 +191,11 @@ def test_the_suite_has_the_truth_beside_the_bound(verdict, after, shown):
             **told,
             claim="0.1, δ = 10⁻⁵",
             truth="∞",
-            audited="0.50",
+            audited=shown,
             refuted=verdict == "REFUTED",
             verdict=verdict.replace("_", " "),
-            releases=shown,
+            releases="1,000",
+            fell=fell,
         )
     ]
 

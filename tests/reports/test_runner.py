@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from executors import PickledThreads
+from scipy.stats import beta
 from tiny_profile import tiny_plan
 
 from dpaudit import ApproxDP, InputError, Pair, PureDP, Relation, UnsupportedError
@@ -173,7 +174,14 @@ def test_the_wall_refutes_what_is_false_and_says_how_fast():
     table = run(replace(experiment("privacy-wall"), mechanisms=some))
     (_, broken), (_, standing) = table.iterrows()
     assert (broken["verdict"], standing["verdict"]) == ("REFUTED", "NOT_REFUTED")
-    assert broken["samples_to_refute"] < broken["samples"] == 300
+    assert broken["samples_to_refute"] < broken["samples"] <= broken["max_samples"]
+    # What is shown is of one moment: the bounds are those that the counts prove.
+    n, hits = broken["max_samples"], (broken["hits"], broken["hits_neighbour"])
+    assert (n, broken["event"]) == (300, "the exact privacy loss is infinite")
+    p, q = beta.ppf(0.0005, hits[0], n - hits[0] + 1), 1 - 0.0005 ** (1 / n)
+    assert hits[1] == 0
+    assert broken["epsilon_lower"] == pytest.approx(np.log(p / q))
+    assert broken["delta_lower"] == pytest.approx(p - np.e * q)
     assert broken["epsilon_lower"] > 1
     assert isinstance(broken["witness"], str)
     assert np.isnan(standing["samples_to_refute"])

@@ -48,16 +48,18 @@ def test_a_page_says_what_an_audit_would_have_seen():
     assert "blind to events rarer than 0.0625" in page
     assert "1,000 releases a side, at 99.9 % confidence" in page
     assert "This is no proof of privacy" in page
-    command = "dpaudit audit goe-gaussian --epsilon 1 --seed 0 --confidence 0.999"
-    assert f"{command} --max-samples 1000 --to-the-end" in page
+    command = "dpaudit audit goe-gaussian --epsilon 1 --refine 10 --seed 0"
+    assert f"{command} --confidence 0.999 --max-samples 1000" in page
 
 
 def test_a_page_links_its_witness_or_says_that_nothing_was_audited():
     row = audited(mechanism="symmetric-noise", verdict="REFUTED", witness="{}")
     page = page_of(results(row), "symmetric-noise")
     assert '<a href="../witness-symmetric-noise.json">Witness</a>' in page
-    assert "dpaudit verify witness-symmetric-noise.json" in page
-    assert "Found with 70 releases a side" in page
+    assert "dpaudit verify witness-symmetric-noise.json --to-the-end --seed 1" in page
+    assert (
+        "Refuted after 70 releases a side. Its event was then counted in 1,000" in page
+    )
     assert "with probability 10⁻³ at most" in page
     page = page_of(results(row), "dp-pca")
     assert "not audited here" in page

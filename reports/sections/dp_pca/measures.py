@@ -40,7 +40,7 @@ from dpaudit.arrays import Array
 from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Experiment, Record, cells
-from dpaudit.reports.measures import audits, exact, worst_case
+from dpaudit.reports.measures import audited, exact, worst_case
 from dpaudit.reports.sections.dp_pca.sources import (
     FIRST,
     REST,
@@ -200,7 +200,7 @@ def claims(cell: Cell) -> list[Record]:
     pair = worst_case(mechanism)
     found = exact(mechanism, pair, epsilon, float(mechanism.claim.delta(epsilon)))
     if found["claim"] == "not known":
-        result, _ = audits(cell, mechanism, pair)
+        result = audited(cell, mechanism, pair)
         told, samples = result.verdict.value, result.samples
     else:
         told = "REFUTED" if found["claim"] == "false" else "NOT_REFUTED"

@@ -18,7 +18,7 @@ from dpaudit.reports.experiment import DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment, exact_privacy
 from dpaudit.reports.plots import INK, MUTED, PAPER, REFUTED, SERIES, WIDE
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Row, fallen, point, records, verdict_rows
+from dpaudit.reports.tables import Row, fallen, point, proved, records, verdict_rows
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["KEY", "SECTION", "privacy_answer", "privacy_wall", "wall_notes"]
@@ -81,15 +81,22 @@ def verdict_note(wall: pd.DataFrame) -> str:
 
 
 def wall_notes(wall: pd.DataFrame) -> list[str]:
-    """Return what a large delta means, for every mechanism that has one."""
+    """Return what a large delta means, for every mechanism that has one.
+
+    A delta at some epsilon is P(S) - e^epsilon Q(S) of an event S. It is at most the
+    probability that the loss is above epsilon, on one of the two datasets.
+    """
     notes = []
     for row in records(wall[fallen(wall)]):
-        proven = row["exact_delta"] if row["claim"] == "false" else row["delta_lower"]
-        if proven >= 0.1:
+        exact = row["claim"] == "false"
+        known = row["exact_delta"] if exact else row["delta_lower"]
+        if known >= 0.1:
+            epsilon = setting(row["claimed_epsilon"])
             notes.append(
-                f"While {row['mechanism']} promises δ = {delta(row['claimed_delta'])}, "
-                f"in truth about {100 * proven:.0f} of 100 releases can give away for "
-                "certain from which of the two datasets they come."
+                f"While {row['mechanism']} promises δ = {delta(row['claimed_delta'])} "
+                f"at ε = {epsilon}, the privacy loss is above {epsilon} in at least "
+                f"{math.floor(100 * known)} of 100 releases on one of the two datasets"
+                + ("." if exact else f", at {100 * row['confidence']:g} % confidence.")
             )
     return notes
 
@@ -232,14 +239,18 @@ def _bar(
         beyond = place(lower) - within
         axes.barh(y, beyond, left=within, height=2 * half, **_BEYOND)
     axes.plot([place(claimed)] * 2, (y - half - 0.08, y + half + 0.08), **_CLAIMED)
-    said = f"audit ≥ {text(lower)}"
+    said = f"audit {proved(row, kind)}"
     if not math.isnan(exact):
         said += f" · exact {text(exact)}"
         axes.plot(place(exact), y, **_EXACT)
     axes.annotate(said, (0, y + half + 0.1), va="top", color=MUTED, size=11)
-    for value, words in ((lower, "audit ≥"), (claimed, "claimed"), (exact, "exact")):
+    for value, words in (
+        (lower, f"audit {proved(row, kind)}"),
+        (claimed, f"claimed {text(claimed)}"),
+        (exact, f"exact {text(exact)}"),
+    ):
         if not math.isnan(value):
-            told = f"{row['mechanism']}, {_LETTERS[kind]} {words} {text(value)}"
+            told = f"{row['mechanism']}, {_LETTERS[kind]} {words}"
             plots.told(axes, [place(value)], [y], [told])
 
 
@@ -265,10 +276,10 @@ def _wall_sentence(row: Row) -> str:
     found = verdict(row["verdict"]).lower()
     return (
         f"{row['mechanism']}: claimed epsilon {number(row['claimed_epsilon'])}, "
-        f"audited at least {number(row['epsilon_lower'])}, "
+        f"audited {proved(row, 'epsilon')}, "
         f"exact {number(row['exact_epsilon'])}; "
         f"delta claimed {delta(row['claimed_delta'])}, "
-        f"audited at least {delta(row['delta_lower'])}, "
+        f"audited {proved(row, 'delta')}, "
         f"exact {delta(row['exact_delta'])}; {found}."
     )
 

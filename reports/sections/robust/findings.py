@@ -86,8 +86,9 @@ def recovery_notes(paths: pd.DataFrame) -> list[str]:
     published = _first_within(medians["dp-sggd-published"].dropna())
     found = [name for name in CORRECTED if isfinite(half[name])]
     notes.append(
-        f"Corrected, {len(found)} of {len(CORRECTED)} come within {TOLERANCE:g}; "
-        f"dp-sggd takes {_steps(half['dp-sggd'])}, as published {_steps(published)}."
+        f"Corrected, {len(found)} of {len(CORRECTED)} come within {TOLERANCE:g} to "
+        f"stay: the median error of dp-sggd {_steps(half['dp-sggd'])}, as published "
+        f"{_steps(published)}. (It may cross that line before, and come back.)"
     )
     clock = paths.groupby(["mechanism", "iteration"])["seconds"].median()
     for form, names in (("As published", PUBLISHED), ("Corrected", CORRECTED)):
@@ -101,7 +102,7 @@ def recovery_notes(paths: pd.DataFrame) -> list[str]:
             first = min(times, key=lambda name: times[name])
             notes.append(
                 f"{form}, {short(first)} is the first by the clock, with "
-                f"{duration(times[first])} to {TOLERANCE:g}."
+                f"{duration(times[first])} until it is within {TOLERANCE:g} to stay."
             )
     factor = restart_factor(paths)
     if isfinite(factor):
@@ -267,4 +268,4 @@ def _first_within(curve: "pd.Series[float]") -> float:
 
 
 def _steps(steps: float) -> str:
-    return f"{count(steps)} steps" if isfinite(steps) else "more steps than there were"
+    return f"from step {count(steps)} on" if isfinite(steps) else "at no step"

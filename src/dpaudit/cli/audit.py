@@ -105,9 +105,9 @@ __all__ = ["audit_command"]
 @click.option(
     "--refine",
     type=float,
-    default=0.25,
+    default=10.0,
     show_default=True,
-    help="Share of --max-samples for which a refuted audit goes on for better bounds.",
+    help="A refuted audit goes on for so many times as many releases, for its bounds.",
 )
 @click.option(
     "--to-the-end",

@@ -10,6 +10,7 @@ from dpaudit.cli.exits import INPUT_ERROR, REFUTED, Command
 from dpaudit.cli.modules import look_for_modules
 from dpaudit.cli.options import json_option
 from dpaudit.cli.running import apart
+from dpaudit.errors import InputError
 
 __all__ = ["verify_command"]
 
@@ -38,6 +39,11 @@ __all__ = ["verify_command"]
     type=int,
     help="Most releases on either side [10 times what the audit needed, at most 10^6].",
 )
+@click.option(
+    "--to-the-end",
+    is_flag=True,
+    help="Draw them all, so that the counts may go into a bound (dpaudit bound).",
+)
 @click.option("--seed", type=int, help="[fresh randomness from the system]")
 @json_option
 def verify_command(
@@ -46,6 +52,7 @@ def verify_command(
     folder: Path | None,
     confidence: float,
     max_samples: int | None,
+    to_the_end: bool,
     seed: int | None,
     as_json: bool,
 ) -> int:
@@ -67,6 +74,8 @@ def verify_command(
             mechanism = load_reference(reference)
             if isinstance(mechanism, type):
                 mechanism = mechanism()
+    if to_the_end and not isinstance(evidence, Witness):
+        raise InputError("--to-the-end is for witnesses of events; this one replays")
     options: dict[str, Any] = {
         "mechanism": mechanism,
         "confidence": confidence,
@@ -76,7 +85,8 @@ def verify_command(
     verification: Any
     with apart():
         if isinstance(evidence, Witness):
-            verification = verify(evidence, **options)
+            stops = not to_the_end
+            verification = verify(evidence, stop_when_confirmed=stops, **options)
             founded = verification.founded
         else:
             verification, founded = verify_replay(evidence, **options), True
