@@ -229,7 +229,7 @@ def test_notes_follow_the_data():
     assert "Corrected, 6 of 6 come within 0.01" in notes
     assert "dp-sggd from step 100 on, as published from step 4 on" in notes
     assert "As published, dp-sgd-reap is the first by the clock, with 6.67 ms" in notes
-    assert "Corrected, dp-sggd is the first by the clock, with 667 ms to 0.01." in notes
+    assert "Corrected, dp-sggd is the first by the clock, with 667 ms until" in notes
     lost = TABLES["robust-recovery"].assign(error=0.8)
     notes = " ".join(findings.recovery_notes(lost))
     assert "dp-gd-reap and dp-md-reap find nothing" in notes

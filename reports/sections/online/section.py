@@ -32,13 +32,12 @@ from dpaudit.reports.sections.online.measures import (
 from dpaudit.reports.sections.theorems.analyze_gauss import REGRET
 from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
-    CONTRADICTED,
-    FASTER,
-    STEEPER,
     TOLERANCE,
     UNDECIDED,
+    VERDICTS,
     Score,
     score,
+    stated,
 )
 from dpaudit.reports.tables import Printed, grouped
 from dpaudit.reports.words import (
@@ -164,21 +163,18 @@ def head(found: Sequence[Score]) -> str:
     parts = []
     for theorem in dict.fromkeys(each.row.theorem for each in found):
         some = [each for each in found if each.row.theorem == theorem]
-        agreeing = [each for each in some if each.verdict in (CONSISTENT, FASTER)]
-        says = "supports" if len(agreeing) == len(some) else "supports in part"
-        if any(each.verdict == CONTRADICTED for each in some):
-            says = "contradicts"
-        elif not agreeing:
-            says = "does not decide on"
         others = [
             f"{spelt(sum(e.verdict == name for e in some))} {name}"
-            for name in (FASTER, STEEPER, CONTRADICTED, UNDECIDED)
+            for name in VERDICTS[1:]
             if any(e.verdict == name for e in some)
         ]
         same = sum(each.verdict == CONSISTENT for each in some)
+        unmet = dict.fromkeys(each.row.unmet for each in some if each.row.unmet)
         parts.append(
-            f"{says} {_short(theorem)} ({same} of {len(some)} exponents consistent"
+            f"{stated(some)} {_short(theorem)} ({same} of {len(some)} exponents "
+            "consistent"
             + "".join(f", {each}" for each in others)
+            + "".join(f"; hypothesis not met: {each}" for each in unmet)
             + ")"
         )
     return f"What is measured {listed(parts)}."
@@ -286,7 +282,7 @@ def score_notes(found: Sequence[Score], optimum: pd.DataFrame) -> list[str]:
             else f"The largest mean regret of {ALGORITHM_3} is {percent(worst)} of the "
             "bound that is proven with its constants."
         )
-    for name in (CONTRADICTED, FASTER, STEEPER, UNDECIDED):
+    for name in VERDICTS[1:]:
         some = [
             f"{each.row.mechanism} in {each.row.variable}"
             for each in found

@@ -24,12 +24,13 @@ with lambda_1 = 1, the estimate goes from one bin to the other as d grows, and t
 up by sqrt 2 with it.
 """
 
+from collections.abc import Callable
 from math import exp, nan, sqrt
 
 import numpy as np
 from scipy.special import digamma
 
-from dpaudit.algorithms.streaming.dp_pca import DPPCA
+from dpaudit.algorithms.streaming.dp_pca import DPPCA, PublishedDPPCA
 from dpaudit.algorithms.streaming.minibatch_oja import MinibatchOja
 from dpaudit.arrays import Array
 from dpaudit.datasets import spiked_gaussian
@@ -48,6 +49,10 @@ __all__ = ["BATCHES", "DP_PCA", "MINIBATCH_OJA", "STEP", "streaming_errors"]
 
 DP_PCA, MINIBATCH_OJA = "dp-pca", "minibatch-oja"
 BATCHES, STEP = 8, 1e4
+_BY_BATCHES: dict[str, Callable[..., DPPCA | PublishedDPPCA]] = {
+    DP_PCA: DPPCA.calibrated,
+    "dp-pca-published": PublishedDPPCA.as_published,
+}
 _FIRST = 2**0.25  # the first eigenvalue of Gaussian rows, see the module
 _REST = _FIRST / 4  # the others
 
@@ -85,9 +90,11 @@ def streaming_errors(cell: Cell) -> list[Record]:
     return found
 
 
-def _mechanism(name: str, n: int, epsilon: float, delta: float) -> DPPCA | MinibatchOja:
-    if name == DP_PCA:
-        return DPPCA.calibrated(
+def _mechanism(
+    name: str, n: int, epsilon: float, delta: float
+) -> DPPCA | PublishedDPPCA | MinibatchOja:
+    if name in _BY_BATCHES:
+        return _BY_BATCHES[name](
             epsilon,
             delta,
             batch_size=n // BATCHES,
@@ -121,7 +128,10 @@ def _data(
 
 
 def _noise_by_formula(
-    mechanism: DPPCA | MinibatchOja, n: int, d: int, constants: StreamConstants
+    mechanism: DPPCA | PublishedDPPCA | MinibatchOja,
+    n: int,
+    d: int,
+    constants: StreamConstants,
 ) -> float:
     """Return s/lambda_1 times a length, s the deviation of a coordinate of a step.
 

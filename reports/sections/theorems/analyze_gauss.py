@@ -111,6 +111,7 @@ _FIRST = {
 }
 _SECOND = {
     "theorem": "Analyze Gauss, Theorem 18",
+    "unmet": "ε < 0.1",
     "mechanism": ALGORITHM_4,
     **_REGRET,
 }

@@ -9,14 +9,18 @@ from dpaudit.reports.sections.theorems.judgement import (
     CONSISTENT,
     CONTRADICTED,
     FASTER,
+    NOTHING,
     OFTEN,
     RARER,
     STEEPER,
-    UNDECIDED,
+    TOLERANCE,
+    VERDICTS,
+    WITHIN,
     Score,
     Share,
     score,
     shares,
+    stated,
 )
 from dpaudit.reports.sections.theorems.rows import SYMBOLS, Row
 from dpaudit.reports.sections.theorems.scoreboard import CHANCES, ROWS
@@ -33,7 +37,6 @@ __all__ = [
     "score_rows",
     "scoreboard",
     "scores",
-    "stated",
     "statements",
     "summary",
 ]
@@ -86,7 +89,7 @@ def scoreboard(found: Sequence[Score], seen: Sequence[Share] = ()) -> pd.DataFra
                 "measured": each.fit.exponent,
                 "low": each.fit.low,
                 "high": each.fit.high,
-                "verdict": each.verdict,
+                "verdict": each.told,
             }
             for each in found
         ]
@@ -129,7 +132,7 @@ def score_rows(found: Sequence[Score]) -> list[Printed]:
                 measured=signed(each.fit.exponent),
                 low=signed(each.fit.low),
                 high=signed(each.fit.high),
-                verdict=each.verdict,
+                verdict=each.told,
                 details=_details(each),
             )
         )
@@ -192,13 +195,15 @@ def summary(found: Sequence[Score]) -> str:
     """Return how many rows have which verdict, and which they are."""
     groups = {
         verdict: [each for each in found if each.verdict == verdict]
-        for verdict in (CONSISTENT, FASTER, STEEPER, CONTRADICTED, UNDECIDED)
+        for verdict in VERDICTS
     }
     same = groups.pop(CONSISTENT)
     parts = [f"{spelt(len(same))} are consistent with the theorem"]
-    if tolerated := sum(each.tolerated for each in same):
-        parts[0] += f" ({spelt(tolerated)} of them for the tolerance alone)"
-    words = {FASTER: "faster than the bound", STEEPER: "steeper than it on this grid"}
+    words = {
+        **{FASTER: "faster than the bound", STEEPER: "steeper than it on this grid"},
+        WITHIN: f"off by less than the tolerance of {TOLERANCE:g}",
+        NOTHING: "of a mechanism that released nothing",
+    }
     for verdict, these in groups.items():
         if these or verdict == CONTRADICTED:
             who = dict.fromkeys(map(_named, these))  # several mechanisms may share one
@@ -206,7 +211,11 @@ def summary(found: Sequence[Score]) -> str:
             verb = "is" if len(these) == 1 else "are"
             part = f"{spelt(len(these))} {verb} {words.get(verdict, verdict)}{names}"
             parts.append(part.replace("no are", "none is"))
-    return f"Of {len(found)} exponents {listed(parts)}."
+    unmet = sum(bool(each.row.unmet) for each in found)
+    where = (
+        f" In {spelt(unmet)} a hypothesis of the theorem is not met." if unmet else ""
+    )
+    return f"Of {len(found)} exponents {listed(parts)}.{where}"
 
 
 def statements(found: Sequence[Score]) -> str:
@@ -226,16 +235,6 @@ _STATED = (
     "does not decide on",
     "contradicts",
 )
-
-
-def stated(found: Sequence[Score]) -> str:
-    """Return what is measured of one theorem does to it: a verb, as in `statements`."""
-    verdicts = {each.verdict for each in found}
-    if CONTRADICTED in verdicts:
-        return "contradicts"
-    if verdicts <= {CONSISTENT, FASTER}:
-        return "supports"
-    return _STATED[1 if {CONSISTENT, FASTER} & verdicts else 2]
 
 
 def _by_paper(theorems: Sequence[str]) -> str:
@@ -318,10 +317,10 @@ def _details(each: Score) -> str:
     if each.verdict in (FASTER, STEEPER):
         apart = abs(each.fit.exponent - each.row.predicted)
         parts.append(f"by {signed(apart)} in the exponent")
-    if each.tolerated:
+    if each.verdict == WITHIN:
         least, most = each.foretold
         off = max(least - each.fit.exponent, each.fit.exponent - most)
-        parts.append(f"off by {signed(off)}, let pass")
+        parts.append(f"by {signed(off)}")
     if isfinite(each.share):
         what = "errors" if each.row.sure else "means"
         parts.append(f"{what} ≤ {percent(each.share)} of the bound")

@@ -11,8 +11,12 @@ on a grid as they bend the error: gap - ||E|| in place of the gap, say. So f, th
 of the bound itself on the same grid, counts beside p, and a slope anywhere from the one
 to the other is what the theorem says. What is left is the bend of the error alone, due
 to small d or k. It must not be called a contradiction, nor hidden. Up to `TOLERANCE` =
-0.1 it is let pass: over a grid from 1 to 8, as most are, that is 23 % of the error. The
-sentence says of how many rows that is so. Beyond, the row says so, and by how much.
+0.1 it has a verdict of its own: over a grid from 1 to 8, as most are, that is 23 % of
+the error. Beyond, the row says so, and by how much.
+
+**Hypotheses.** A row that is measured where the theorem promises nothing (``unmet``
+says which hypothesis is not met) has a verdict that says so, and neither supports the
+theorem nor contradicts it.
 
 **The rule**, in this order, with p to f for the range from the lesser to the greater:
 
@@ -25,8 +29,8 @@ sentence says of how many rows that is so. Beyond, the row says so, and by how m
    side. Exponents of these theorems are multiples of 1/4: such an interval does not
    tell one from the next. Likewise if more than a twentieth of the errors has no
    logarithm (a regret below 0, a release that is bottom): the rest is a choice.
-3. ``consistent``: the interval has a slope from p to f in it, or b is within 0.1 of
-   one.
+3. ``consistent``: the interval has a slope from p to f in it. ``off by less than the
+   tolerance``: it has none, and b is within 0.1 of one.
 4. ``faster than the bound``: the interval is below. In the direction in which x grows
    the error grows slower, or shrinks faster, than the bound; p - b says by how much.
 5. ``steeper than the bound on this grid``: the interval is above. Of bounds on the mean
@@ -79,6 +83,7 @@ __all__ = [
     "CONTRADICTED",
     "FASTER",
     "MEANS",
+    "NOTHING",
     "OFTEN",
     "RARER",
     "RESOLVED",
@@ -86,10 +91,12 @@ __all__ = [
     "TOLERANCE",
     "UNDECIDED",
     "VERDICTS",
+    "WITHIN",
     "Score",
     "Share",
     "score",
     "shares",
+    "stated",
 ]
 
 TOLERANCE, RESOLVED = 0.1, 0.25
@@ -98,9 +105,10 @@ ALARM = 0.001
 
 CONSISTENT, FASTER = "consistent", "faster than the bound"
 STEEPER, CONTRADICTED = "steeper than the bound on this grid", "contradicted"
-UNDECIDED = "undecided"
+UNDECIDED, WITHIN = "undecided", "off by less than the tolerance"
+NOTHING = "nothing released"
 RARER, OFTEN = "rarer than the bound", "more often than the bound here"
-VERDICTS = (CONSISTENT, FASTER, STEEPER, CONTRADICTED, UNDECIDED)
+VERDICTS = (CONSISTENT, FASTER, WITHIN, STEEPER, CONTRADICTED, UNDECIDED, NOTHING)
 
 _ROUNDING = 1 + 1e-6
 _LOST = 0.05  # of the errors: as many may have no logarithm
@@ -145,26 +153,41 @@ class Score:
         (least, most), fit = self.foretold, self.fit
         if self.above:
             return CONTRADICTED
+        if not any(np.isfinite(errors).any() for errors in self.errors.values()):
+            return NOTHING
         if not (fit.high - fit.low) / 2 <= RESOLVED or self.lost > _LOST:
             return UNDECIDED
-        if fit.high < least and fit.exponent < least - TOLERANCE:
-            return FASTER
-        if fit.low > most and fit.exponent > most + TOLERANCE:
-            return STEEPER
-        return CONSISTENT
+        if fit.high >= least and fit.low <= most:
+            return CONSISTENT
+        if least - TOLERANCE <= fit.exponent <= most + TOLERANCE:
+            return WITHIN
+        return FASTER if fit.high < least else STEEPER
 
     @property
-    def tolerated(self) -> bool:
-        """Whether it is called consistent for the tolerance alone."""
-        least, most = self.foretold
-        missed = self.fit.high < least or self.fit.low > most
-        return missed and self.verdict == CONSISTENT
+    def told(self) -> str:
+        """The verdict, and whether it is one on the theorem at all."""
+        unmet = self.row.unmet
+        return f"{self.verdict}; hypothesis not met: {unmet}" if unmet else self.verdict
 
     @property
     def lost(self) -> float:
         """The share of the errors that have no logarithm."""
         every = np.concatenate(list(self.errors.values()))
         return float(np.mean(~(np.isfinite(every) & (every > 0))))
+
+
+def stated(found: Sequence[Score]) -> str:
+    """Return what is measured of one theorem does to it: a verb, and where.
+
+    Rows in which its hypotheses are not met have no say.
+    """
+    verdicts = [each.verdict for each in found if not each.row.unmet]
+    if CONTRADICTED in verdicts:
+        return "contradicts"
+    agreeing = [verdict in (CONSISTENT, FASTER) for verdict in verdicts]
+    if agreeing and all(agreeing):
+        return "supports"
+    return "supports in some variables only" if any(agreeing) else "does not decide on"
 
 
 def score(row: Row, table: pd.DataFrame) -> Score:

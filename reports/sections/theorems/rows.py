@@ -52,6 +52,8 @@ class Row:
         Whether that bounds the error in every draw, constants and all.
     proven : str
         The column of a bound on the *mean* error, constants and all; empty if none.
+    unmet : str
+        A hypothesis of the theorem that does not hold there, in words; empty if none.
     why : str
         Why the slope may be another on this grid; empty where it is not.
     """
@@ -72,6 +74,7 @@ class Row:
     bound: str = ""
     sure: bool = False
     proven: str = ""
+    unmet: str = ""
     why: str = ""
 
     def __post_init__(self) -> None:
@@ -79,7 +82,7 @@ class Row:
             if not isfinite(value := getattr(self, name)):
                 raise InputError(f"{name} of row {self.name!r} must be finite: {value}")
         for name, text in vars(self).items():
-            if text == "" and name not in ("bound", "proven", "why"):
+            if text == "" and name not in ("bound", "proven", "unmet", "why"):
                 raise InputError(f"row {self.name!r} must say its {name}")
         if self.sure and not self.bound:
             raise InputError(f"row {self.name!r} is sure of a bound that it has not")

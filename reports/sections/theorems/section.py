@@ -13,6 +13,7 @@ from dpaudit.reports.sections.theorems.judgement import (
     TOLERANCE,
     Score,
     Share,
+    stated,
 )
 from dpaudit.reports.sections.theorems.rows import Chance, Row
 from dpaudit.reports.sections.theorems.scoreboard import GRIDS, experiments
@@ -75,7 +76,7 @@ def _pages(results: Results) -> list[Leaf]:
                 context=partial(dict, context),
                 group=some[0].source,
                 line=listed(_measured(some)),
-                verdict=_VERDICTS[findings.stated(own)] if own else verdicts[0],
+                verdict=_VERDICTS[stated(own)] if own else verdicts[0],
                 refuted=CONTRADICTED in verdicts,
                 mechanisms=tuple(row.mechanism for row in some),
                 file=re.sub(r"[^a-z0-9]+", "-", theorem.lower()).strip("-"),
