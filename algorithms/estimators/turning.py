@@ -1,6 +1,6 @@
 """How far the noise of a mechanism for private PCA turns the components, measured.
 
-Mechanisms that read nothing but the second moment of the rows depend on the rows through
+Mechanisms that read nothing but the second moment of the rows depend on the rows by
 its eigenvalues and axes alone. So a second moment with given eigenvalues, in random
 axes, is enough to measure what is to be expected of rows that nobody has looked at.
 Rows are no longer than 1 here: for rows no longer than R, eigenvalues are in units of
@@ -18,7 +18,6 @@ import numpy as np
 from dpaudit.algorithms.catalogue import entry
 from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
 from dpaudit.arrays import Array
-from dpaudit.errors import InputError
 from dpaudit.neighbours import Relation
 from dpaudit.streams import stream
 from dpaudit.subspace import largest_principal_angle_sine
@@ -26,6 +25,7 @@ from dpaudit.subspace import largest_principal_angle_sine
 __all__ = [
     "MECHANISMS",
     "SEED",
+    "digits",
     "errors",
     "even",
     "expected",
@@ -33,6 +33,7 @@ __all__ = [
     "moment",
     "quantiles",
     "releases",
+    "slow",
     "takes",
 ]
 
@@ -175,7 +176,7 @@ def errors(
 def quantiles(found: Array) -> tuple[float, float, float]:
     """Return the 10 % quantile, the median and the 90 % quantile, to three digits."""
     low, middle, high = np.quantile(found, (0.1, 0.5, 0.9))
-    return _digits(low), _digits(middle), _digits(high)
+    return digits(low), digits(middle), digits(high)
 
 
 def releases(name: str, d: int) -> int:
@@ -220,5 +221,6 @@ def slow(name: str, d: int) -> bool:
     return name == "k-norm-covariance" and d > BY_REJECTION
 
 
-def _digits(value: float) -> float:
+def digits(value: float) -> float:
+    """Return a number with the three digits that are shown."""
     return float(f"{value:.3g}")
