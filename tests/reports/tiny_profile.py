@@ -44,6 +44,7 @@ TINY = {
         rate_spreads=(0.01, 0.1),
         stage_rows=(500, 1_000),
         stage_spreads=(0.01, 0.1),
+        stage_near=(0.01,),
         stage_base=1_000,
         rate_floor_rows=(500, 1_000),
         rate_floor_sets=2,

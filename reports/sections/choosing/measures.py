@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import entry
+from dpaudit.algorithms.estimators.recommendation import GRID, shipped_grid
 from dpaudit.algorithms.estimators.turning import (
     MECHANISMS,
     errors,
@@ -87,7 +88,8 @@ def held_out(cell: Cell) -> list[Record]:
     -------
     list of dict
         One record, or none: the coordinates, ``falls``, the ``expected`` error that is
-        printed, and the ``median`` of releases with other randomness.
+        printed, the ``median`` of releases with other randomness, and what the grid
+        that ships has instead (``looked_up``, NaN where it does not reach).
     """
     number = int(cell.point["setting"])
     point = _between(number, cell.options["grid"], cell.seed)
@@ -102,6 +104,9 @@ def held_out(cell: Cell) -> list[Record]:
         cell.mechanism, spectrum, n=n, size=size, rng=cell.rng(), **_budget(point)
     )
     found = {"expected": known[1], "median": float(np.median(drawn))}
+    at = {**point, "replaced": bool(point["replaced"])}
+    grid = {} if number % 2 or d > GRID["d"][-1] else shipped_grid().at(**at)
+    found["looked_up"] = float(grid.get(cell.mechanism, (0.0, np.nan))[1])
     return [{**point, "falls": number % 2, **found}]
 
 
