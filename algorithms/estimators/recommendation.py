@@ -75,9 +75,8 @@ _USUAL_SHARE = 0.1  # of R^2/k: the gap for which errors are shown where none is
 _MOST_COLUMNS = 1000  # for which measuring at once takes a minute
 _STRONGEST = 1e9  # a signal: beyond it errors come near the last digits of doubles
 _EVEN = (
-    "the k largest eigenvalues are taken as equal, and so are the others: noise on the "
-    "second moment turns none with that gap more, and others less, in another order "
-    "(give a spectrum)"
+    "eigenvalues are taken as equal above the gap, and below it: noise on the second "
+    "moment turns others less, so a spectrum may give another order"
 )
 
 

@@ -182,6 +182,8 @@ def quantiles(found: Array) -> tuple[float, float, float]:
 def releases(name: str, d: int) -> int:
     """Return how many releases `expected` draws: the fewer, the more columns."""
     usual = min(max(_WORK // d, _LEAST), _MOST)
+    if name == "k-norm-covariance":
+        return min(usual, _ENOUGH)
     return max(usual, _ENOUGH) if name in _NO_DECOMPOSITION else usual
 
 

@@ -102,7 +102,7 @@ def _off(printed: Any, measured: Any) -> Any:
 
 
 def advice_notes(held_out: pd.DataFrame) -> list[str]:
-    """Return how often the advice is good, and how far errors are off."""
+    """Return how often the advice is good, and how far off errors are."""
     found = advice(held_out)
     good = found["ratio"] <= NEARLY
     columns = f"of {setting(found['d'].min())} to {setting(found['d'].max())} columns"
@@ -125,6 +125,13 @@ def advice_notes(held_out: pd.DataFrame) -> list[str]:
         f"within a factor of {_CLOSE:g} of a fresh measurement; those of the "
         f"recommended ones are at worst {found['off'].max():.2g} times off."
     )
+    known = held_out[held_out["looked_up"].notna()]
+    if len(known):
+        close = _off(known["looked_up"], known["median"]) <= _CLOSE
+        sentences.append(
+            f"Of {count(len(close))} that the grid has an answer for, "
+            f"{percent(close.mean())} are so in the grid."
+        )
     return sentences
 
 
