@@ -384,7 +384,7 @@ def _of_grid(
         low, middle, high = map(digits, here[name])
         choices.append(Choice(name, middle, low, high, digits(ratio)))
     choices.sort(key=lambda choice: (choice.at_worst, choice.error))
-    return Recommendation(tuple(choices), notes, grid.origin)
+    return Recommendation(tuple(choices), notes, f"{grid.origin}, and interpolated")
 
 
 def _checked_spectrum(

@@ -58,6 +58,7 @@ SEED = 0
 _WORK, _MOST, _LEAST = 5_000, 501, 11  # releases times columns; releases
 _NO_DECOMPOSITION = ("power-method", "power-method-laplace", "exponential-pca")
 _ENOUGH = 101  # releases of those, which cost little and scatter widely
+_QUICK_REJECTION = 5  # columns: beyond them a release takes a hundredth of a second
 _BATCH_BYTES = 2**25
 
 
@@ -182,7 +183,7 @@ def quantiles(found: Array) -> tuple[float, float, float]:
 def releases(name: str, d: int) -> int:
     """Return how many releases `expected` draws: the fewer, the more columns."""
     usual = min(max(_WORK // d, _LEAST), _MOST)
-    if name == "k-norm-covariance":
+    if name == "k-norm-covariance" and d > _QUICK_REJECTION:
         return min(usual, _ENOUGH)
     return max(usual, _ENOUGH) if name in _NO_DECOMPOSITION else usual
 
