@@ -32,12 +32,13 @@ import numpy as np
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
 from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
+from dpaudit.algorithms.estimators.grid import GRID
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
     MeanMechanism,
 )
-from dpaudit.algorithms.estimators.recommendation import GRID, recommend
+from dpaudit.algorithms.estimators.recommendation import recommend
 from dpaudit.arrays import Array
 from dpaudit.blocks import Rows, is_table
 from dpaudit.checked import Checked, Neighbouring, Positive

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.estimators.recommendation import GRID, shipped_grid
+from dpaudit.algorithms.estimators.grid import GRID, shipped_grid
 from dpaudit.algorithms.estimators.turning import (
     MECHANISMS,
     errors,
@@ -104,9 +104,10 @@ def held_out(cell: Cell) -> list[Record]:
         cell.mechanism, spectrum, n=n, size=size, rng=cell.rng(), **_budget(point)
     )
     found = {"expected": known[1], "median": float(np.median(drawn))}
-    at = {**point, "replaced": bool(point["replaced"])}
-    grid = {} if number % 2 or d > GRID["d"][-1] else shipped_grid().at(**at)
-    found["looked_up"] = float(grid.get(cell.mechanism, (0.0, np.nan))[1])
+    at = {axis: point[axis] for axis in GRID if axis != "replaced"}
+    grid = shipped_grid().at(replaced=bool(point["replaced"]), **at)
+    beyond = bool(number % 2) or d > GRID["d"][-1] or cell.mechanism not in grid
+    found["looked_up"] = np.nan if beyond else float(grid[cell.mechanism][1])
     return [{**point, "falls": number % 2, **found}]
 
 

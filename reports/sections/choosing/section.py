@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit.algorithms.estimators.recommendation import GRID, shipped_grid
+from dpaudit.algorithms.estimators.grid import GRID, shipped_grid
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
 from dpaudit.reports.sections.choosing import figures, measures
