@@ -109,7 +109,7 @@ def test_advice_is_held_to_the_best():
     assert "At 0 of 1 settings" in notes[0]
     assert "1.5 times the least: symmetrised-wishart in place of" in notes[1]
     assert "50.0 % are within a factor of 1.5" in notes[2]
-    assert "at worst 3 times off" in notes[2]
+    assert "those of recommended mechanisms at worst 3 times" in notes[2]
 
 
 def test_winners_are_named_where_something_is_found():
