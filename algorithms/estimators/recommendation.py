@@ -201,6 +201,8 @@ def _at_once(
             f"{_STRONGEST:g}, got {signal:.3g}: any mechanism will do there"
         )
     d, choices, beside = len(eigenvalues), [], []
+    if n < d:
+        beside.append(f"n = {n} is below d = {d}: {d - n} eigenvalues are 0")
     for name in MECHANISMS if among is None else among:
         if slow(name, d):
             beside.append(f"{name} is not measured: a release takes seconds")

@@ -35,7 +35,6 @@ def test_bad_options_are_named():
     for option, value, problem in (
         ("--k", "20", "k must be an integer >= 1 and <= 19, got 20"),
         ("--spectrum", "0.5,a", "'0.5,a' is not numbers with commas between"),
-        ("--relation", "both", "'both' is not one of"),
     ):
         done = run(*KNOWN, option, value)
         assert done.exit_code == 2

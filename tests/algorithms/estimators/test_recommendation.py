@@ -82,6 +82,7 @@ def test_the_relation_is_that_of_the_grid(grid):
         ({"n": None}, "neither n nor a gap is given"),
         ({"gap": 0.1, "epsilon": 1e3}, "wishart-approximate is not measured: epsilon"),
         ({"gap": 0.1}, "k-norm-covariance is not measured"),
+        ({"gap": 0.1, "n": 10}, "n = 10 is below d = 20: 10 eigenvalues are 0"),
     ],
 )
 def test_what_is_assumed_and_what_is_left_out_is_said(grid, changes, note):
