@@ -25,13 +25,14 @@ a delta: more accurate there *and* the stronger guarantee.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from dpaudit.algorithms.catalogue import entry, names_of
 from dpaudit.algorithms.covariance.gaussian import GaussianPerturbation
 from dpaudit.algorithms.covariance.nuclear_law import BY_REJECTION
+from dpaudit.algorithms.estimators.grid import GRID
 from dpaudit.algorithms.estimators.private_mean import (
     GaussianMean,
     LaplaceMean,
@@ -50,6 +51,8 @@ from dpaudit.neighbours import Relation
 from dpaudit.validation import check_count, check_fraction, check_matrix, check_positive
 
 __all__ = ["Budget", "FitPlan", "Spending", "Spent", "recommended"]
+
+_Number = TypeVar("_Number", int, float)
 
 
 @runtime_checkable
@@ -305,12 +308,14 @@ def recommended(
 ) -> str:
     """Return the name of the mechanism that ``"auto"`` stands for.
 
+    Off the grid of measurements it is the one at its end.
+
     Examples
     --------
     >>> [recommended(1.0, 1e-5, Relation.ADD_REMOVE, d) for d in (5, 10, 20)]
     ['k-norm-covariance', 'symmetrised-wishart', 'goe-gaussian']
     """
-    dimension = max(dimension, 2)
+    dimension = _on_grid("d", dimension)
     quick = [
         name
         for name in names_of("covariance")
@@ -318,13 +323,19 @@ def recommended(
     ]
     found = recommend(
         d=dimension,
-        k=min(k, dimension - 1),
-        epsilon=epsilon,
-        delta=delta,
+        k=min(_on_grid("k", k), dimension - 1),
+        epsilon=_on_grid("epsilon", epsilon),
+        delta=_on_grid("delta", delta) if delta > 0 else 0.0,
         relation=relation,
         among=quick,
     )
     return found.choices[0].mechanism
+
+
+def _on_grid(axis: str, value: _Number) -> _Number:
+    """Return the number of an axis that is nearest, among those that were measured."""
+    ends = [type(value)(each) for each in GRID[axis] if each > 0]
+    return min(max(value, ends[0]), ends[-1])
 
 
 def _check_components(mechanism: object, name: str) -> None:

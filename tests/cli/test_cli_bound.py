@@ -144,10 +144,8 @@ ERRORS = {
     ("--tp", "0", "--fn", "0", *COUNTS[4:]): "at least one release on D (--tp",
     (*COUNTS[:4], "--fp", "0", "--tn", "0"): "at least one release on D'",
     (*COUNTS, "--confidence", "1"): "confidence must be in (0, 1)",
-    (*COUNTS, "--delta", "1"): "delta must be in [0, 1)",
     (*COUNTS, "--method", "jiont"): "did you mean 'joint'",
     (*COUNTS, "--seed", "1"): "--seed does not apply to counts",
-    (*COUNTS, "--fixed", "0.1"): "--fixed does not apply to counts",
     ("scores.csv", "--two-sided"): "--two-sided does not apply to scores",
     (
         *("--correct", "3", "--guesses", "2", "--canaries", "4"),
@@ -163,7 +161,6 @@ ERRORS = {
     ("scores.csv", "--score-column", "scor"): "did you mean 'score'",
     ("scores.csv", "--label-column", "label"): "unknown column 'label'",
     ("scores.csv", "--fixed", "1"): "fraction must be in (0, 1)",
-    ("scores.csv", "--seed", "-1"): "--seed must be an integer >= 0",
     ("nan.csv",): "must not contain NaN",
     ("hole.csv",): "must not contain NaN",
     ("labels.csv",): "must hold 1 (D) or 0 (D'), got 2",

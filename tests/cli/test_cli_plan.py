@@ -28,9 +28,6 @@ def test_a_plan_as_json():
     plan = plan_audit(1.0, 2.0, delta=1e-5, model="gaussian", power=0.5, confidence=0.9)
     assert json.loads(done.stdout) == [plan.to_dict()]
     assert plan.to_dict()["claim"]["text"] == "ApproxDP(epsilon=1.0, delta=1e-05)"
-
-
-def test_all_models_that_apply_are_planned():
     done = run("plan", "--epsilon", "1", "--true", "2", "--delta", "1e-5", "--json")
     models = [plan["model"] for plan in json.loads(done.stdout)]
     assert models == ["laplace", "gaussian", "randomised-response"]

@@ -44,6 +44,7 @@ TINY = {
         rate_spreads=(0.01, 0.1),
         stage_rows=(500, 1_000),
         stage_spreads=(0.01, 0.1),
+        stage_near=(0.01,),
         stage_base=1_000,
         rate_floor_rows=(500, 1_000),
         rate_floor_sets=2,
@@ -86,7 +87,9 @@ TINY = {
         catalogue_rows=(2,),
         catalogue_trials=1,
     ),
-    "choosing": Size(settings=3, held_out_releases=5, grid_releases=0),
+    "choosing": Size(
+        settings=3, held_out_columns=20, held_out_releases=5, grid_releases=0
+    ),
     "theorems": Size(theorem_draws=3, theorem_points=2, theorem_stream=2_000),
     "training": Size(training_samples=40),
     "suite": Size(suite_samples=40),

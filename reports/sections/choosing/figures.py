@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpaudit.algorithms.estimators.recommendation import GRID, Grid, shipped_grid
+from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
 from dpaudit.reports import plots
 from dpaudit.reports.plots import INK, MUTED, PAPER, RULE, SERIES
 from dpaudit.reports.sections import Results

@@ -1,69 +1,49 @@
-"""How far the noise of a mechanism turns the components of a known second moment."""
+"""The grid behind recommendations, and what was recommended held to fresh releases."""
 
 from typing import Any
 
 import numpy as np
 
 from dpaudit.algorithms import entry
+from dpaudit.algorithms.estimators.grid import GRID, shipped_grid
+from dpaudit.algorithms.estimators.turning import (
+    MECHANISMS,
+    errors,
+    even,
+    expected,
+    quantiles,
+    releases,
+    takes,
+)
 from dpaudit.arrays import Array
 from dpaudit.neighbours import Relation
 from dpaudit.reports.experiment import Cell, Record
 from dpaudit.streams import stream
-from dpaudit.subspace import largest_principal_angle_sine
 
-__all__ = ["MECHANISMS", "held_out", "measured", "moment"]
+__all__ = ["MECHANISMS", "SHARE", "falling", "held_out", "measured"]
 
-MECHANISMS = (
-    "goe-gaussian",
-    "analyze-gauss",
-    "wishart-approximate",
-    "private-subspace",
-    "power-method",
-    "k-norm-covariance",
-    "symmetrised-wishart",
-    "laplace-covariance",
-    "power-method-laplace",
-    "exponential-pca",
-    "exponential-pca-deflation",
-)
-"""Those that read the second moment alone, are exact, and have a proven claim."""
+SHARE = 0.1
+"""k times the gap, of the mean squared length of a row."""
 
 _QUICK = {("k-norm-covariance", 0.0): 20, ("k-norm-covariance", 1.0): 10}
 """Up to which d a draw takes less than a fifth of a second, by mechanism and relation.
 
 Beyond it they are left out of the grid, and so of what is recommended."""
 
-_SHARE = 0.1  # k times the gap, of the mean squared length of a row
-_BATCH_BYTES = 2**25
 
+def falling(d: int, k: int) -> Array:
+    """Return eigenvalues that all differ, with the gap of those that are even.
 
-def moment(
-    d: int, k: int, signal: float, epsilon: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Return a second moment of rows of length 1, and its components.
-
-    Its k largest eigenvalues are equal, and so are the others.
-
-    Parameters
-    ----------
-    d, k : int
-    signal : float
-        n epsilon gap.
-    epsilon : float
-    rng : numpy.random.Generator
-        Turns the axes.
-
-    Returns
-    -------
-    moment : ndarray, shape (d, d)
-    components : ndarray, shape (d, k)
+    Of rows of length 1: the first k fall from four gaps above the next one to one gap,
+    and the others evenly to 0.
     """
-    gap = _SHARE / k
-    n = signal / (epsilon * gap)
-    spectrum = np.full(d, (1 - _SHARE) / d)
-    spectrum[:k] += gap
-    axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    return n * (axes * spectrum) @ axes.T, axes[:, :k]
+    gap = SHARE / k
+    above = np.linspace(4 * gap, gap, k) if k > 1 else np.array([gap])
+    below = 2 * np.arange(d - k, 0, -1) / (d - k)
+    middle = (1 - above.sum()) / (below.sum() + k * below[0])
+    return np.asarray(
+        middle * np.r_[np.full(k, below[0]), below] + np.r_[above, 0 * below]
+    )
 
 
 def measured(cell: Cell) -> list[Record]:
@@ -77,26 +57,58 @@ def measured(cell: Cell) -> list[Record]:
         it does not need.
     """
     point = {name: float(value) for name, value in cell.point.items()}
-    error = _errors(cell.mechanism, point, cell.size, cell.rng())
-    if error is None:
+    d, k, gap = int(point["d"]), int(point["k"]), SHARE / point["k"]
+    wanted = entry(cell.mechanism).approximate == (point["delta"] > 0)
+    slow = d > _QUICK.get((cell.mechanism, point["replaced"]), d)
+    if (
+        k >= d
+        or slow
+        or not (wanted and takes(cell.mechanism, k=k, delta=point["delta"]))
+    ):
         return []
-    low, middle, high = np.quantile(error, (0.1, 0.5, 0.9))
-    return [{"low": _digits(low), "median": _digits(middle), "high": _digits(high)}]
+    n = point["signal"] / (point["epsilon"] * gap)
+    drawn = errors(
+        cell.mechanism,
+        even(gap, d=d, k=k, n=n),
+        n=n,
+        size=cell.size,
+        rng=cell.rng(),
+        **_budget(point),
+    )
+    return [dict(zip(("low", "median", "high"), quantiles(drawn), strict=True))]
 
 
 def held_out(cell: Cell) -> list[Record]:
-    """Measure one mechanism at a point between those of the grid.
+    """Measure one mechanism at a setting, and what was to be expected there.
 
-    The point is that of the number ``setting``, the same for all mechanisms.
+    The setting is that of the number ``setting``, the same for all mechanisms. The
+    eigenvalues of every second one are `falling`, of the others even.
 
     Returns
     -------
     list of dict
-        One record, or none: the coordinates, and ``median``.
+        One record, or none: the coordinates, ``falls``, the ``expected`` error that is
+        printed, the ``median`` of releases with other randomness, and what the grid
+        that ships has instead (``looked_up``, NaN where it does not reach).
     """
-    point = _between(int(cell.point["setting"]), cell.options["grid"], cell.seed)
-    error = _errors(cell.mechanism, point, cell.size, cell.rng(), spare=True)
-    return [] if error is None else [{**point, "median": float(np.median(error))}]
+    number = int(cell.point["setting"])
+    point = _between(number, cell.options["grid"], cell.seed)
+    d, k, gap = int(point["d"]), int(point["k"]), SHARE / point["k"]
+    n = max(round(point["signal"] / (point["epsilon"] * gap)), d)
+    spectrum = falling(d, k) if number % 2 else even(gap, d=d, k=k, n=n)
+    known = expected(cell.mechanism, spectrum, n=n, **_budget(point))
+    if known is None:
+        return []
+    size = min(cell.size, releases(cell.mechanism, d))
+    drawn = errors(
+        cell.mechanism, spectrum, n=n, size=size, rng=cell.rng(), **_budget(point)
+    )
+    found = {"expected": known[1], "median": float(np.median(drawn))}
+    at = {axis: point[axis] for axis in GRID if axis != "replaced"}
+    grid = shipped_grid().at(replaced=bool(point["replaced"]), **at)
+    beyond = bool(number % 2) or d > GRID["d"][-1] or cell.mechanism not in grid
+    found["looked_up"] = np.nan if beyond else float(grid[cell.mechanism][1])
+    return [{**point, "falls": number % 2, **found}]
 
 
 def _between(setting: int, grid: dict[str, Any], seed: int) -> dict[str, float]:
@@ -115,45 +127,8 @@ def _between(setting: int, grid: dict[str, Any], seed: int) -> dict[str, float]:
     return {"replaced": float(rng.random() < 0.5), "delta": delta, **point}
 
 
-def _errors(
-    name: str,
-    point: dict[str, float],
-    size: int,
-    rng: np.random.Generator,
-    *,
-    spare: bool = False,
-) -> Array | None:
-    """Return the errors of some releases, None where the mechanism takes no such point.
-
-    Pure mechanisms take a delta only if it is to `spare`.
-    """
-    chosen, d, k = entry(name), int(point["d"]), int(point["k"])
-    wanted = chosen.approximate == (point["delta"] > 0) or (
-        spare and not chosen.approximate
-    )
-    alone = (name == "exponential-pca") != (k == 1) and name.startswith("exponential")
-    slow = d > _QUICK.get((name, point["replaced"]), d)
-    if k >= d or not wanted or alone or slow:
-        return None
+def _budget(point: dict[str, float]) -> dict[str, Any]:
+    """Return what is asked of a mechanism at a point."""
     relation = Relation.REPLACE_ONE if point["replaced"] else Relation.ADD_REMOVE
-    options: dict[str, Any] = {"epsilon": point["epsilon"], "relation": relation}
-    if chosen.approximate:
-        options["delta"] = point["delta"]
-    if chosen.has_components:
-        options["n_components"] = k
-    mechanism: Any = chosen.build(**options)
-    matrix, components = moment(d, k, point["signal"], point["epsilon"], rng)
-    errors = np.ones(size)
-    at_once = max(_BATCH_BYTES // (8 * d * d), 1)
-    for start in range(0, size, at_once):
-        count = min(at_once, size - start)
-        for place, release in enumerate(mechanism.draw_from(matrix, count, rng=rng)):
-            found = mechanism.components(release, k)
-            if np.isfinite(found).all():  # a release without components errs by 1
-                error = largest_principal_angle_sine(found, components)
-                errors[start + place] = error
-    return errors
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.3g}")
+    budget = {name: point[name] for name in ("epsilon", "delta")}
+    return {"k": int(point["k"]), **budget, "relation": relation}

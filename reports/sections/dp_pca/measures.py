@@ -110,7 +110,8 @@ def component_errors(cell: Cell) -> list[Record]:
     """Return the error of a release on rows of its own, in each repetition.
 
     The point and the options give ``n``, ``d``, ``epsilon``, ``delta``, ``steps``
-    (`DEFAULT` or `TUNED`), and ``noise`` if rows are those of Example 4.1.
+    (`DEFAULT` or `TUNED`), and ``noise`` if rows are those of Example 4.1; with
+    ``normal``, v has a normal number before it, in place of a sign.
 
     Returns
     -------
@@ -123,7 +124,10 @@ def component_errors(cell: Cell) -> list[Record]:
     rng, found = cell.rng(), []
     for i in range(cell.first, cell.first + cell.size):
         key = (n, d, i)
-        if "noise" in setting:
+        if setting.get("normal"):
+            rest = setting["noise"] ** 2
+            source = gaussian(n, d, cell.seed, key, first=1 + rest, rest=rest)
+        elif "noise" in setting:
             source = example(n, d, setting["noise"], cell.seed, key)
         else:
             source = gaussian(n, d, cell.seed, key)

@@ -204,6 +204,7 @@ SECTION = Section(
         ),
         stage_rows=((1e4, 1e5), (1e4, 3e4, 1e5, 1e6), (1e4, 3e4, 1e5, 3e5, 1e6)),
         stage_spreads=((1e-3, 0.1), (1e-4, 1e-3, 0.01, 0.1), (1e-4, 1e-3, 0.01, 0.1)),
+        stage_near=((1e-3,), (1e-4, 1e-3, 0.01, 0.1), (1e-4, 1e-3, 0.01, 0.1)),
         stage_base=(100_000, 100_000, 100_000),
         rate_floor_rows=((1e4, 1e5), (1e4, 1e5, 1e6), (1e4, 1e5, 1e6, 1e7)),
         rate_floor_sets=(4, 8, 40),

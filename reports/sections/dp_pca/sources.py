@@ -110,21 +110,29 @@ def random_direction(d: int, rng: np.random.Generator) -> Array:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def gaussian(count: int, d: int, seed: int, key: tuple[int, ...]) -> RowSource:
-    """Return Gaussian rows with the eigenvalues `FIRST`, `REST`, ..., `REST`."""
+def gaussian(
+    count: int,
+    d: int,
+    seed: int,
+    key: tuple[int, ...],
+    *,
+    first: float = FIRST,
+    rest: float = REST,
+) -> RowSource:
+    """Return Gaussian rows with the eigenvalues first, rest, ..., rest."""
     v = random_direction(d, stream(seed, *key))
 
     def draw(size: int, rng: np.random.Generator) -> Array:
         return spiked_gaussian(
             size,
             d,
-            spikes=[FIRST - REST],
-            noise=sqrt(REST),
+            spikes=[first - rest],
+            noise=sqrt(rest),
             basis=v[:, np.newaxis],
             rng=rng,
         ).rows
 
-    return RowSource(count, v, FIRST + (d - 1) * REST, draw, seed, key)
+    return RowSource(count, v, first + (d - 1) * rest, draw, seed, key)
 
 
 def example(

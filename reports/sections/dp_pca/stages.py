@@ -1,7 +1,8 @@
 """Mechanisms that go beyond the paper, beside its own and noise on the covariance.
 
 `two-stage-pca` and `dp-pca-tuned` at (1, 1e-6) for a replaced row, with their defaults:
-Gaussian rows against n, for d = 20 and 100, and Example 4.1 against sigma.
+Gaussian rows against n, for d = 20 and 100, and rows near a line against sigma: those
+of Example 4.1, and Gaussian ones.
 """
 
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ STAGES = {
     "two-stage-n": ("n", "on Gaussian rows with d = 20"),
     "two-stage-n-100": ("n", "on Gaussian rows with d = 100"),
     "two-stage-example": ("noise", "in Example 4.1"),
+    "two-stage-line": ("noise", "on Gaussian rows near a line"),
 }
 _ORDER = (TWO_STAGE, OWN_PARTS, DP_PCA, MINIBATCH_OJA, GOE)
 
@@ -48,11 +50,13 @@ def stage_experiments(size: Size) -> list[Experiment]:
     )
     rows = {"n": tuple(map(float, size.stage_rows))}
     spreads = {"noise": tuple(map(float, size.stage_spreads))}
+    near = {"noise": tuple(map(float, size.stage_near))}
     example = {**fixed, "d": 20, "n": size.stage_base}
     return [
         made(name="two-stage-n", grid=rows, options={**fixed, "d": 20}),
         made(name="two-stage-n-100", grid=rows, options={**fixed, "d": 100}),
         made(name="two-stage-example", grid=spreads, options=example),
+        made(name="two-stage-line", grid=near, options={**example, "normal": True}),
     ]
 
 

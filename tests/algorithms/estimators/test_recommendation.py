@@ -1,28 +1,27 @@
-"""Which mechanism is recommended: lookups in a measured grid."""
+"""Which mechanism is recommended: measured at once, or looked up in a grid."""
 
 import csv
 import io
 import itertools
-import math
+import re
 
 import numpy as np
 import pytest
 
 from dpaudit import InputError, Relation
 from dpaudit.algorithms import entry
-from dpaudit.algorithms.estimators.recommendation import (
-    GRID,
-    Grid,
-    recommend,
-    shipped_grid,
-)
+from dpaudit.algorithms.estimators.grid import GRID, Grid, shipped_grid
+from dpaudit.algorithms.estimators.recommendation import recommend
+from dpaudit.algorithms.estimators.turning import even, filled
 from dpaudit.reports.experiment import cells
 from dpaudit.reports.sections import plan
+from dpaudit.subspace import largest_principal_angle_sine
 
 
 def power_law(point, coefficient):
     """Return errors that are linear in logarithms, so that interpolation is exact."""
     size = point["d"] ** 0.5 * point["k"] ** 0.25 * point["epsilon"] ** 0.1
+    size *= point.get("delta", 0) ** -0.01 if point.get("delta") else 1
     return coefficient * size / point["signal"]
 
 
@@ -48,7 +47,7 @@ def grid():
 
 
 def errors(grid, **changes):
-    known = {"d": 20, "k": 3, "epsilon": 1.0, "delta": 1e-5, "n": 1000, "gap": 0.1}
+    known = {"d": 20, "k": 3, "epsilon": 1.0, "delta": 1e-5, "n": 1000}
     found = recommend(**(known | changes), grid=grid)
     return {c.mechanism: (c.error, c.low, c.high) for c in found.choices}, found.notes
 
@@ -56,47 +55,68 @@ def errors(grid, **changes):
 def test_errors_between_the_points_are_interpolated(grid):
     assert grid.origin == "made by hand"
     at = {"d": 33, "k": 2, "epsilon": 0.4}
-    found, notes = errors(grid, **at, n=2000, gap=0.2, row_norm=2.0)
-    expected = power_law({**at, "signal": 2000 * 0.4 * 0.2 / 4}, 5e-4)
+    found, notes = errors(grid, **at, delta=3e-7, n=2000, row_norm=2.0)
+    expected = power_law({**at, "delta": 3e-7, "signal": 40}, 5e-4)
     assert list(found) == ["good", "poor"]
-    assert found["good"] == pytest.approx((expected, expected / 2, 3 * expected))
-    assert found["poor"][0] == pytest.approx(2 * expected)
-    assert notes == ()
+    three = (expected, expected / 2, 3 * expected)
+    assert found["good"] == pytest.approx(three, rel=5e-3)  # of three digits
+    poor = power_law({**at, "signal": 40}, 1e-3)
+    assert found["poor"][0] == pytest.approx(poor, rel=5e-3)
+    assert "where that is 40, and the gap 0.2" in notes[1]
 
 
 def test_pure_mechanisms_serve_any_delta_and_others_none_of_zero(grid):
     assert list(errors(grid, delta=0.0)[0]) == ["poor"]
-    assert list(errors(grid, delta=1e-12)[0]) == ["good", "poor"]
+    assert list(errors(grid, delta=1e-9)[0]) == ["good", "poor"]
 
 
 def test_the_relation_is_that_of_the_grid(grid):
     ours, theirs = (errors(grid, relation=each)[0]["good"][0] for each in Relation)
-    assert sorted([theirs / ours, ours / theirs]) == pytest.approx([0.5, 2.0])
+    assert sorted([theirs / ours, ours / theirs]) == pytest.approx([0.5, 2.0], 0.02)
 
 
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ({"d": 784}, "d = 784 is outside the grid: measured at 100"),
-        ({"epsilon": 0.01, "n": 10**6}, "0.01 is outside the grid: measured at 0.1"),
-        ({"delta": 0.1}, "delta = 0.1 is outside the grid: measured at 1e-05"),
-        ({"d": 50, "k": 20, "gap": 0.01}, "k = 20 is outside the grid"),
-        ({"n": 10}, "is below the grid: measured at 10"),
-        ({"n": 10**8}, "errors measured at 10000 are taken to fall like 1/n"),
-        ({"gap": None}, "no gap is given"),
-        ({"n": None}, "n is not given"),
-        ({"n": None, "gap": None}, "neither n nor a gap is given"),
+        ({"n": 300}, "no gap is given: .* from 10 to 100$"),
+        ({"n": None}, "neither n nor a gap is given"),
+        ({"gap": 0.1, "epsilon": 1e3}, "wishart-approximate is not measured: epsilon"),
+        ({"gap": 0.1}, "k-norm-covariance is not measured"),
+        ({"gap": 0.1, "n": 10}, "n = 10 is below d = 20: 10 eigenvalues are 0"),
     ],
 )
-def test_what_was_not_measured_is_said(grid, changes, note):
-    found, notes = errors(grid, **changes)
-    assert found
-    assert any(note in each for each in notes)
+def test_what_is_assumed_and_what_is_left_out_is_said(grid, changes, note):
+    assert any(re.search(note, each) for each in errors(grid, **changes)[1])
 
 
-def test_beyond_the_grid_errors_fall_with_the_signal(grid):
-    last, far = (errors(grid, n=n)[0]["good"][0] for n in (10**5, 10**7))
-    assert far == pytest.approx(last / 100)
+@pytest.mark.parametrize("name", ["goe-gaussian", "private-subspace"])
+def test_given_eigenvalues_are_those_of_rows(name):
+    """Unit rows along axes, 60 releases: medians deviate by 3 %, and 15 % is allowed.
+
+    With even eigenvalues of this gap GOE noise would err 1.7 times as much.
+    """
+    d, k, n, budget = 23, 4, 16_000, {"epsilon": 2.16, "delta": 1e-6}
+    leading = np.array([1.0, 0.9, 0.8, 0.7, 0.6]) / 4
+    rows = np.repeat(np.eye(5, d), np.round(n * leading).astype(int), axis=0)
+    options = {"n_components": k} if entry(name).has_components else {}
+    mechanism, rng = entry(name).build(**budget, **options), np.random.default_rng(0)
+    drawn = [
+        largest_principal_angle_sine(mechanism.components(each, k), np.eye(d)[:, :k])
+        for each in mechanism.draw(rows, 60, rng=rng)
+    ]
+    known = {"d": d, "k": k, "n": n, **budget, "among": {name}}
+    (found,) = recommend(**known, spectrum=leading).choices
+    assert np.median(drawn) == pytest.approx(found.error, rel=0.15)
+    scaled = recommend(**known, spectrum=9 * leading, row_norm=3.0)
+    assert scaled.choices[0].error == pytest.approx(found.error, rel=0.01)
+    (even,) = recommend(**known, gap=0.02).choices
+    assert even.error / found.error > (1.5 if name == "goe-gaussian" else 0.9)
+
+
+def test_eigenvalues_that_are_not_given_are_as_large_as_they_can_be():
+    assert filled([0.5, 0.2], d=5, n=9) == pytest.approx([0.5, 0.2, 0.1, 0.1, 0.1])
+    assert filled([0.5, 0.02], d=4, n=3).tolist() == [0.5, 0.02, 0.02, 0.0]
+    assert even(0.25, d=5, k=2, n=4) == pytest.approx([0.375, 0.375, 0.125, 0.125, 0])
 
 
 def test_without_a_gap_the_first_is_never_much_worse():
@@ -107,23 +127,32 @@ def test_without_a_gap_the_first_is_never_much_worse():
     mixed = Grid({"bold": bold, "steady": steady}, "")
     known = {"d": 20, "k": 3, "epsilon": 1.0, "delta": 1e-5, "grid": mixed}
     assert recommend(**known).choices[0].mechanism == "steady"
-    assert recommend(**known, n=300, gap=0.1).choices[0].mechanism == "bold"
+    bold, steady = recommend(**known, n=300).choices  # the last signal is out of reach
+    assert (bold.mechanism, bold.at_worst, steady.at_worst) == ("bold", 1.0, 2.0)
     assert len(recommend(**known, among={"bold"}).choices) == 1
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"k": 20}, "d must be an integer >= 21"),
-        ({"k": 0}, "k must be"),
-        ({"n": 0}, "n must be"),
-        ({"epsilon": math.nan}, "epsilon must be"),
-        ({"delta": 1.0}, "delta must be"),
-        ({"row_norm": 0.0}, "row_norm must be"),
+        ({"d": 784}, "d must be from 2 to 100 unless n is given, and a gap"),
+        ({"epsilon": 1e3}, "epsilon must be from 0.1 to 10 unless"),
+        ({"n": 19}, "n must be at least d = 20 unless a gap or a spectrum is given"),
+        ({"n": 29}, "n epsilon/k must be at least 10 unless .* got 9.67"),
+        ({"k": 20}, "k must be an integer >= 1 and <= 19, got 20"),
+        ({"d": 1001}, "d must be an integer >= 2 and <= 1000"),
         ({"gap": 0.4}, "gap must be from 0 to 0.333333"),
+        ({"gap": 0.1, "n": 10**11}, "gap/row_norm.* at most 1e.09, got 1e.10"),
+        ({"spectrum": [0.5], "gap": 0.1}, "spectrum needs n beside it, and no gap"),
+        ({"spectrum": [0.1] * 3}, "spectrum must have from 4 to 20 eigenvalues, got 3"),
+        ({"spectrum": [0.1, 0.09, 0.08, 0.04, 0.01], "n": 4}, "at most n = 4 eigen"),
+        ({"spectrum": [0.1] * 4}, "spectrum must fall, and between eigenvalues 3 and"),
+        ({"spectrum": [0.5, 0.5, 0.5, 0.1]}, "row_norm.2 = 1, .* got 1.6"),
     ],
 )
-def test_bad_settings_are_named(grid, changes, problem):
+def test_bad_settings_and_what_the_grid_does_not_reach_are_named(
+    grid, changes, problem
+):
     with pytest.raises(InputError, match=problem):
         errors(grid, **changes)
 
@@ -176,21 +205,18 @@ def test_what_was_measured_is_shown_with_the_digits_that_are_kept():
 
 
 def test_what_releases_one_component_is_not_recommended_for_two():
-    known = {"d": 10, "epsilon": 1.0, "delta": 0.0, "n": 10**4, "gap": 0.1}
-    for k, one in ((1, True), (2, False), (5, False)):
-        names = {choice.mechanism for choice in recommend(**known, k=k).choices}
-        assert ("exponential-pca" in names) == one
-        assert "symmetrised-wishart" in names
+    known = {"d": 7, "epsilon": 1.0, "delta": 0.0, "n": 10**4}
+    for k, gap in itertools.product((1, 2, 5), (None, 0.1)):
+        found = recommend(**known, k=k, gap=gap)
+        names = {choice.mechanism for choice in found.choices}
+        assert ("exponential-pca" in names) == (k == 1)
+        assert {"symmetrised-wishart", "k-norm-covariance"} <= names
 
 
 def test_what_is_slow_in_many_dimensions_is_not_recommended_there():
     """Its error at d = 20 must not stand for that at d = 30."""
-    known = {"k": 3, "epsilon": 1.0, "delta": 0.0, "n": 10**4, "gap": 0.1}
-    for d, relation, there in (
-        (20, Relation.ADD_REMOVE, True),
-        (21, Relation.ADD_REMOVE, False),
-        (10, Relation.REPLACE_ONE, True),
-        (11, Relation.REPLACE_ONE, False),
-    ):
-        choices = recommend(**known, d=d, relation=relation).choices
-        assert ("k-norm-covariance" in {c.mechanism for c in choices}) == there
+    for last, relation in zip((20, 10), Relation, strict=True):
+        for d in (last, last + 1):
+            known = {"relation": relation, "delta": 0.0, "n": 10**4}
+            found = errors(shipped_grid(), d=d, **known)[0]
+            assert ("k-norm-covariance" in found) == (d == last)
