@@ -115,9 +115,9 @@ def repeat(
     alpha : float
     bare : bool
         Whether the refutation rests on what has no recorded noise. Then it stands only
-        if as many executions as are needed were allowed, in number and time.
+        if as many executions as are needed were allowed, else if `_MOST` were.
     until : float
-        Of the clock.
+        Of the clock. A refutation for which there was no time does not stand.
     """
     # And state that goes by the number of the call is to show.
     needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0
@@ -127,7 +127,7 @@ def repeat(
     for turn in range(1, (needed if bare else min(needed, _MOST)) + 1):
         now = time.perf_counter()
         if now > until or (turn > _MOST and now > enough):
-            return not bare, made
+            return False, made
         alike, executions = again(turn)
         made += executions
         if not alike:
