@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -190,7 +189,7 @@ def replay(
         proof=worst.proven,
         findings=tuple(worst.findings),
         steps=worst.steps,
-        executions=executions,
+        executions=executions + settled.executions,
         samples=settled.samples,
         repeats=settled.repeats,
         pairs=pairs,

@@ -114,10 +114,10 @@ def repeat(
     claim : Claim
     alpha : float
     bare : bool
-        Whether the refutation rests on what has no recorded noise. Then it stands only
-        if as many executions as are needed were allowed, else if `_MOST` were.
+        Whether the refutation rests on what has no recorded noise. Then it takes as
+        many executions as are needed; else as many, or `_MOST` where that is fewer.
     until : float
-        Of the clock. A refutation for which there was no time does not stand.
+        Of the clock. What it is too late for does not stand.
     """
     # And state that goes by the number of the call is to show.
     needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0

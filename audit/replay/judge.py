@@ -74,7 +74,7 @@ def judge(
         shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
     hold_public(mechanism, sees, first, second, shown)
     if (first.unread or second.unread) and not shown.proven:
-        shown.followed = False
+        shown.followed, shown.shows_more = False, True
         shown.find(
             "coin",
             returned_at(mechanism, first),
@@ -129,9 +129,7 @@ def _judge_closed(
     if turn:  # the other reading, of the same draws
         lazy = _executed(mechanism, pair, seed + turn, worst.reading)
         worst.executions += 1
-    shown = Judgement(
-        pair, reading=worst.reading, branches=branches, turns=worst.turns
-    )
+    shown = Judgement(pair, reading=worst.reading, branches=branches, turns=worst.turns)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
     worst.executions += shown.executions - 1
     if shown.followed and not shown.suspicious and not lazy[0].tape.coins:

@@ -68,6 +68,9 @@ class Judgement:
         Executes what a refutation rests on again (`dpaudit.audit.replay.hidden`).
     bare : bool
         Whether it rests on something without recorded noise.
+    shows_more : bool
+        Whether the code shows what no loss of noisy values has: objects that cannot be
+        read, invariants that differ.
     opening : tuple, optional
         Of the first execution on D: its seed, its reading, how many draws it made.
     branches : tuple of set
@@ -90,6 +93,7 @@ class Judgement:
     sampled: bool = False
     again: Again | None = None
     bare: bool = False
+    shows_more: bool = False
     opening: tuple[int, Reading, int] | None = None
     branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
     turns: int = 0

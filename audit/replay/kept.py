@@ -34,8 +34,8 @@ Draws: TypeAlias = frozenset[tuple[str, int]]
 """The files, and lines, on which something is drawn."""
 
 _KEPT = (
-    "{} holds what was drawn before, at an import or by an earlier execution: noise that "
-    "is used again cannot be judged"
+    "{} holds what was drawn before, at an import or by an earlier execution: noise "
+    "that is used again cannot be judged"
 )
 _OURS = os.path.dirname(os.path.abspath(dpaudit.__file__)) + os.sep
 _DRAWING = frozenset(
@@ -43,7 +43,7 @@ _DRAWING = frozenset(
     for kind in (np.random.RandomState, np.random.Generator)
     for name in dir(kind)
     if not name.startswith("_") and name not in ("seed", "spawn", "bit_generator")
-) - {"get_state", "set_state"} | {
+) - {"get_state", "set_state", "bytes", "f", "power"} | {
     *("rvs", "gauss", "sample", "choices", "randrange", "urandom", "token_bytes"),
     *("getrandbits", "randbits", "randbelow", "normalvariate", "expovariate"),
 }
@@ -108,6 +108,10 @@ def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
                 waiting += [(each, None) for each in held if callable(each)]
 
 
+def _file(module: Any) -> str:
+    return getattr(module, "__file__", None) or "<>"
+
+
 def _is_foreign(file: str) -> bool:
     return is_code(file) and not os.path.abspath(file).startswith(_OURS)
 
@@ -128,14 +132,15 @@ def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
         value = function.__globals__.get(name)
         if hasattr(value, "cache_info"):
             yield name, source.called(name)
-        if isinstance(value, ModuleType) and _is_foreign(value.__file__ or "<>"):
+        file = _file(value)
+        if isinstance(value, ModuleType) and _is_foreign(file):
             for inner in names:
-                yield f"{name}.{inner}", _source(str(value.__file__)).of_module(inner)
+                yield f"{name}.{inner}", _source(file).of_module(inner)
         module, original = source.imported.get(name, ("", ""))
         if module.startswith("."):
             package = function.__globals__.get("__package__")
             module = resolve_name(module, package) if package else module
-        file = getattr(sys.modules.get(module), "__file__", None) or "<>"
+        file = _file(sys.modules.get(module))
         if _is_foreign(file):
             yield name, _source(file).of_module(original)
     for base in getattr(owner, "__mro__", ()):
@@ -151,6 +156,7 @@ class _Source:
         # Of a name, or an attribute of one: the functions and the class it stands in.
         self._bound: list[tuple[str, str, tuple[_Function, ...], str, ast.AST]] = []
         self._defined: dict[str, _Function] = {}
+        self._functions: list[_Function] = []
         self.imported: dict[str, tuple[str, str]] = {}
         try:
             tree = ast.parse("".join(linecache.getlines(file)))
@@ -161,11 +167,12 @@ class _Source:
     def _visit(self, node: ast.AST, within: tuple[_Function, ...], kind: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, _Function):
+                self._functions.append(child)
                 self._defined.setdefault(getattr(child, "name", ""), child)
                 self._visit(child, (*within, child), kind)
                 continue
             if isinstance(child, ast.ClassDef):
-                self._visit(child, within, child.name)
+                self._visit(child, (), child.name)
                 continue
             if isinstance(child, ast.ImportFrom):
                 for each in child.names:
@@ -179,18 +186,18 @@ class _Source:
     def around(self, code: CodeType) -> Iterator[tuple[str, Draws]]:
         """Yield what functions around one bind to its free names, and its defaults."""
         line, free = code.co_firstlineno, set(code.co_freevars)
-        for base, _, within, _, value in self._bound:
+        for base, part, within, _, value in self._bound:
             if base in free and within and _holds(within[-1], line):
-                if not _begins(within[-1], line):
+                if part or not _begins(within[-1], line):
                     yield base, self.draws(value)
-        for each in self._all_functions():
+        for each in self._functions:
             if _begins(each, line):
                 for default in (*each.args.defaults, *each.args.kw_defaults):
                     if default is not None:
                         yield "a default", self.draws(default)
 
     def of_module(self, name: str) -> Draws:
-        """Return where is drawn what a name of the module is bound to, or is part of."""
+        """Return where is drawn what a name of the module is bound to, or its parts."""
         return self._of_module(name, frozenset())
 
     def _of_module(self, name: str, seen: frozenset[str]) -> Draws:
@@ -235,9 +242,6 @@ class _Source:
                     found |= self._of_module(node.id, seen)
         return found
 
-    def _all_functions(self) -> set[_Function]:
-        return {*self._defined.values()}.union(*(set(each[2]) for each in self._bound))
-
 
 @lru_cache(maxsize=256)
 def _source(file: str) -> _Source:
@@ -250,9 +254,10 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         yield from ((target, node.value) for target in node.targets)
     elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value:
         yield node.target, node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _ADDING:
-            yield from ((node.func.value, each) for each in node.args)
+    elif isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in _ADDING:
+            yield from ((called.value, each) for each in node.args)
 
 
 def _named(target: ast.AST) -> tuple[str, str]:
@@ -261,7 +266,7 @@ def _named(target: ast.AST) -> tuple[str, str]:
     while isinstance(target, ast.Subscript):
         target, part = target.value, "[]"
     if isinstance(target, ast.Attribute):
-        target, part = target.value, target.attr
+        part, target = target.attr, target.value
     return (target.id if isinstance(target, ast.Name) else ""), part
 
 

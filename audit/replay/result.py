@@ -112,9 +112,9 @@ class Explored:
     def __str__(self) -> str:
         return (
             f"{self.branches} on D and {self.branches_neighbour} on D', in "
-            f"{self.executions} executions a side; one that none took has probability "
-            f"at most {math.ceil(1e4 * self.unseen) / 1e4:.4g}, at confidence "
-            f"{self.confidence:g}"
+            f"{self.executions} executions a side; a branch that no execution took "
+            f"has, with confidence {self.confidence:g}, probability at most "
+            f"{math.ceil(1e4 * self.unseen) / 1e4:.4g}"
         )
 
 

@@ -1,7 +1,8 @@
-"""What becomes of a suspicion: a refutation that stands, or a sentence that says why not.
+"""What becomes of a suspicion: a refutation that stands, or the reason why not.
 
-**State.** What keeps noise from one execution to the next is settled by nothing: neither
-by what is known of one execution, nor by a test that takes releases for independent.
+**State.** What keeps noise from one execution to the next is settled by nothing:
+neither by what is known of one execution, nor by a test that takes releases for
+independent.
 
 **Exact laws and losses** are drawn from, or held to the claim as they are. What refutes
 it stands if all comes out as before when it is executed again
@@ -13,6 +14,7 @@ not show of it, it is left open.
 """
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +29,6 @@ from dpaudit.audit.replay.kept import kept_noise
 from dpaudit.audit.replay.returns import place_of_definition
 from dpaudit.audit.replay.statistics import Followed, Simulated
 from dpaudit.audit.replay.tape import Heard, Lost
-from dpaudit.audit.result import Verdict
 from dpaudit.audit.workers import single_threaded
 from dpaudit.claims import Claim
 from dpaudit.errors import DPAuditError, UnsupportedError
@@ -48,8 +49,8 @@ _ABOVE = (
     "settled it"
 )
 _OTHERWISE = (
-    "from the same seed and data the code made {} draws at first, and {} later: what it "
-    "keeps from one execution to the next cannot be judged"
+    "from the same seed and data the code made {} draws at first, and {} later: what "
+    "it keeps from one execution to the next cannot be judged"
 )
 
 
@@ -77,6 +78,8 @@ class Settlement:
         Releases, or transcripts, that a test drew on either side.
     repeats : int
         Executions a side that repeated what refutes.
+    executions : int
+        That looked for what is kept.
     exact : bool
         Whether what refutes is known of recorded noise, not of releases.
     witness : object or None
@@ -95,6 +98,7 @@ class Settlement:
     refuted: bool = False
     samples: int = 0
     repeats: int = 0
+    executions: int = 0
     exact: bool = False
     witness: Any = None
 
@@ -106,6 +110,8 @@ class Settlement:
             tested = self.sees == "transcript" and self.samples
             if not (self.exact or tested or self._keeps(self._draws_otherwise)):
                 self._hold_releases()
+        elif worst.turns and not worst.suspicious:
+            self._keeps(self._draws_otherwise)
         self._keeps()
         pure = pure_epsilon(self.claim)
         most = math.inf if pure is None else pure + 1e-9 * (1 + pure)
@@ -114,7 +120,7 @@ class Settlement:
 
     def _hold_exact_laws(self) -> None:
         """Refute by proof, or by a test on exact laws or losses, if that stands."""
-        worst, seed = self.worst, self.options["seed"]
+        worst = self.worst
         self.refuted = worst.proven
         self.exact = worst.proven or worst.laws is not None
         if self.exact and not self.refuted:
@@ -135,7 +141,8 @@ class Settlement:
             # another in the releases: they share the error.
             self.options["confidence"] = 1 - alpha
             self.exact = False
-            self._lose(_HIDDEN if self.repeats else _TOO_MANY)
+            late = time.perf_counter() > self.until
+            self._lose(_HIDDEN if self.repeats or late else _TOO_MANY)
 
     def _hold_transcripts(self) -> None:
         """Let the exact losses of transcripts bet against the claim, in both readings.
@@ -162,7 +169,7 @@ class Settlement:
             self.samples = max(self.samples, drawn)
             if not falls:
                 break
-        self.exact = worst.followed = True
+        self.exact, worst.followed = True, not worst.shows_more
         self.refuted = all(found)
         if found[0] and not self.refuted:
             self._lose(TWO_READINGS)
@@ -172,25 +179,28 @@ class Settlement:
         found = audit(self.mechanism, **self.options, **self.kept_in)
         self.refuted, self.samples = found.refuted, found.samples
         self.witness = found.witness
-        if found.verdict is Verdict.NO_VERDICT:
-            for each in found.warnings:
-                self._lose(each)
 
     def _keeps(self, look: Callable[[], Lost | None] | None = None) -> bool:
-        """Say, and note, whether noise is kept: that of an execution, or what `look` finds."""
-        kept = self.heard.late[0] if self.heard.late else look and look()
-        if kept:
+        """Say, and note, whether noise is kept: that of an execution, or by a look."""
+        kept: Lost | None = None
+        if self.heard.late:
+            kept = self.heard.late[0]
+        elif look is not None:
+            kept = look()
+        if kept is not None:
             self._lose(kept.why, kept.place)
             self.witness = None
-        return bool(kept)
+        return kept is not None
 
     def _kept_before(self) -> Lost | None:
         return kept_noise(self.mechanism, self.heard.drawn)
 
     def _draws_otherwise(self) -> Lost | None:
         """Look whether the first execution, when it is made again, draws as it did."""
+        assert self.opened.opening is not None
         seed, reading, draws = self.opened.opening
         data = self.opened.pair.data
+        self.executions += 1
         try:
             tape = execute(self.mechanism, data, seed, reading=reading).tape
         except DPAuditError:
