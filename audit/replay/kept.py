@@ -257,7 +257,8 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     elif isinstance(node, ast.Call):
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr in _ADDING:
-            yield from ((called.value, each) for each in node.args)
+            item = ast.Subscript(called.value, ast.Constant(0), ast.Store())
+            yield from ((item, each) for each in node.args)
 
 
 def _named(target: ast.AST) -> tuple[str, str]:

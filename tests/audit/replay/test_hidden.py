@@ -112,7 +112,8 @@ def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
     assert (str(result.verdict), result.proof) == ("REFUTED", True)
     assert (result.executions, result.repeats) == (2, 13)
     assert len(calls) == 2 * (2 + 13)
-    assert "2 executions a side, repeated 13 times" in str(result)
+    again = "executed again" if result.assumes else "2 executions a side, repeated"
+    assert f"({again} 13 times" in str(result)
 
 
 def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
@@ -120,11 +121,6 @@ def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
     result = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(15.0), max_samples=2)
     assert (str(result.verdict), result.proof) == ("NOT_FOLLOWED", False)
     assert "may have noise that is not seen" in result.findings[-1].message
-
-
-def test_no_time_for_it_is_no_proof():
-    options = {"claim": PureDP(1.0), "max_seconds": 1e-9, "max_samples": 2}
-    assert not replay(lambda x, rng: len(x), pair=PAIR, **options).refuted
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.1), (4.0, 1e-5)])
