@@ -9,7 +9,7 @@ import pytest
 from replay_cases import WRONG, rows
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit.replay import invariant, replay, verify_replay
+from dpaudit.audit.replay import invariant, replay
 from dpaudit.audit.replay.hidden import repeats_needed
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
@@ -89,14 +89,6 @@ def test_code_that_takes_turns_refutes_nothing(name, length, sees):
     for seed in range(2):
         result = replay(mechanism, pair=PAIR, seed=seed, **options)
         assert not result.refuted, str(result)
-
-
-def test_a_witness_of_it_is_not_confirmed():
-    witness = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(1.0)).witness
-    for seed in range(1, 13):
-        other = partial(HIDING["released"], of=Compiled(seed))
-        found = verify_replay(witness, mechanism=other, max_samples=2, seed=seed)
-        assert not found.confirmed
 
 
 @pytest.mark.parametrize("name", WRONG)

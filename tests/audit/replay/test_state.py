@@ -54,13 +54,12 @@ def in_parts(x, kept, rng):
     return own + x.sum() + kept, np.array([kept[0], own[1]]), mixed, kept.sum()
 
 
+def over_a_batch(x, kept, rng):
+    return x[kept[: len(x)]].sum() + rng.laplace()
+
+
 def number(rng):
     return float(rng.laplace())
-
-
-def every_third(x, rng, kept=[]):  # noqa: B006
-    kept.append(number(rng) if len(kept) % 3 == 0 else kept[-1])
-    return x.sum() + kept[-1]
 
 
 def called_before():
@@ -90,28 +89,24 @@ KEPT = {
     "number of data": lambda: keeping(number, np.sum),
     "called before": called_before,
     "generator": lambda: keeping(lambda g: g, use=lambda x, g, _: x.sum() + number(g)),
-    "every third": lambda: every_third,
-    "shared batch": lambda: keeping(
-        lambda rng: rng.random(9) < 0.5,
-        use=lambda x, kept, rng: x[kept[: len(x)]].sum() + rng.laplace(),
-    ),
+    "shared batch": lambda: keeping(lambda rng: rng.random(9) < 0.5, use=over_a_batch),
 }
 
 
-def until(x, rng, done, most=1000):
-    """Return how often it was tried, and the noisy sum that is taken."""
-    for turn in range(most):
+def until(x, rng, done):
+    """Return the noisy sum that is taken, and how many were tried before."""
+    for tried in range(1000):
         noisy = x.sum() + rng.laplace()
         if done(noisy, x):
-            return turn, noisy
-    return most, noisy
+            return noisy, tried
 
 
 RETRIES = {
-    "near": lambda x, rng: until(x, rng, lambda v, x: abs(v - x.sum()) < 3)[1],
-    "small": lambda x, rng: until(x, rng, lambda v, x: abs(v - x.sum()) < 3)[0],
-    "tries": lambda x, rng: until(x, rng, lambda v, x: v > 1.5)[0],
-    "a few": lambda x, rng: until(x, rng, lambda v, x: v < 2, most=4)[1],
+    "near": lambda x, rng: until(x, rng, lambda v, x: abs(v - x.sum()) < 3)[0],
+    "small": lambda x, rng: until(x, rng, lambda v, x: abs(v - x.sum()) < 3)[1],
+    "tries": lambda x, rng: until(x, rng, lambda v, x: v > 1.5)[1],
+    "large": lambda x, rng: until(x, rng, lambda v, x: v > 0)[0],
+    "both": lambda x, rng: until(x, rng, lambda v, x: v > 1 or len(x) > 2),
 }
 
 
