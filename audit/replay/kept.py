@@ -157,6 +157,7 @@ class _Source:
         self._bound: list[tuple[str, str, tuple[_Function, ...], str, ast.AST]] = []
         self._defined: dict[str, _Function] = {}
         self._functions: list[_Function] = []
+        self._modules: set[str] = set()
         self.imported: dict[str, tuple[str, str]] = {}
         try:
             tree = ast.parse("".join(linecache.getlines(file)))
@@ -174,6 +175,9 @@ class _Source:
             if isinstance(child, ast.ClassDef):
                 self._visit(child, (), child.name)
                 continue
+            if isinstance(child, ast.Import):
+                names = (each.asname or each.name for each in child.names)
+                self._modules.update(name.partition(".")[0] for name in names)
             if isinstance(child, ast.ImportFrom):
                 for each in child.names:
                     module = "." * child.level + (child.module or "")
@@ -202,6 +206,8 @@ class _Source:
 
     def _of_module(self, name: str, seen: frozenset[str]) -> Draws:
         found: Draws = frozenset()
+        if name in self._modules:  # whose functions may be called as those of lists
+            return found
         for base, attribute, within, kind, value in self._bound:
             if base == name and (not within or _is_global(within[-1], name, attribute)):
                 if not kind or within or attribute:
