@@ -72,7 +72,8 @@ def replay(
     max_samples : int
         Most executions a side of that test, >= 2.
     max_seconds : float, optional
-        > 0: no further pair is tried after that time. One always is.
+        > 0: no further pair is tried after that time. One always is, and what it
+        proves of noise that was recorded is executed again.
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}

@@ -88,7 +88,9 @@ def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
             if not _is_foreign(thing.__code__.co_filename):
                 continue
             yield thing, owner
-            reached = [thing.__globals__.get(name) for name in _names(thing.__code__)]
+            reached = [
+                thing.__globals__.get(name) for name in sorted(_names(thing.__code__))
+            ]
             for cell in thing.__closure__ or ():
                 try:
                     reached.append(cell.cell_contents)
@@ -125,7 +127,7 @@ def _names(code: CodeType) -> set[str]:
 def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
     """Yield names that a function reads, and where what they are bound to is drawn."""
     code = function.__code__
-    source, names = _source(code.co_filename), _names(code)
+    source, names = _source(code.co_filename), sorted(_names(code))
     yield from source.around(code)
     for name in names:
         yield name, source.of_module(name)
