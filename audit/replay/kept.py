@@ -13,6 +13,7 @@ is installed) is not told.
 """
 
 import ast
+import inspect
 import linecache
 import os
 import sys
@@ -50,6 +51,7 @@ _DRAWING = frozenset(
 # Of these modules, functions of the same names draw nothing.
 _NOT_DRAWING = ("np", "numpy", "math", "scipy", "special")
 _ADDING = ("append", "extend", "add", "insert", "setdefault", "update")
+_METHODS = (FunctionType, classmethod, staticmethod, property)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -97,17 +99,31 @@ def _functions(mechanism: Any) -> Iterator[tuple[FunctionType, Any]]:
                 except ValueError:  # it is empty yet
                     continue
             waiting += [(each, None) for each in reached if callable(each)]
-            waiting.append((getattr(thing, "__wrapped__", None), owner))
-        elif hasattr(thing, "__wrapped__"):
-            waiting.append((thing.__wrapped__, owner))
-        else:
+            waiting.append((_part(thing, "__wrapped__"), owner))
+        elif _part(thing, "__wrapped__") is not None:
+            waiting.append((_part(thing, "__wrapped__"), owner))
+        elif thing is mechanism or callable(thing):
             kind = thing if isinstance(thing, type) else type(thing)
             for base in kind.__mro__:
-                methods = [each for each in vars(base).values() if callable(each)]
-                waiting += [(getattr(m, "__func__", m), kind) for m in methods]
-            if kind is not thing:
-                held = getattr(thing, "__dict__", {}).values()
-                waiting += [(each, None) for each in held if callable(each)]
+                several = [
+                    getattr(each, "fget", None) or getattr(each, "__func__", each)
+                    for each in vars(base).values()
+                    if isinstance(each, _METHODS)
+                ]
+                waiting += [(each, kind) for each in several]
+            held = _part(thing, "__dict__")
+            if kind is not thing and isinstance(held, dict):
+                waiting += [(each, None) for each in held.values() if callable(each)]
+
+
+def _part(thing: Any, name: str) -> Any:
+    """Return an attribute of an object, None if it has none; no code of it runs."""
+    if name == "__dict__":
+        try:
+            return object.__getattribute__(thing, name)
+        except AttributeError:
+            return None
+    return inspect.getattr_static(thing, name, None)
 
 
 def _file(module: Any) -> str:
@@ -132,7 +148,7 @@ def _read(function: FunctionType, owner: Any) -> Iterator[tuple[str, Draws]]:
     for name in names:
         yield name, source.of_module(name)
         value = function.__globals__.get(name)
-        if hasattr(value, "cache_info"):
+        if _part(value, "cache_info") is not None:
             yield name, source.called(name)
         file = _file(value)
         if isinstance(value, ModuleType) and _is_foreign(file):
