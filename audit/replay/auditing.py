@@ -3,18 +3,22 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from dpaudit.audit.harness import EXECUTIONS, audit
-from dpaudit.audit.replay.excess import refuted_by_losses
-from dpaudit.audit.replay.hidden import repeat
+from dpaudit.audit.harness import EXECUTIONS
 from dpaudit.audit.replay.judge import Judgement, judge
 from dpaudit.audit.replay.patches import Watch
-from dpaudit.audit.replay.result import Finding, ReplayResult, ReplayVerdict
+from dpaudit.audit.replay.result import (
+    NOTHING_UNSEEN,
+    Explored,
+    Finding,
+    ReplayResult,
+    ReplayVerdict,
+)
 from dpaudit.audit.replay.returns import place_of_definition
-from dpaudit.audit.replay.statistics import Followed, Simulated
+from dpaudit.audit.replay.settling import Settlement
+from dpaudit.audit.replay.tape import hearing
 from dpaudit.audit.replay.witness import ReplayWitness
 from dpaudit.audit.search.pair_search import PairSource
 from dpaudit.audit.search.sources import pair_source
@@ -24,7 +28,7 @@ from dpaudit.audit.stored_witness import stored_mechanism
 from dpaudit.audit.workers import single_threaded
 from dpaudit.claims import Claim
 from dpaudit.domains import Domain
-from dpaudit.errors import DPAuditError, InputError, UnsupportedError
+from dpaudit.errors import DPAuditError, InputError
 from dpaudit.mechanism import Mechanism
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.streams import stream
@@ -32,15 +36,7 @@ from dpaudit.validation import check_confidence, check_count, check_name, check_
 
 __all__ = ["replay"]
 
-_SIMULATED = 20_000  # releases that cost no execution
-_HIDDEN = (
-    "executed again, it did not come out as before each time (or the time was over): "
-    "there may be randomness, or state, that is not seen"
-)
-_TOO_MANY = (
-    "numbers without noise differ, and may have noise that is not seen: to tell by "
-    "executing the code again would take more of them than are made"
-)
+_WAS_THERE = "a generator that was there before is used, and cannot be followed"
 _RANDOM, _MOVES = 10, 20  # pairs beyond the first, where there is a domain
 
 
@@ -76,7 +72,8 @@ def replay(
     max_samples : int
         Most executions a side of that test, >= 2.
     max_seconds : float, optional
-        > 0: no further pair is tried after that time. One always is.
+        > 0: no further pair is tried after that time. One always is, and what it
+        proves of noise that was recorded is executed again.
     seed : int
         >= 0. The same seed gives the same result.
     sees : {"release", "transcript"}
@@ -125,62 +122,42 @@ def replay(
     source = pair_source(mechanism, pair, domain, relation, seed)
     begun = time.perf_counter()
     until = math.inf if max_seconds is None else begun + max_seconds
-    with single_threaded(), Watch() as watch:
-        worst, pairs, executions = _worst(
+    shown_as = name or name_of(mechanism)
+    with hearing() as heard:
+        with single_threaded(), Watch() as watch:
+            worst, opened, pairs, executions = _worst(
+                mechanism, source, promised, seed, sees, public=public, until=until
+            )
+            if watch.used():
+                worst.lose(place_of_definition(mechanism), _WAS_THERE)
+        settled = Settlement(
             mechanism,
-            source,
+            worst,
             promised,
-            seed,
+            heard,
+            opened,
             sees,
-            public=public,
-            until=until,
+            until,
+            options={
+                "pair": worst.pair,
+                "claim": promised,
+                "confidence": 1 - alpha,
+                "seed": seed,
+                "name": shown_as,
+                "max_samples": most,
+            },
+            kept_in={"reference": reference, "store": store},
         )
-        if watch.used():
-            _lose(
-                worst,
-                mechanism,
-                "a generator that was there before is used, and cannot be followed",
-            )
-    refuted, samples, repeats = worst.proven, 0, 0
-    witness: Any = None
-    if worst.suspicious:
-        options: dict[str, Any] = {
-            "pair": worst.pair,
-            "claim": promised,
-            "confidence": 1 - alpha,
-            "seed": seed,
-            "name": name or name_of(mechanism),
-            "max_samples": most,
-        }
-        seen = refuted or worst.laws is not None
-        if seen and not refuted:
-            simulated: Any = Simulated(worst.pair, *worst.laws)
-            refuted = audit(simulated, **options | {"max_samples": _SIMULATED}).refuted
-        elif not seen and sees == "transcript" and worst.transcripts:
-            refuted, samples = _both_readings(
-                mechanism, worst, promised, alpha=alpha, most=most, seed=seed
-            )
-            seen = samples > 0
-            worst.followed |= seen
-        if refuted and worst.again is not None:
-            with single_threaded():
-                stands, repeats = repeat(
-                    worst.again, promised, alpha / 2, bare=worst.bare, until=until
-                )
-            if not stands:
-                # Noise that nobody records has had its chance to come out alike, and
-                # has another in the releases: they share the error.
-                options["confidence"] = 1 - alpha / 2
-                refuted = seen = False
-                _lose(worst, mechanism, _HIDDEN if repeats else _TOO_MANY)
-        if not refuted and not seen and not (sees == "transcript" and samples):
-            found = audit(mechanism, **options, reference=reference, store=store)
-            refuted, samples, witness = found.refuted, found.samples, found.witness
-        if refuted and not worst.proven:
-            worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+        settled.settle()
+    refuted, witness = settled.refuted, settled.witness
+    if refuted and not worst.proven:
+        worst.findings = [_at(each, 1 - alpha) for each in worst.findings]
+    assumes = ""
+    if refuted and settled.exact and not worst.bare:
+        assumes = NOTHING_UNSEEN.format(settled.repeats)
     if refuted and witness is None:
         witness = ReplayWitness(
-            name=name or name_of(mechanism),
+            name=shown_as,
             mechanism=stored_mechanism(mechanism, reference),
             claim=promised,
             pair=worst.pair,
@@ -189,6 +166,9 @@ def replay(
             confidence=1 - alpha,
             seed=seed,
             findings=tuple(worst.findings),
+            proof=worst.proven,
+            repeats=settled.repeats,
+            assumes=assumes,
         )
     # Of noise that was not followed nothing is in the number.
     unknown = not worst.proven and any(each.kind == "coin" for each in worst.findings)
@@ -197,8 +177,9 @@ def replay(
         verdict = ReplayVerdict.REFUTED
     elif not worst.followed:
         verdict = ReplayVerdict.NOT_FOLLOWED
+    explored = Explored.of(worst.turns, worst.branches, 1 - alpha)
     return ReplayResult(
-        name=name or name_of(mechanism),
+        name=shown_as,
         verdict=verdict,
         claim=promised,
         relation=worst.pair.relation,
@@ -209,35 +190,17 @@ def replay(
         proof=worst.proven,
         findings=tuple(worst.findings),
         steps=worst.steps,
-        executions=executions,
-        samples=samples,
-        repeats=repeats,
+        executions=executions + settled.executions,
+        samples=settled.samples,
+        repeats=settled.repeats,
         pairs=pairs,
         loss=math.nan if unknown else float(worst.loss),
         seed=seed,
         seconds=time.perf_counter() - begun,
         witness=witness,
+        assumes=assumes,
+        explored=explored,
     )
-
-
-def _both_readings(
-    mechanism: Any, shown: Judgement, claim: Claim, **options: Any
-) -> tuple[bool, int]:
-    """Say whether transcripts refute a claim in both readings, and how many were drawn.
-
-    A claim that is true in one of them is refuted with probability at most alpha.
-    """
-    samples = 0
-    for reading in (replace(shown.reading, eager=True), shown.reading):
-        followed = Followed(mechanism, reading=reading, pair=shown.pair)
-        try:
-            found, drawn = refuted_by_losses(followed, shown.pair, claim, **options)
-        except UnsupportedError:
-            return False, 0
-        samples = max(samples, drawn)
-        if not found:
-            return False, samples
-    return True, samples
 
 
 def _worst(
@@ -249,24 +212,26 @@ def _worst(
     *,
     public: bool,
     until: float,
-) -> tuple[Judgement, int, int]:
-    """Return what the worst pair shows, how many were tried, and the executions.
+) -> tuple[Judgement, Judgement, int, int]:
+    """Return what the worst pair and the first show, how many there were, executions.
 
     Of the clock, `until` is when to try no more of them.
     """
     worst: Judgement | None = None
+    opened: Judgement | None = None
     refused: DPAuditError | None = None
     tried = executions = 0
     rng = stream(seed)
 
     def consider(pair: Pair) -> bool:
-        nonlocal worst, refused, tried, executions
+        nonlocal worst, opened, refused, tried, executions
         try:
             shown = judge(mechanism, pair, claim, seed, sees, public=public)
         except DPAuditError as error:
             refused = error
             return False
         tried += 1
+        opened = opened or shown
         executions += shown.executions
         better = worst is None or shown.rank > worst.rank
         if better:
@@ -292,24 +257,10 @@ def _worst(
                 step = min(1.0, step * 1.5) if better else max(0.01, step * 0.7)
             if enough():
                 break
-    if worst is None:
+    if worst is None or opened is None:
         assert refused is not None
         raise refused
-    return worst, tried, executions
-
-
-def _lose(shown: Judgement, mechanism: Any, why: str) -> None:
-    """Note that nothing is proven, and why."""
-    shown.proven, shown.followed, shown.suspicious = False, False, True
-    shown.laws = None
-    shown.findings = [_without_proof(each) for each in shown.findings]
-    shown.find("coin", place_of_definition(mechanism), why)
-
-
-def _without_proof(finding: Finding) -> Finding:
-    return Finding(
-        finding.kind, finding.where, finding.where_neighbour, finding.message
-    )
+    return worst, opened, tried, executions
 
 
 def _at(finding: Finding, confidence: float) -> Finding:

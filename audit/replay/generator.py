@@ -98,7 +98,10 @@ class Recorder(np.random.Generator):
 
     def _next(self) -> np.random.Generator:
         """Return the generator of the next call."""
-        return self._tape.inner if self._tape.inside else self._streams.next()
+        if self._tape.inside:
+            return self._tape.inner
+        self._tape.note_draw()
+        return self._streams.next()
 
     def _noise(
         self, family: Family, draw: Callable[[np.random.Generator, Any], Any], size: Any

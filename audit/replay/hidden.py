@@ -114,10 +114,11 @@ def repeat(
     claim : Claim
     alpha : float
     bare : bool
-        Whether the refutation rests on what has no recorded noise. Then it stands only
-        if as many executions as are needed were allowed, in number and time.
+        Whether the refutation rests on what has no recorded noise. Then it takes as
+        many executions as are needed; else as many, or `_MOST` where that is fewer,
+        whatever the time is: no proof stands on none.
     until : float
-        Of the clock.
+        Of the clock, when it is too late for the former.
     """
     # And state that goes by the number of the call is to show.
     needed, made = max(repeats_needed(claim, alpha), math.ceil(-math.log2(alpha))), 0
@@ -126,8 +127,8 @@ def repeat(
     enough = time.perf_counter() + _SECONDS
     for turn in range(1, (needed if bare else min(needed, _MOST)) + 1):
         now = time.perf_counter()
-        if now > until or (turn > _MOST and now > enough):
-            return not bare, made
+        if bare and (now > until or (turn > _MOST and now > enough)):
+            return False, made
         alike, executions = again(turn)
         made += executions
         if not alike:

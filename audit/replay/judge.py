@@ -36,7 +36,7 @@ from typing import Any
 
 from dpaudit.audit.replay.executor import Trace, execute
 from dpaudit.audit.replay.finite import judge_finite
-from dpaudit.audit.replay.judgement import Judgement, returned_at
+from dpaudit.audit.replay.judgement import TWO_READINGS, Judgement, returned_at
 from dpaudit.audit.replay.open_executions import judge_open
 from dpaudit.audit.replay.public import hold_public
 from dpaudit.audit.replay.tape import Reading
@@ -64,6 +64,7 @@ def judge(
     """
     shown = Judgement(pair)
     first, second = _executed(mechanism, pair, seed, Reading(public=public))
+    opening = seed, first.tape.reading, first.tape.draws
     if any(trace.tape.selected and trace.tape.lost for trace in (first, second)):
         reading = Reading(selects=False, public=public)
         first, second = _executed(mechanism, pair, seed, reading)
@@ -73,13 +74,14 @@ def judge(
         shown = _judge_closed(mechanism, pair, claim, seed, sees, (first, second))
     hold_public(mechanism, sees, first, second, shown)
     if (first.unread or second.unread) and not shown.proven:
-        shown.followed = False
+        shown.followed, shown.shows_more = False, True
         shown.find(
             "coin",
             returned_at(mechanism, first),
             "the release holds an object that is neither numbers nor text, and may "
             f"show more: {first.layout}",
         )
+    shown.opening = opening
     return shown
 
 
@@ -107,9 +109,12 @@ def _judge_closed(
     """
     executions, reading = 0, replace(lazy[0].tape.reading, eager=True)
     worst: Judgement | None = None
+    branches: tuple[set[int], set[int]] = (set(), set())
     for turn in range(_TURNS):
-        eager = Judgement(pair)
+        eager = Judgement(pair, branches=branches, turns=turn + 1)
         traces = _executed(mechanism, pair, seed + turn, reading)
+        for seen, trace in zip(branches, traces, strict=True):
+            seen.add(hash((trace.tape.observations.path, trace.layout)))
         judge_replayed(mechanism, claim, sees, *traces, eager)
         executions += eager.executions
         if worst is None or eager.rank > worst.rank:
@@ -117,14 +122,14 @@ def _judge_closed(
         if eager.suspicious or not eager.followed:
             break
     assert worst is not None
-    worst.executions = executions + 1
+    worst.executions, worst.turns = executions + 1, turn + 1
     worst.reading = lazy[0].tape.reading
     if worst.followed and not worst.suspicious:
         return worst
     if turn:  # the other reading, of the same draws
         lazy = _executed(mechanism, pair, seed + turn, worst.reading)
         worst.executions += 1
-    shown = Judgement(pair, reading=worst.reading)
+    shown = Judgement(pair, reading=worst.reading, branches=branches, turns=worst.turns)
     judge_replayed(mechanism, claim, sees, lazy[0], lazy[1], shown)
     worst.executions += shown.executions - 1
     if shown.followed and not shown.suspicious and not lazy[0].tape.coins:
@@ -132,6 +137,9 @@ def _judge_closed(
         return shown
     # Noise to which data are added twice may be one noisy value or two: it takes both
     # readings to refute.
+    if worst.proven and not shown.proven:
+        worst.followed = False
+        worst.find("coin", returned_at(mechanism, lazy[0]), TWO_READINGS)
     worst.proven &= shown.proven
     worst.transcripts &= shown.transcripts
     if worst.proven and shown.loss < worst.loss:

@@ -1,7 +1,7 @@
 """What the executions on one pair of neighbours show, and the words for it."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dpaudit.neighbours import Pair
 
 __all__ = [
     "RAISES",
+    "TWO_READINGS",
     "Judgement",
     "distance_words",
     "fail_alike",
@@ -29,6 +30,10 @@ __all__ = [
 ]
 
 
+TWO_READINGS = (
+    "numbers to which noise is added may be read as one noisy value or as several, and "
+    "the claim falls in one of these readings alone"
+)
 RAISES = "raises "
 """How the layout of a release begins that is an exception."""
 
@@ -63,6 +68,15 @@ class Judgement:
         Executes what a refutation rests on again (`dpaudit.audit.replay.hidden`).
     bare : bool
         Whether it rests on something without recorded noise.
+    shows_more : bool
+        Whether the code shows what no loss of noisy values has: objects that cannot be
+        read, invariants that differ.
+    opening : tuple, optional
+        Of the first execution on D: its seed, its reading, how many draws it made.
+    branches : tuple of set
+        The ways that code took which looks at noise, on D and on D'.
+    turns : int
+        How many executions from seeds of their own these are of, on either side.
     """
 
     pair: Pair
@@ -79,6 +93,10 @@ class Judgement:
     sampled: bool = False
     again: Again | None = None
     bare: bool = False
+    shows_more: bool = False
+    opening: tuple[int, Reading, int] | None = None
+    branches: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
+    turns: int = 0
 
     def find(
         self,
@@ -93,13 +111,24 @@ class Judgement:
         other = where if neighbour is None else neighbour
         found = Finding(kind, where, other, message, True if proof else None)
         # One of a kind at a place: a loop comes by many times.
-        if not any((f.kind, f.where) == (kind, where) for f in self.findings):
+        if not any(
+            (f.kind, f.where) == (kind, where)
+            and (kind != "coin" or f.message == message)
+            for f in self.findings
+        ):
             self.findings.append(found)
 
+    def lose(self, place: str, why: str) -> None:
+        """Note that nothing is proven, and why."""
+        self.proven, self.followed, self.suspicious = False, False, True
+        self.laws, self.transcripts = None, False
+        self.findings = [replace(each, proof=None) for each in self.findings]
+        self.find("coin", place, why)
+
     @property
-    def rank(self) -> tuple[bool, bool, float]:
+    def rank(self) -> tuple[bool, bool, bool, float]:
         """By which pairs are compared: the worst is the largest."""
-        return self.proven, self.suspicious, self.loss
+        return self.proven, self.suspicious, not self.followed, self.loss
 
 
 def unconfirmed(shown: Judgement, lost: list[Lost], trace: Trace) -> None:

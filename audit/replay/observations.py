@@ -168,6 +168,16 @@ class Observations(Sequence[Observation]):
         shown = getattr(made.law, "kind", "a noisy number")
         return (type(made.law), shown) if made.how else None
 
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The way that the code took: places, ways to look, and shapes, in order."""
+        kinds = tuple((kind.place, kind.how, kind.shape) for kind in self._kinds)
+        others = tuple(
+            (number, one.place, one.how, one.shape)
+            for number, one in self._others.items()
+        )
+        return kinds, self._kind.tobytes(), others
+
     def seen_by(self, how: str) -> "Observations":
         """Return the noisy values that were looked at in one way."""
         columns = [kind.how == how for kind in self._kinds]

@@ -56,7 +56,7 @@ def hold_public(
             shown.proven, shown.suspicious, shown.loss = True, True, np.inf
             shown.bare, shown.again = True, _once_more(mechanism, first, shown, text)
     if differences and not shown.proven:
-        shown.followed = False
+        shown.followed, shown.shows_more = False, True
         shown.suspicious |= shown.laws is None  # where these are known, all is
 
 

@@ -1,7 +1,8 @@
 """What a replay says: its verdict, what it found and where, and the steps it saw."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from dpaudit.printable import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Finding", "ReplayResult", "ReplayVerdict"]
+__all__ = ["NOTHING_UNSEEN", "Explored", "Finding", "ReplayResult", "ReplayVerdict"]
 
 
 class ReplayVerdict(StrEnum):
@@ -62,6 +63,61 @@ class Finding:
         return f"{place}: {self.kind}: {printable(self.message)}"
 
 
+NOTHING_UNSEEN = "there is no randomness that is not seen (executed again {} times)"
+"""What a refutation takes for granted that rests on the noise that was recorded."""
+
+
+@dataclass(frozen=True)
+class Explored:
+    """Which ways code took that looks at noise, and so may take others.
+
+    Of n independent executions none takes a way of probability p with probability
+    (1 - p)^n. So of each single way, fixed before, that no execution took, it is known
+    at `confidence` that its probability is at most 1 - (1 - confidence)^(1/n); nothing
+    is said of all of them together. It makes no difference that executions may have
+    ended early: if the bound is below p after n of them, then the way was missed by as
+    many first ones as bring it below p, which is as unlikely.
+
+    Parameters
+    ----------
+    executions : int
+        From seeds of their own, on either side.
+    branches, branches_neighbour : int
+        Ways that they took on D and on D': other noisy values, or another layout.
+    confidence : float
+    unseen : float
+        The most that the probability is of a way that no execution took.
+    """
+
+    executions: int
+    branches: int
+    branches_neighbour: int
+    confidence: float
+    unseen: float
+
+    @classmethod
+    def of(
+        cls, executions: int, ways: tuple[set[int], set[int]], confidence: float
+    ) -> "Explored | None":
+        """Return what executions saw, None where they looked at no noise."""
+        if not executions:
+            return None
+        unseen = -math.expm1(math.log1p(-confidence) / executions)
+        return cls(executions, len(ways[0]), len(ways[1]), confidence, unseen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-ready Python."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.branches} on D and {self.branches_neighbour} on D', in "
+            f"{self.executions} executions a side; a branch that no execution took "
+            f"has, with confidence {self.confidence:g}, probability at most "
+            f"{math.ceil(1e4 * self.unseen) / 1e4:.4g}"
+        )
+
+
 @dataclass(frozen=True)
 class ReplayResult:
     """The outcome of a replay.
@@ -107,6 +163,12 @@ class ReplayResult:
     seconds : float
     witness : object or None
         For ``REFUTED``: what `verify` replays.
+    assumes : str
+        What ``REFUTED`` takes for granted: that there is no randomness that is not
+        seen, where it rests on noise that was recorded. Empty where it rests on none,
+        or on releases.
+    explored : Explored or None
+        None where no noise was looked at, or all ways were executed.
     """
 
     name: str
@@ -128,6 +190,8 @@ class ReplayResult:
     seed: int
     seconds: float
     witness: Any = field(default=None, repr=False)
+    assumes: str = ""
+    explored: Explored | None = None
 
     @property
     def refuted(self) -> bool:
@@ -158,6 +222,8 @@ class ReplayResult:
             "loss": _finite(self.loss),
             "seed": self.seed,
             "seconds": self.seconds,
+            "assumes": self.assumes,
+            "explored": None if self.explored is None else self.explored.to_dict(),
             "witness": None if self.witness is None else self.witness.to_dict(),
         }
 
@@ -173,12 +239,14 @@ class ReplayResult:
         how = ""
         if self.refuted:
             how = " by proof" if self.proof else f" at confidence {self.confidence:g}"
+            how += f", if {self.assumes}" if self.assumes else ""
         seen = "the release" if self.sees == "release" else "every noisy value"
         if self.batches == "public":
             seen += ", and every batch"
         elif self.batches and self.sees == "transcript":
             seen += ", and which of the other rows are in a batch"
-        drawn = f", repeated {self.repeats} times" if self.repeats else ""
+        again = self.repeats and not self.assumes  # which says so
+        drawn = f", repeated {self.repeats} times" if again else ""
         drawn += f", {self.samples:,} releases a side" if self.samples else ""
         loss = f"{self.loss:.4g}" if self.loss == self.loss else "not known"
         if any(step.family == "trusted" for step in self.steps) and loss != "not known":
@@ -190,6 +258,8 @@ class ReplayResult:
             f"{seen}",
             f"  loss           {loss}",
         ]
+        if self.explored is not None and not self.refuted:
+            lines.append(f"  branches       {self.explored}")
         if self.pairs > 1:
             lines.append(f"  pairs          {self.pairs} tried")
         lines.extend(f"  {finding}" for finding in self.findings)

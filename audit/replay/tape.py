@@ -35,11 +35,13 @@ __all__ = [
     "DECLARED",
     "EAGER",
     "LAZY",
+    "Heard",
     "Lost",
     "Observation",
     "Public",
     "Reading",
     "Tape",
+    "hearing",
 ]
 
 Recipe: TypeAlias = Callable[[int], Array]
@@ -51,6 +53,7 @@ _ROUGH = 1e-14  # of these parts: many times what one operation leaves
 _NOTHING = 1e-12  # beside the scale of the noise
 _STALE = "noise that an earlier execution drew is used again"
 _running: list["Tape"] = []  # of the executions that run now, the innermost last
+_hearing: list["Heard"] = []
 _WITHIN = 2**31  # of the streams of declared primitives
 
 
@@ -60,6 +63,33 @@ class Lost:
 
     place: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What executions in a block tell of their draws.
+
+    Parameters
+    ----------
+    drawn : set of str
+        The places.
+    late : list of Lost
+        Where noise of an earlier execution was used.
+    """
+
+    drawn: set[str] = field(default_factory=set)
+    late: list[Lost] = field(default_factory=list)
+
+
+@contextmanager
+def hearing() -> Iterator[Heard]:
+    """Hear of all executions in the block."""
+    heard = Heard()
+    _hearing.append(heard)
+    try:
+        yield heard
+    finally:
+        _hearing.remove(heard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +166,9 @@ class Tape:
     final: Any = None
     # By how much numbers with noise may be off: see `cancels`.
     rough: float = 0.0
-    # Where the first draw was made.
+    # Where the first draw was made, and how many there were.
     first_place: str = ""
+    draws: int = 0
     _places: list[str] = field(default_factory=list)
     _recipes: list[Recipe | None] = field(default_factory=list)
 
@@ -219,6 +250,16 @@ class Tape:
         """Tell the execution that runs now, if any, that this one's noise is used."""
         if self.closed and _running and _running[-1].is_mine:
             _running[-1].lose(_STALE)
+            for heard in _hearing:
+                heard.late.append(Lost(place_of_caller(), _STALE))
+
+    def note_draw(self) -> None:
+        """Note that the code draws."""
+        self.draws += 1
+        if _hearing:
+            place = place_of_caller()
+            for heard in _hearing:
+                heard.drawn.add(place)
 
     def lose(self, why: str, *, within: bool = False) -> None:
         """Note that something happened that cannot be followed.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from dpaudit.audit.accused import accused, seed_for
 from dpaudit.audit.replay.result import Finding, ReplayResult
-from dpaudit.audit.stored_witness import StoredWitness, accusation
+from dpaudit.audit.stored_witness import StoredWitness, accusation, text
 from dpaudit.audit.witness import Witness
 from dpaudit.claims import Claim
 from dpaudit.codec import decode, encode
@@ -43,10 +43,17 @@ class ReplayWitness(StoredWitness):
     findings : tuple of Finding
         The first difference first.
     batches : {"secret", "public"}
+    proof : bool
+        Whether it was one.
+    repeats : int
+        Executions a side that repeated what it rests on.
+    assumes : str
+        What it takes for granted, as in `ReplayResult`.
     """
 
     form: ClassVar[str] = "dpaudit-replay-witness"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    older: ClassVar[tuple[int, ...]] = (1,)  # without what a proof rests on
 
     name: str
     mechanism: Any
@@ -57,6 +64,9 @@ class ReplayWitness(StoredWitness):
     seed: int
     findings: tuple[Finding, ...]
     batches: str = "secret"
+    proof: bool = False
+    repeats: int = 0
+    assumes: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as JSON-ready Python."""
@@ -74,6 +84,9 @@ class ReplayWitness(StoredWitness):
             "confidence": self.confidence,
             "seed": self.seed,
             "findings": [finding.to_dict() for finding in self.findings],
+            "proof": self.proof,
+            "repeats": self.repeats,
+            "assumes": self.assumes,
         }
 
     @classmethod
@@ -88,6 +101,9 @@ class ReplayWitness(StoredWitness):
             confidence=check_fraction("the confidence", stored["confidence"]),
             seed=check_count("the seed", stored["seed"], minimum=0),
             findings=tuple(_finding(each) for each in stored["findings"]),
+            proof=stored.get("proof") is True,
+            repeats=check_count("the repeats", stored.get("repeats", 0), minimum=0),
+            assumes=text("assumption", stored.get("assumes", "")),
         )
 
 

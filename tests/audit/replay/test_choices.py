@@ -1,6 +1,5 @@
 """Choices: laws of noisy maxima against quadrature, exact verdicts, hidden coins."""
 
-import itertools
 import math
 import random
 
@@ -10,7 +9,7 @@ from replay_cases import rows
 from scipy.special import softmax
 from scipy.stats import laplace
 
-from dpaudit import ApproxDP, MechanismError, Pair, PureDP
+from dpaudit import ApproxDP, Pair, PureDP
 from dpaudit.audit import replay
 from dpaudit.audit.replay import primitive
 from dpaudit.audit.replay.chances import Chances, noisy_maximum
@@ -165,27 +164,6 @@ def test_a_hidden_choice_of_known_probabilities_is_no_proof():
             seldom, pair=PAIR, claim=PureDP(1.0), sees=sees, max_samples=2, seed=1
         )
         assert not result.proof
-
-
-@pytest.mark.parametrize("chance", [0.5, 0.001])
-@pytest.mark.parametrize("sees", ["release", "transcript"])
-def test_randomness_that_is_not_seen_makes_no_law(chance, sees):
-    # Both sides release a count that goes on: no number of it is had by both.
-    turns = itertools.count(1)
-
-    def with_state(x, rng):
-        return next(turns) if rng.choice(2, p=[1 - chance, chance]) else 0
-
-    options = {"claim": PureDP(1.0), "max_samples": 2, "sees": sees}
-    assert not replay(with_state, pair=PAIR, **options).proof
-
-
-def test_a_choice_that_cannot_be_made_fails_as_numpy_does():
-    def broken(x, rng):
-        return rng.choice(2, p=[0.7, 0.7])
-
-    with pytest.raises(MechanismError, match="Probabilities do not sum to 1"):
-        replay(broken, pair=PAIR, claim=PureDP(1.0), max_samples=2)
 
 
 # -- probabilities that are rounded

@@ -72,13 +72,3 @@ def test_coins_have_no_transcript():
     followed = Followed(lambda x, rng: np.sum(x) + rng.gamma(2.0))
     with pytest.raises(UnsupportedError, match=r"test_followed\.py:\d+: gamma draws"):
         followed.transcript(PAIR.data, 1, rng=np.random.default_rng(0))
-
-
-def test_numbers_that_share_a_draw_have_no_known_loss():
-    def shared(x, rng):
-        return np.array([np.sum(x), len(x)]) + rng.normal()
-
-    followed = Followed(shared, reading=LAZY)
-    seen = followed.transcript(rows(0), 1, rng=np.random.default_rng(0))
-    with pytest.raises(UnsupportedError, match="is not known"):
-        followed.transcript_loss(seen, rows(0), rows(0, 0))

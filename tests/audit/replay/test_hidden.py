@@ -9,7 +9,7 @@ import pytest
 from replay_cases import WRONG, rows
 
 from dpaudit import ApproxDP, Pair, PureDP
-from dpaudit.audit.replay import invariant, replay, verify_replay
+from dpaudit.audit.replay import invariant, replay
 from dpaudit.audit.replay.hidden import repeats_needed
 
 PAIR = Pair(rows(0, 1), rows(0, 1, 1))
@@ -91,14 +91,6 @@ def test_code_that_takes_turns_refutes_nothing(name, length, sees):
         assert not result.refuted, str(result)
 
 
-def test_a_witness_of_it_is_not_confirmed():
-    witness = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(1.0)).witness
-    for seed in range(1, 13):
-        other = partial(HIDING["released"], of=Compiled(seed))
-        found = verify_replay(witness, mechanism=other, max_samples=2, seed=seed)
-        assert not found.confirmed
-
-
 @pytest.mark.parametrize("name", WRONG)
 def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
     mechanism, pair, _, _ = WRONG[name]
@@ -112,7 +104,8 @@ def test_a_bug_is_looked_at_again_as_often_as_it_takes(name):
     assert (str(result.verdict), result.proof) == ("REFUTED", True)
     assert (result.executions, result.repeats) == (2, 13)
     assert len(calls) == 2 * (2 + 13)
-    assert "2 executions a side, repeated 13 times" in str(result)
+    again = "executed again" if result.assumes else "2 executions a side, repeated"
+    assert f"({again} 13 times" in str(result)
 
 
 def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
@@ -120,11 +113,6 @@ def test_a_number_without_noise_is_no_proof_of_a_claim_that_it_may_keep():
     result = replay(lambda x, rng: len(x), pair=PAIR, claim=PureDP(15.0), max_samples=2)
     assert (str(result.verdict), result.proof) == ("NOT_FOLLOWED", False)
     assert "may have noise that is not seen" in result.findings[-1].message
-
-
-def test_no_time_for_it_is_no_proof():
-    options = {"claim": PureDP(1.0), "max_seconds": 1e-9, "max_samples": 2}
-    assert not replay(lambda x, rng: len(x), pair=PAIR, **options).refuted
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.1), (4.0, 1e-5)])

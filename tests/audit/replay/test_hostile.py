@@ -191,45 +191,6 @@ def test_what_compiled_code_makes_of_a_number_is_not_the_number(mechanism, refut
     assert not refuted or result.loss == math.inf
 
 
-class Keeping:
-    """Keeps something for the next call, and adds noise from it."""
-
-    def __init__(self, what):
-        self._what, self._first = what, None
-
-    def kept(self, rng=None):
-        if self._first is None:
-            self._first = {
-                "generator": lambda: rng,
-                "spawned": np.random.default_rng,
-                "noise": lambda: np.random.default_rng().laplace(size=2),
-                "value": lambda: 3.0 + rng.laplace(size=2),
-            }[self._what]()
-        return self._first
-
-    def __call__(self, x, rng):
-        kept = self.kept(rng)
-        if self._what in ("generator", "spawned"):
-            return total(x) + kept.laplace()
-        own, mixed = rng.laplace(size=2), np.zeros(2)
-        mixed[:1] = kept[:1]
-        return own + total(x) + kept, np.array([kept[0], own[1]]), mixed, kept.sum()
-
-
-@pytest.mark.parametrize("what", ["generator", "spawned", "noise", "value"])
-@pytest.mark.parametrize("sees", ["release", "transcript"])
-def test_what_code_keeps_of_an_earlier_execution_is_not_followed(what, sees):
-    kept = Keeping(what)
-    claim = PureDP(1.0 if what in ("generator", "spawned") else 9.0)
-    result = replay(kept, pair=PAIR, claim=claim, sees=sees, max_samples=2)
-    if what in ("generator", "spawned"):
-        drawn = [kept.kept().laplace() for _ in range(10)]
-        assert {type(each) for each in drawn} == {float}
-        assert len(set(drawn)) == 10
-    assert str(result.verdict) == "NOT_FOLLOWED", str(result)
-    assert "earlier execution" in result.findings[0].message
-
-
 def test_a_mechanism_that_only_raises_is_an_error():
     with pytest.raises(MechanismError, match="every time"):
         replay(raises_always, pair=PAIR, claim=PureDP(1.0), max_samples=2)
