@@ -29,7 +29,7 @@ COVARIANCE = (
     ),
     _entry(
         name="goe-gaussian",
-        source="dpaudit",
+        source="Balle, Wang, ICML 2018 (Gaussian noise); as a matrix by dpaudit",
         summary="rotation-invariant Gaussian noise, smallest proven noise",
         constructor=GOEGaussian.calibrated,
     ),
@@ -66,7 +66,7 @@ COVARIANCE = (
     ),
     _entry(
         name="k-norm-covariance",
-        source="Hardt, Talwar, STOC 2010; norms and exact draws by dpaudit",
+        source="Hardt, Talwar, STOC 2010; d'Orsi, Novikov, ALT 2026; draws by dpaudit",
         summary="noise shaped like what a row can do, drawn exactly, pure DP",
         constructor=KNormCovariance.calibrated,
     ),

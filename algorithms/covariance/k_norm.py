@@ -16,6 +16,12 @@ subadditive, and tr Z_- = tr (-Z)_+. So with D = A - A' the loss at any Z is
 No smaller epsilon is true of a pair: at Z = t D, t > 0, the loss is g(D)/s, and it is
 continuous in Z, so that it is as near as one likes with positive probability.
 
+**Whose it is.** The mechanism with the nuclear norm is that of d'Orsi and Novikov (ALT
+2026), who prove that its error is optimal in every Schatten norm from the second on if
+rows are many, and project the release on a ball of that norm if they are few. (That is
+processing after the release; it is not done here.) The other norm, which a replaced row
+needs half the noise for, and the exact draws are ours.
+
 **Why these norms.** It is the K-norm mechanism of Hardt and Talwar (STOC 2010), K being
 the unit ball of g: the convex hull of all that a row can do to A. Of ADD_REMOVE, the
 hull of the x x^T and -x x^T, because a matrix of nuclear norm 1 is a mixture of the
@@ -39,7 +45,11 @@ The gauge of the noise, g(Z)/s, has a gamma law of shape d (d + 1)/2 whatever g 
 is independent of Z/g(Z), which is distributed by the cone measure of K: {g <= r} has
 r^(d (d + 1)/2) times the volume of K.
 
-Reference: Hardt, Talwar, *On the geometry of differential privacy*, STOC 2010.
+References
+----------
+- Hardt, Talwar, *On the geometry of differential privacy*, STOC 2010.
+- d'Orsi, Novikov, *On purely private covariance estimation*, ALT 2026
+  (arXiv:2510.26717).
 """
 
 from dataclasses import dataclass

@@ -8,10 +8,11 @@ published and as corrected.
 from typing import Any
 
 from dpaudit.algorithms import names_of
-from dpaudit.reports.experiment import Experiment
+from dpaudit.reports.experiment import CONFIDENCE, DELTA, Experiment
 from dpaudit.reports.measures import audit_experiment
 from dpaudit.reports.sections import Size, sizes
 from dpaudit.reports.sections.robust import genotypes, measures, stability
+from dpaudit.reports.sections.robust.constants import audited_constants
 from dpaudit.reports.sections.robust.measures import (
     CORRECTED,
     NOISELESS,
@@ -48,6 +49,9 @@ SIZES = sizes(
     rank_lengths=((10, 20), (10, 20, 40), (10, 20, 30, 50)),
     ranks=((1, 4), (1, 2, 4), (1, 2, 4, 8)),
     robust_samples=(3_000, 20_000, 100_000),  # releases a side of an audit
+    constants=((1.0, 16.0), (1.0, 100.0), (1.0, 100.0, 10_000.0)),  # c_2
+    ratios=((10.0, 40.0), (10.0, 100.0), (10.0, 100.0, 1000.0)),  # N/B
+    transcripts=(200, 200, 500),  # runs a side
     # People on the map and off it, and their loci; the loci for descent on REAPER.
     genotypes=((600, 400, 300), (1387, 1000, 1000), (1387, 1000, 10_000)),
     reaper_loci=(60, 200, 1000),
@@ -66,6 +70,19 @@ def experiments(size: Size) -> tuple[Experiment, ...]:
             name="robust-audits",
             title="Audits of robust PCA",
             effort=10.0,
+        ),
+        Experiment(
+            name="robust-constants",
+            title="Theorem 6 with other constants",
+            source=f"{_PAPER}, Theorem 6",
+            measure=audited_constants,
+            mechanisms=("dp-sggd-published",),
+            grid={"constant": size.constants, "ratio": size.ratios},
+            options={
+                **{"epsilon": 0.8, "delta": DELTA, "confidence": CONFIDENCE},
+                "max_samples": size.transcripts,
+            },
+            effort=4.0,
         ),
         Experiment(
             name="robust-recovery",

@@ -4,6 +4,7 @@ from typing import Any
 
 from dpaudit.reports.sections import Part, Results, Section
 from dpaudit.reports.sections.robust import figures, findings
+from dpaudit.reports.sections.robust.constants import constant_rows
 from dpaudit.reports.sections.robust.experiments import SIZES, experiments
 from dpaudit.reports.sections.robust.genotypes import REAPER_STEPS
 from dpaudit.reports.sections.robust.heatmaps import HEAT_MAPS, drawn
@@ -35,6 +36,7 @@ def _context(results: Results) -> dict[str, Any]:
     slow = results.experiments["robust-phases-reaper"]
     return {
         "rows": findings.recovery_rows(results["robust-recovery"], audits),
+        "constants": constant_rows(results["robust-constants"]),
         "notes": {
             **{name: find(results[name]) for name, find in _NOTES.items()},
             _PHASES[0]: findings.phase_notes(*(results[name] for name in _PHASES)),
