@@ -132,13 +132,16 @@ def test_mechanisms_have_the_parameters_of_the_paper(name):
 
 
 def test_every_experiment_on_robust_pca_runs_in_one_cell_of_its_grid():
-    errors = {"robust-stability": "pca_error"}
+    errors = {"robust-stability": "pca_error", "robust-constants": "noise"}
     for name, each in tiny_plan(tile_rows=20, haystack_rows=20, slow_runs=1).items():
         if name.startswith("robust-") and name != "robust-audits":
             grid = {column: values[:1] for column, values in each.grid.items()}
             table = run(replace(each, grid=grid))
             assert table[errors.get(name, "error")].between(0, 1).all(), name
             assert set(table["mechanism"]) == set(each.mechanisms)
+            if name == "robust-constants":  # sqrt(c_2 log(1/delta))/(2 epsilon N/B)
+                noise = np.sqrt(np.log(1e5)) / (2 * 0.8 * 3)
+                assert table["noise"].item() == pytest.approx(noise)
 
 
 def test_the_full_profile_has_the_parameters_of_the_paper():
@@ -234,7 +237,7 @@ def test_notes_follow_the_data():
     notes = " ".join(findings.recovery_notes(lost))
     assert "dp-gd-reap and dp-md-reap find nothing" in notes
     assert "0 of 6" in notes
-    assert "more steps than there were" in notes
+    assert "at no step" in notes
     assert "the clock" not in notes
 
 

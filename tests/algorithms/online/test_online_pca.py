@@ -383,34 +383,6 @@ def test_the_loss_of_transcripts_is_that_of_their_law(form):
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("epsilon", -1.0),
-        ("delta", 1.0),
-        ("n_components", 0),
-        ("length", 0),
-        ("row_norm", np.nan),
-    ],
-)
-@pytest.mark.parametrize(
-    "make",
-    [
-        OnlinePCA.calibrated,
-        OnlinePCA.as_published,
-        FollowPerturbedLeader.calibrated,
-        FollowPerturbedLeader.as_published,
-        DoublingOnlinePCA.calibrated,
-        DoublingOnlinePCA.as_published,
-    ],
-)
-def test_bad_arguments_are_named(make, name, bad):
-    with pytest.raises(InputError) as caught:
-        make(**({"epsilon": 1.0, "delta": 1e-5} | {name: bad}))
-    assert str(caught.value).startswith(name)
-    assert repr(bad) in str(caught.value)
-
-
 @forms
 def test_bad_data_are_named(form):
     mechanism = FORMS[form]

@@ -322,16 +322,7 @@ def test_reused_noise_hides_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "bad"),
-    [
-        ("epsilon", 0.0),
-        ("epsilon", np.inf),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("length", 0),
-        ("length", 2.5),
-        ("row_norm", 0.0),
-    ],
+    ("name", "bad"), [("length", 0), ("length", 2.5), ("row_norm", 0.0)]
 )
 @pytest.mark.parametrize(
     "make",

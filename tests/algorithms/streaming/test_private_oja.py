@@ -178,5 +178,3 @@ def test_bad_data_are_named(data, message):
     for use in (BASE.draw, BASE.transcript):
         with pytest.raises(InputError, match=message):
             use(data, 2, rng=rng())
-    with pytest.raises(InputError, match="size must be an integer >= 0, got -1"):
-        BASE.draw(ROWS, -1, rng=rng())
