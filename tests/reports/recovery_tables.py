@@ -48,6 +48,10 @@ def recovery_tables(wall):
         "robust-audits": wall(
             refuted=("dp-sggd-published",), names=(*PUBLISHED, *CORRECTED)
         ),
+        "robust-constants": pd.DataFrame(
+            {"mechanism": "dp-sggd-published", "constant": [1.0], "ratio": [10.0]}
+            | {"noise": [0.2], "verdict": ["REFUTED"], "samples_to_refute": [82.0]}
+        ),
         "robust-recovery": pd.DataFrame(paths),
         "robust-stability": pd.DataFrame(
             {
