@@ -26,6 +26,7 @@ __all__ = [
     "quartiles",
     "records",
     "refuted_mechanisms",
+    "releases",
     "standing_mechanisms",
     "verdict_rows",
     "witness_file",
@@ -106,9 +107,7 @@ def verdict_rows(wall: pd.DataFrame) -> list[Printed]:
             verdict=verdict(row["verdict"]),
             hint=_hint(row),
             samples=row["samples"],
-            releases=count(
-                row["max_samples" if row["verdict"] == "REFUTED" else "samples"]
-            ),
+            releases=releases(row),
             fell=fell(row),
             confidence=percent(row["confidence"]),
             alpha=1 - row["confidence"],
@@ -144,6 +143,12 @@ def proved(row: Row, kind: str) -> str:
     text = number if kind == "epsilon" else delta
     refuted = row["verdict"] == "REFUTED"
     return beyond(row[f"{kind}_lower"], row[f"claimed_{kind}"], text, refuted=refuted)
+
+
+def releases(row: Row) -> str:
+    """Return how many releases a side the bounds of a row are of."""
+    refuted = row["verdict"] == "REFUTED"
+    return count(row["max_samples" if refuted else "samples"])
 
 
 def fell(row: Row) -> str | None:

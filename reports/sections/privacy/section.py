@@ -290,7 +290,11 @@ def _context(results: Results) -> dict[str, Any]:
     return {
         "confidence": audited[0]["confidence"],
         "delta": results.options("privacy-wall")["delta"],
-        "rarest_event": max(row["rarest_event"] for row in audited),
+        # A refuted audit ended early, and was blind to no less than it needed.
+        "rarest_event": max(
+            (r["rarest_event"] for r in audited if r["verdict"] != "REFUTED"),
+            default=math.nan,
+        ),
         "verdicts": rows,
         "verdict_note": verdict_note(wall),
         "wall_notes": wall_notes(wall),

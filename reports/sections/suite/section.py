@@ -8,7 +8,7 @@ from dpaudit.algorithms import names_of
 from dpaudit.reports.experiment import Experiment
 from dpaudit.reports.measures import audit_experiment, audited_suite
 from dpaudit.reports.sections import Part, Results, Section, Size, sizes
-from dpaudit.reports.tables import Printed, Row, fell, proved, records
+from dpaudit.reports.tables import Printed, Row, fell, proved, records, releases
 from dpaudit.reports.words import count, delta, listed, number, setting, spelt, verdict
 
 __all__ = ["SECTION", "suite_notes", "suite_rows"]
@@ -44,7 +44,7 @@ def suite_rows(suite: pd.DataFrame) -> list[Printed]:
             audited=proved(row, "epsilon"),
             refuted=row["verdict"] == "REFUTED",
             verdict=verdict(row["verdict"]),
-            releases=count(row["samples"]),
+            releases=releases(row),
             fell=fell(row),
         )
         for row in records(suite)
