@@ -321,7 +321,7 @@ SECTION = Section(
     figures={"privacy-wall": privacy_wall},
     sizes=sizes(
         epsilons=(9, 17, 33),  # points from 0.1 to 10; odd, so that 1 is among them
-        max_samples=(100_000, 3_000_000, 30_000_000),  # releases a side of an audit
+        max_samples=(30_000, 3_000_000, 30_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
     answer=lambda found: privacy_answer(found["privacy-wall"], found["exact-privacy"]),
