@@ -1,9 +1,11 @@
 """One hypothesis profile for all tests.
 
 The same examples on every run, so that a failure is somebody's change; and no
-deadline, because how busy the machine is must not decide a test.
+deadline, because how busy the machine is must not decide a test. Options that the
+environment has for pytest are for this run, not for those that tests start.
 """
 
+import os
 import signal
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import settings
 
 settings.register_profile("dpaudit", deadline=None, derandomize=True)
 settings.load_profile("dpaudit")
+os.environ.pop("PYTEST_ADDOPTS", None)
 
 
 @pytest.fixture

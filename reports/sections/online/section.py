@@ -381,7 +381,7 @@ SECTION = Section(
             tuple(2**i for i in range(14, 21)),
         ),
         online_size=(400, 8000, 16_000),  # the length where d and k change, and not m
-        online_samples=(10_000, 100_000, 1_000_000),  # releases a side of an audit
+        online_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
     audits=("online-audits",),

@@ -264,7 +264,7 @@ SECTION = Section(
         length_streams=(12, 60, 120),
         spread_streams=(4, 60, 120),
         stream_rows=(_ROWS[:3], _ROWS, _ROWS),  # two or more
-        stream_samples=(5_000, 100_000, 1_000_000),  # releases a side of an audit
+        stream_samples=(3_000, 100_000, 1_000_000),  # releases a side of an audit
     ),
     experiments=_experiments,
     audits=("streaming-audits",),

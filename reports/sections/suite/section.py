@@ -92,7 +92,7 @@ SECTION = Section(
     title="Textbook suite",
     parts=(Part("textbook-suite", "Textbook suite", 800),),
     context=_context,
-    sizes=sizes(suite_samples=(10_000, 1_000_000, 10_000_000)),  # releases a side
+    sizes=sizes(suite_samples=(5_000, 1_000_000, 10_000_000)),  # releases a side
     experiments=_experiments,
     audits=("textbook-suite",),
 )

@@ -58,7 +58,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             source=f"{_PAPER}, section 5",
             mechanisms=(BASELINE,),
             grid=clusters,
-            effort=2.0,
+            effort=1.0,
         ),
         experiment(
             name="tracing",
@@ -66,7 +66,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
             source=f"{_PAPER}, Corollaries 25, 32",
             mechanisms=(_DRAWN,),
             grid={"epsilon": _EPSILONS, **clusters},
-            effort=5.0,
+            effort=2.0,
         ),
         experiment(
             name="tracing-catalogue",
@@ -79,7 +79,7 @@ def _experiments(size: Size) -> tuple[Experiment, ...]:
                 "rows": tuple(map(float, size.catalogue_rows)),
             },
             repetitions=size.catalogue_trials,
-            effort=10.0,
+            effort=8.0,
         ),
         Experiment(
             name="list-culling",

@@ -63,7 +63,7 @@ SECTION = Section(
     title="Training",
     parts=(Part("training", "Training", 520),),
     context=_context,
-    sizes=sizes(training_samples=(20_000, 200_000, 1_000_000)),  # releases a side
+    sizes=sizes(training_samples=(5_000, 200_000, 1_000_000)),  # releases a side
     experiments=_experiments,
     audits=("training-audits",),
     notes={("training-audits",): training_notes},

@@ -315,7 +315,7 @@ SECTION = Section(
     sizes=sizes(
         repetitions=(50, 400, 1000),  # releases behind every median of a curve
         epsilons=(9, 17, 33),  # as in the section on privacy
-        timings=(20, 200, 400),  # of every fit
+        timings=(5, 200, 400),  # of every fit
     ),
     experiments=_experiments,
     uses=("privacy",),
